@@ -1,0 +1,47 @@
+# Two commands matter: make demo, make test. The rest is what they are made of.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+export POLARS_MAX_THREADS ?= 1
+
+.PHONY: help setup java lint types test transcripts bench demo clean
+
+help:
+	@echo "make demo    run a small stream and watch it       make test   set-up, lint, types, tests"
+	@echo "make setup   create .venv                           make bench  measure, write JSON and PNG"
+
+setup: $(STAMP) java
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millstream needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make setup PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Millstream and its tools into $(VENV) (a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,dev]'
+	@touch $(STAMP)
+
+java:
+	@bash scripts/check_java.sh
+
+lint: $(STAMP)
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/lint-imports --no-timing | tail -n 3
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+test: setup lint types
+	@$(BIN)/python -m pytest -n 2 src tests
+	@$(BIN)/millstream test tests/transcripts
+
+bench: setup
+	@$(BIN)/millstream bench engine --out bench/results
+	@$(BIN)/millstream bench core --out bench/results
+
+demo: setup
+	@$(BIN)/millstream demo
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,153 @@
+"""Bound scalar expressions: what the binder makes of SQL and the runtime turns into Polars.
+
+Names are already resolved to columns of the input page and every node knows its type. `str()` gives stable SQL text,
+which `EXPLAIN` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from millstream.algebra.types import Type, format_value
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    type: Type
+
+    def children(self) -> Iterator[Expression]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, Expression):
+                    yield item
+                elif isinstance(item, tuple):
+                    yield from (part for part in item if isinstance(part, Expression))
+
+    def columns(self) -> set[str]:
+        """The names of all input columns that the expression reads."""
+        if isinstance(self, Column):
+            return {self.name}
+        return set().union(*(child.columns() for child in self.children()))
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expression):
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    value: Any
+
+    def __str__(self) -> str:
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        text = format_value(self.value)
+        return f"{self.type.value} '{text}'" if self.type in (Type.TIMESTAMP, Type.DATE, Type.INTERVAL) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expression):
+    """`op` is one of + - * / % || = <> < <= > >= AND OR LIKE."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.op} {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expression):
+    """`op` is one of NOT, -, IS NULL, IS NOT NULL."""
+
+    op: str
+    operand: Expression
+
+    def __str__(self) -> str:
+        return f"({self.operand} {self.op})" if self.op.startswith("IS") else f"({self.op} {self.operand})"
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expression):
+    operand: Expression
+    options: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"({self.operand} IN ({', '.join(map(str, self.options))}))"
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None
+
+    def __str__(self) -> str:
+        arms = " ".join(f"WHEN {c} THEN {v}" for c, v in self.branches)
+        return f"CASE {arms}{'' if self.otherwise is None else f' ELSE {self.otherwise}'} END"
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    operand: Expression
+
+    def __str__(self) -> str:
+        return f"CAST({self.operand} AS {self.type.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A scalar function by its upper-case name."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
+    """The parts of a conjunction, in order."""
+    if predicate is None:
+        return ()
+    if isinstance(predicate, Binary) and predicate.op == "AND":
+        return conjuncts(predicate.left) + conjuncts(predicate.right)
+    return (predicate,)
+
+
+def conjunction(parts: tuple[Expression, ...]) -> Expression | None:
+    """The conjunction of the parts; None if there are none."""
+    made: Expression | None = None
+    for part in parts:
+        made = part if made is None else Binary(Type.BOOLEAN, "AND", made, part)
+    return made
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with every node for which `change` returns a replacement replaced, top down."""
+    replacement = change(expression)
+    if replacement is not None:
+        return replacement
+
+    def visit(value: Any) -> Any:
+        if isinstance(value, Expression):
+            return rewrite(value, change)
+        return tuple(visit(item) for item in value) if isinstance(value, tuple) else value
+
+    return type(expression)(*(visit(getattr(expression, field.name)) for field in fields(expression)))
+
+
+def rename(expression: Expression, names: dict[str, str]) -> Expression:
+    """The expression over renamed columns."""
+
+    def change(node: Expression) -> Expression | None:
+        return Column(node.type, names.get(node.name, node.name)) if isinstance(node, Column) else None
+
+    return rewrite(expression, change)

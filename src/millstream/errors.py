@@ -1,0 +1,92 @@
+"""Errors a user can act on: a code, a short primary message, a detail, a hint and a position.
+
+The primary message is short, lower case and has no full stop; detail and hint are sentences. Every error pickles, so
+that it survives the way back from a worker.
+
+>>> print(MillstreamError("M1001", "unknown column 'pric'", hint="did you mean 'price'?", line=2, column=8))
+M1001: unknown column 'pric' (line 2, column 8)
+  hint: did you mean 'price'?
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class MillstreamError(Exception):
+    """A mistake in a statement, a pattern, an input row or an option."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        detail: str = "",
+        hint: str = "",
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(code, message)
+        self.code, self.message, self.detail, self.hint = code, message, detail, hint
+        self.line, self.column = line, column
+
+    def at(self, line: int | None, column: int | None) -> MillstreamError:
+        """The same error, placed in a text (a position already known is kept)."""
+        if self.line is None:
+            self.line, self.column = line, column
+        return self
+
+    def __str__(self) -> str:
+        where = "" if self.line is None else f" (line {self.line}, column {self.column})"
+        parts = [f"{self.code}: {self.message}{where}"]
+        parts += [f"  {self.detail}"] if self.detail else []
+        parts += [f"  hint: {self.hint}"] if self.hint else []
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.__dict__)
+
+
+def _rebuild(kind: type[MillstreamError], fields: dict[str, Any]) -> MillstreamError:
+    error = kind.__new__(kind, fields["code"], fields["message"])
+    error.__dict__.update(fields)
+    return error
+
+
+class SqlSyntaxError(MillstreamError):
+    """The text does not parse (codes M10xx)."""
+
+
+class BindError(MillstreamError):
+    """The text parses but names or types do not fit (codes M20xx)."""
+
+
+class PlanError(MillstreamError):
+    """The query is well formed but cannot run as a continuous query (codes M30xx)."""
+
+
+class PatternError(MillstreamError):
+    """A pattern is malformed or does not fit its schema (codes M40xx)."""
+
+
+class InputError(MillstreamError):
+    """An input element is not acceptable (codes M50xx)."""
+
+
+class OptionError(MillstreamError):
+    """An option does not exist or has a value out of range (codes M60xx)."""
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """A hint that names the closest choice, or lists them all.
+
+    >>> did_you_mean("pric", ["price", "bidder"])
+    "did you mean 'price'?"
+    """
+    known = sorted(set(choices))
+    close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(known)}" if known else ""

@@ -1,0 +1,28 @@
+"""SQL text to statements.
+
+>>> parse_one("DROP QUERY hot")
+Drop(kind='QUERY', name='hot', if_exists=False)
+"""
+
+from __future__ import annotations
+
+from millstream.errors import SqlSyntaxError
+from millstream.lang import ast
+from millstream.lang.cursor import Cursor
+from millstream.lang.statements import script
+
+__all__ = ["ast", "parse", "parse_one"]
+
+
+def parse(text: str) -> list[ast.Statement]:
+    """The statements of a script, separated by semicolons; SqlSyntaxError with a position if it does not parse."""
+    return script(Cursor(text))
+
+
+def parse_one(text: str) -> ast.Statement:
+    """The one statement of a text."""
+    found = parse(text)
+    if len(found) != 1:
+        line, column = (found[1].line, found[1].column) if found else (1, 1)
+        raise SqlSyntaxError("M1010", f"expected one statement, found {len(found) or 'none'}", line=line, column=column)
+    return found[0]

@@ -120,9 +120,7 @@ class Union(Plan):
         kind = TimeKind.LATENT if any(s.kind is TimeKind.LATENT for s in schemas) else first.kind
         position = first.index(first.time) if first.time else None
         same = position is not None and all(s.time and s.index(s.time) == position for s in schemas)
-        return replace(
-            first, kind=kind, time=first.time if same else None, ordered=kind is not TimeKind.LATENT
-        )
+        return replace(first, kind=kind, time=first.time if same else None, ordered=kind is not TimeKind.LATENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class WindowJoin(Plan):
 
     @property
     def merges(self) -> bool:
-        """Whether it processes in timestamp order (both inputs ordered, some window): spec 004. Otherwise on arrival."""
+        """Whether it processes in timestamp order (both inputs ordered, some window); otherwise on arrival."""
         left, right = self.left.schema, self.right.schema
         explicit = all(s.ordered and s.kind is not TimeKind.LATENT for s in (left, right))
         return explicit and not (self.left_window == UNBOUNDED and self.right_window == UNBOUNDED)
@@ -239,6 +237,12 @@ class AggregateCall:
         return (Attribute(self.name, self.type),)
 
 
+def end_type(source: Schema, attribute: str | None) -> Type:
+    """The type of window ends: that of the windowing attribute, or of the stream's time."""
+    whole = source.unit == 1 if attribute is None else source.type_of(attribute).is_integer
+    return Type.BIGINT if whole else Type.TIMESTAMP
+
+
 @dataclass(frozen=True, slots=True)
 class WindowAggregate(Plan):
     """Grouped aggregates per window `[end - range, end)`, ends at multiples of `slide`.
@@ -260,7 +264,7 @@ class WindowAggregate(Plan):
     @property
     def schema(self) -> Schema:
         source = self.input.schema
-        kind = Type.BIGINT if source.unit == 1 else Type.TIMESTAMP
+        kind = end_type(source, self.attribute)
         ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
         groups = tuple(Attribute(name, source.type_of(name)) for name in self.group)
         values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
@@ -285,7 +289,7 @@ class PaneAggregate(Plan):
     @property
     def schema(self) -> Schema:
         source = self.input.schema
-        kind = Type.BIGINT if source.unit == 1 else Type.TIMESTAMP
+        kind = end_type(source, self.attribute)
         groups = tuple(Attribute(name, source.type_of(name)) for name in self.group)
         partials = tuple(partial for call in self.aggregates for partial in call.partials)
         time = PANE_END if self.attribute is None else None

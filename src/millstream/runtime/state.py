@@ -13,6 +13,8 @@ import polars as pl
 
 COMPACT_SEGMENTS = 32
 """Merge the small segments when there are more than this many."""
+FEW_SEGMENTS = 3
+"""Rewriting more segments than this one by one costs more than rewriting all of them at once."""
 
 
 @dataclass(slots=True)
@@ -30,6 +32,8 @@ class StateTable:
         self._next = 0
         self._changes = Changes()
         self._frame: pl.DataFrame | None = None
+        self._names = list(self.schema)
+        self._ranges: dict[tuple[int, str], tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return sum(segment.height for segment in self._segments.values())
@@ -38,7 +42,7 @@ class StateTable:
         """Add rows (columns in any order)."""
         if rows.height == 0:
             return
-        self._put(self._next, rows.select(list(self.schema)))
+        self._put(self._next, rows if rows.columns == self._names else rows.select(self._names))
         self._next += 1
         if len(self._segments) > COMPACT_SEGMENTS:
             self.replace(self.frame())
@@ -61,30 +65,56 @@ class StateTable:
                 self._put(key, segment.filter(~mask))
         return pl.concat(removed) if removed else pl.DataFrame(schema=self.schema)
 
+    def purge_below(self, column: str, limit: int) -> int:
+        """Remove the rows whose integer (never null) in the column is below the limit; returns how many.
+
+        The extremes of a segment are known, so only segments that hold rows on both sides of the limit are touched:
+        for rows that came in order, at most one.
+        """
+        gone = 0
+        for key, segment in list(self._segments.items()):
+            lowest, highest = self._range(key, column)
+            if highest < limit:
+                gone += segment.height
+                self._drop(key)
+            elif lowest < limit:
+                left = segment.filter(segment.get_column(column) >= limit)
+                gone += segment.height - left.height
+                self._put(key, left)
+        return gone
+
     def keep(self, mask: pl.Series) -> None:
         """Keep only the rows of `frame()` where the mask is true."""
-        if not mask.all():
-            start = 0
-            for key, segment in list(self._segments.items()):
-                part = mask.slice(start, segment.height)
-                start += segment.height
-                if not part.any():
-                    self._drop(key)
-                elif not part.all():
-                    self._put(key, segment.filter(part))
+        if mask.all():
+            return
+        parts: list[tuple[int, pl.Series]] = []
+        start = 0
+        for key, segment in self._segments.items():
+            parts.append((key, mask.slice(start, segment.height)))
+            start += segment.height
+        torn = [key for key, part in parts if part.any() and not part.all()]
+        if len(torn) > FEW_SEGMENTS and 2 * sum(self._segments[key].height for key in torn) > mask.len():
+            # One pass over everything costs less than many over parts of it.
+            self.replace(self.frame().filter(mask))
+            return
+        for key, part in parts:
+            if not part.any():
+                self._drop(key)
+            elif not part.all():
+                self._put(key, self._segments[key].filter(part))
 
     def replace(self, rows: pl.DataFrame) -> None:
         """Make these rows the whole content, as one segment."""
         for key in list(self._segments):
             self._drop(key)
         if rows.height:
-            self._put(self._next, rows.select(list(self.schema)))
+            self._put(self._next, rows.select(self._names).rechunk())
             self._next += 1
 
     def frame(self) -> pl.DataFrame:
         if self._frame is None:
             parts = list(self._segments.values())
-            self._frame = pl.concat(parts) if parts else pl.DataFrame(schema=self.schema)
+            self._frame = pl.concat(parts, rechunk=True) if parts else pl.DataFrame(schema=self.schema)
         return self._frame
 
     def changes(self) -> Changes:
@@ -92,12 +122,27 @@ class StateTable:
         taken, self._changes = self._changes, Changes()
         return taken
 
+    def _range(self, key: int, column: str) -> tuple[int, int]:
+        """The lowest and the highest value of a segment's column."""
+        known = self._ranges.get((key, column))
+        if known is None:
+            values = self._segments[key].get_column(column).to_numpy()
+            known = self._ranges[key, column] = int(values.min()), int(values.max())
+        return known
+
+    def _forget(self, key: int) -> None:
+        for known in [known for known in self._ranges if known[0] == key]:
+            del self._ranges[known]
+
     def _put(self, key: int, segment: pl.DataFrame) -> None:
+        if key in self._segments:
+            self._forget(key)
         self._segments[key] = segment
         self._changes.put[key] = segment
         self._frame = None
 
     def _drop(self, key: int) -> None:
+        self._forget(key)
         del self._segments[key]
         self._changes.put.pop(key, None)
         self._changes.dropped.add(key)

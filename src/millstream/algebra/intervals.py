@@ -1,0 +1,67 @@
+"""Sets of integers as sorted, disjoint, closed intervals in which neighbours are joined up.
+
+>>> Intervals().add(np.array([5, 3, 9])).add(np.array([4]))
+Intervals([3, 5], [9, 9])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_NONE: Numbers = np.empty(0, dtype=np.int64)
+
+
+class Intervals:
+    """Immutable; `lows[i] <= highs[i]` and `highs[i] + 1 < lows[i + 1]`."""
+
+    __slots__ = ("highs", "lows")
+
+    def __init__(self, lows: Numbers = _NONE, highs: Numbers = _NONE) -> None:
+        self.lows, self.highs = lows, highs
+
+    def __len__(self) -> int:
+        return len(self.lows)
+
+    def __repr__(self) -> str:
+        return f"Intervals({', '.join(f'[{lo}, {hi}]' for lo, hi in zip(self.lows, self.highs, strict=True))})"
+
+    def add(self, values: Numbers) -> Intervals:
+        """With more values."""
+        if not len(values):
+            return self
+        lows = np.concatenate([self.lows, values])
+        highs = np.concatenate([self.highs, values])
+        order = np.argsort(lows, kind="stable")
+        lows, highs = lows[order], np.maximum.accumulate(highs[order])
+        # Compared this way round, because highs + 1 may overflow; lows - 1 may not where it counts.
+        starts = np.concatenate([[True], (lows[1:] > highs[:-1]) & (lows[1:] - 1 > highs[:-1])])
+        ends = np.concatenate([starts[1:], [True]])
+        return Intervals(lows[starts], highs[ends])
+
+    def contains(self, values: Numbers) -> Mask:
+        if not len(self.lows):
+            return np.zeros(len(values), dtype=np.bool_)
+        place = np.searchsorted(self.lows, values, side="right") - 1
+        inside: Mask = (place >= 0) & (values <= self.highs[place])
+        return inside
+
+    def match(self, column: pl.Series) -> Mask:
+        """Which values of a column are members; a fraction is none."""
+        if column.dtype.is_integer():
+            if not column.null_count():
+                return self.contains(column.to_numpy())
+            known: Mask = column.is_not_null().to_numpy()
+            return self.contains(column.fill_null(0).to_numpy()) & known
+        if column.dtype.is_float():
+            whole = column.cast(pl.Int64, strict=False)
+            exact: Mask = (column == whole).fill_null(False).to_numpy()
+            return self.match(whole) & exact
+        return np.zeros(column.len(), dtype=np.bool_)
+
+    def keep(self, within: Mask) -> Intervals:
+        return Intervals(self.lows[within], self.highs[within])

@@ -1,0 +1,237 @@
+"""The in-process engine against the same computation in Polars over the whole input at once, both on one thread.
+
+Every workload is checked: Millstream's rows, as a bag, equal Polars'. Times are CPU seconds of this process, the best
+of several rounds that alternate the contestants. Timings are reported, they decide nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from millstream.ingest.source import PunctuatedRows
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.bench.core_plot import growth_plot, ratio_plot
+from millstream.bench.events import AuctionEvents, generate
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+
+PAGE_ROWS = 8192
+BATCH_ROWS = 16 * PAGE_ROWS
+EVERY = 20
+"""Tuples between two punctuations in the punctuated runs."""
+
+BIDS = "CREATE STREAM bids (auction BIGINT, bidder BIGINT, price DOUBLE, ts TIMESTAMP) ORDER BY ts"
+AUCTIONS = "CREATE STREAM auctions (id BIGINT, seller BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    query: str
+    polars: Callable[[AuctionEvents], pl.DataFrame]
+    reads_auctions: bool = False
+
+
+def _selection(events: AuctionEvents) -> pl.DataFrame:
+    wanted = events.bids.lazy().filter(pl.col("price") > 50_000.0)
+    return wanted.select("auction", (pl.col("price") * 0.908).alias("euro"), "ts").collect()
+
+
+def _tumbling(events: AuctionEvents) -> pl.DataFrame:
+    grouped = events.bids.lazy().group_by(pl.col("ts").dt.truncate("10s").alias("window_start"), "auction")
+    return grouped.agg(pl.len().cast(pl.Int64).alias("bids"), pl.col("price").max().alias("top")).collect()
+
+
+def _interval_join(events: AuctionEvents) -> pl.DataFrame:
+    pairs = events.bids.lazy().join(events.auctions.lazy(), left_on="auction", right_on="id")
+    after = pl.col("ts") - pl.col("ts_right")
+    near = pairs.filter(after.is_between(pl.duration(seconds=0), pl.duration(seconds=10)))
+    return near.select("auction", "price", "seller", "ts").collect()
+
+
+WORKLOADS = (
+    Workload(
+        "selection + projection", "SELECT auction, price * 0.908 AS euro, ts FROM bids WHERE price > 50000", _selection
+    ),
+    Workload(
+        "tumbling count, max",
+        "SELECT window_start, auction, COUNT(*) AS bids, MAX(price) AS top FROM bids [RANGE 10 SECONDS] GROUP BY auction",
+        _tumbling,
+    ),
+    Workload(
+        "interval join",
+        "SELECT b.auction, b.price, a.seller, b.ts FROM bids b JOIN auctions a ON b.auction = a.id "
+        "WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL '10' SECOND",
+        _interval_join,
+        reads_auctions=True,
+    ),
+)
+
+
+def run(out: Path, *, events: int = 2_000_000, rounds: int = 3) -> dict[str, Any]:
+    """Measure everything, print a table, write `core.json` and two plots."""
+    if pl.thread_pool_size() != 1:
+        return _on_one_thread(out, events, rounds)
+    out.mkdir(parents=True, exist_ok=True)
+    data = generate(events)
+    result: dict[str, Any] = {"events": events, "bids": data.bids.height, "page_rows": PAGE_ROWS}
+    result["workloads"] = [_compare(workload, data, rounds) for workload in WORKLOADS]
+    result["growth"] = _growth(events)
+    (out / "core.json").write_text(json.dumps(result, indent=2))
+    ratio_plot(result["workloads"], out / "core_ratio.png")
+    growth_plot(result["growth"], out / "core_state.png")
+    _print(result, out)
+    return result
+
+
+def _on_one_thread(out: Path, events: int, rounds: int) -> dict[str, Any]:
+    """Polars fixes its thread count when it is imported, so measure in a process of its own."""
+    code = f"from pathlib import Path; from millstream.bench.core import run; run(Path({str(out)!r}), events={events}, rounds={rounds})"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"POLARS_MAX_THREADS": "1"})
+    loaded: dict[str, Any] = json.loads((out / "core.json").read_text())
+    return loaded
+
+
+def _compare(workload: Workload, data: AuctionEvents, rounds: int) -> dict[str, Any]:
+    best = {"polars": float("inf"), "millstream": float("inf"), "punctuated": float("inf")}
+    answers: dict[str, pl.DataFrame] = {}
+    for _ in range(rounds):
+        contestants: dict[str, Callable[[], pl.DataFrame]] = {
+            "polars": lambda: workload.polars(data),
+            "millstream": lambda: _stream(workload, data, every=None),
+            "punctuated": lambda: _stream(workload, data, every=EVERY),
+        }
+        for name, contestant in contestants.items():
+            start = time.process_time()
+            answers[name] = contestant()
+            best[name] = min(best[name], time.process_time() - start)
+    for name in ("millstream", "punctuated"):
+        _check(workload.name, answers["polars"], answers[name])
+    rows = data.bids.height + (data.auctions.height if workload.reads_auctions else 0)
+    return {
+        "name": workload.name,
+        "rows": rows,
+        "rows_out": answers["polars"].height,
+        "polars_cpu_s": best["polars"],
+        "millstream_cpu_s": best["millstream"],
+        "punctuated_cpu_s": best["punctuated"],
+        "ratio": best["millstream"] / best["polars"],
+        "punctuation_overhead": best["punctuated"] / best["millstream"] - 1,
+        "millstream_rows_per_cpu_s": rows / best["millstream"],
+    }
+
+
+def _check(name: str, wanted: pl.DataFrame, found: pl.DataFrame) -> None:
+    columns = wanted.columns
+    left, right = (frame.select(columns).sort(columns) for frame in (wanted, found.select(columns)))
+    if not left.equals(right):
+        raise AssertionError(f"{name}: {found.height} rows, Polars has {wanted.height}; the answers differ")
+
+
+def _stream(workload: Workload, data: AuctionEvents, every: int | None) -> pl.DataFrame:
+    mill = LocalMill(Options(page_rows=PAGE_ROWS))
+    mill.execute(BIDS + ("" if every is None else " PUNCTUATED ON (ts +)"))
+    if workload.reads_auctions:
+        mill.execute(AUCTIONS + ("" if every is None else " PUNCTUATED ON (ts +)"))
+    mill.add_query("q", workload.query)
+    for bids, auctions in _batches(data):
+        if workload.reads_auctions:
+            mill.insert("auctions", _punctuated(auctions, every))
+        mill.insert("bids", _punctuated(bids, every))
+        mill.batch()
+    for stream in ("bids", "auctions") if workload.reads_auctions else ("bids",):
+        mill.punctuate(stream, "[ts < 9999999999]")
+    mill.batch()
+    return mill.take_rows("q")
+
+
+def _batches(data: AuctionEvents) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """The two streams side by side, cut at the same times."""
+    times = data.auctions["ts"].to_physical().to_numpy()
+    ends = data.bids["ts"].to_physical().to_numpy()
+    done = 0
+    for start in range(0, data.bids.height, BATCH_ROWS):
+        bids = data.bids.slice(start, BATCH_ROWS)
+        upto = int(np.searchsorted(times, ends[start + bids.height - 1], side="right"))
+        yield bids, data.auctions.slice(done, upto - done)
+        done = upto
+
+
+def _punctuated(rows: pl.DataFrame, every: int | None) -> pl.DataFrame | PunctuatedRows:
+    """The rows with a punctuation `[ts < t]` after every so many, t being the time of the row before it."""
+    if every is None:
+        return rows
+    positions = np.arange(every, rows.height + 1, every, dtype=np.int64)
+    bounds = rows["ts"].gather(positions - 1)
+    return PunctuatedRows(rows, Punctuations.from_column("ts", "<", bounds), positions)
+
+
+def _growth(events: int) -> list[dict[str, Any]]:
+    """An unbounded join purged as auctions close, on a stream and on one ten times as long: state and speed."""
+    series = []
+    for count in (events // 10, events):
+        data = generate(count)
+        mill = LocalMill(Options(page_rows=PAGE_ROWS))
+        mill.execute(
+            "CREATE STREAM auctions (id BIGINT, seller BIGINT, category BIGINT, ts TIMESTAMP) PRIMARY KEY (id)"
+        )
+        mill.execute(
+            "CREATE STREAM bids (auction BIGINT, bidder BIGINT, price DOUBLE, ts TIMESTAMP) PUNCTUATED ON (auction #)"
+        )
+        mill.add_query("q", "SELECT b.auction, b.price, a.seller FROM bids b JOIN auctions a ON b.auction = a.id")
+        state: list[int] = []
+        rows_out = seen = 0
+        start = time.process_time()
+        for bids, auctions in _batches(data):
+            here = data.closings.filter(pl.col("position").is_between(seen, seen + bids.height, closed="right"))
+            closed = Punctuations.from_column("auction", "=", here["auction"])
+            mill.insert("auctions", auctions)
+            mill.insert("bids", PunctuatedRows(bids, closed, (here["position"] - seen).to_numpy()))
+            mill.batch()
+            seen += bids.height
+            state.append(mill.state_rows("q"))
+            rows_out += mill.take_rows("q").height
+        cpu = time.process_time() - start
+        wanted = data.bids.join(data.auctions, left_on="auction", right_on="id").height
+        if rows_out != wanted:
+            raise AssertionError(f"punctuated join: {rows_out} rows, expected {wanted}")
+        series.append({"events": count, "rows_per_cpu_s": count / cpu, "state": state, "batch_rows": BATCH_ROWS})
+    return series
+
+
+def _print(result: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{result['events']:,} auction events, pages of {PAGE_ROWS:,} rows, one thread, CPU seconds")
+    for title in ("workload", "Polars", "Millstream", "ratio", f"punctuation every {EVERY}", "rows per CPU-s"):
+        table.add_column(title, justify="left" if title == "workload" else "right")
+    for row in result["workloads"]:
+        table.add_row(
+            row["name"],
+            f"{row['polars_cpu_s']:.3f}",
+            f"{row['millstream_cpu_s']:.3f}",
+            f"{row['ratio']:.2f}",
+            f"{row['punctuation_overhead']:+.0%}",
+            f"{row['millstream_rows_per_cpu_s'] / 1e6:.1f} M",
+        )
+    console = Console()
+    console.print(table)
+    short, long = result["growth"]
+    console.print(
+        f"punctuated join: {short['rows_per_cpu_s'] / 1e6:.2f} M events per CPU-s on {short['events']:,} events, "
+        f"{long['rows_per_cpu_s'] / 1e6:.2f} M on {long['events']:,}; state at most {max(short['state']):,} "
+        f"and {max(long['state']):,} tuples"
+    )
+    console.print(f"written to {out}")

@@ -1,0 +1,73 @@
+"""What a running query has put out and nobody has taken yet, put together from its shards.
+
+Rows are simply collected. A punctuation holds for the whole query only when every shard has promised it, so it is put
+out when the last shard does.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.schema import TS, Schema
+
+
+class QueryOutput:
+    def __init__(self, schema: Schema, shards: int) -> None:
+        self.schema = schema
+        self.rows_out = 0
+        self._rows: list[pl.DataFrame] = []
+        self._punctuations: list[Pattern] = []
+        self._promised = [PunctuationSet() for _ in range(shards)]
+        self._merged = PunctuationSet()
+        self._pending: list[Pattern] = []
+
+    def deliver(self, shard: int, element: pl.DataFrame | Punctuations) -> None:
+        """Take one element from a shard's sink."""
+        if isinstance(element, pl.DataFrame):
+            self._rows.append(element)
+            self.rows_out += element.height
+        elif len(self._promised) == 1:
+            self._punctuations += element.patterns()
+        elif len(element):
+            self._promised[shard].add(element)
+            self._pending += element.patterns()
+            self._merge()
+
+    def _merge(self) -> None:
+        waiting: list[Pattern] = []
+        for pattern in self._pending:
+            if self._merged.covers(pattern):
+                continue
+            if all(promised.covers(pattern) for promised in self._promised):
+                self._merged.add(Punctuations.of([pattern]))
+                self._punctuations.append(pattern)
+            else:
+                waiting.append(pattern)
+        self._pending = waiting
+
+    def take_rows(self) -> pl.DataFrame:
+        """All rows since the last call, without the hidden timestamp."""
+        taken, self._rows = self._rows, []
+        whole = pl.concat(taken) if taken else self.schema.empty()
+        return whole.drop(TS)
+
+    def take_punctuations(self) -> list[Pattern]:
+        taken, self._punctuations = self._punctuations, []
+        return taken
+
+    def snapshot(self) -> dict[str, object]:
+        """The part that later punctuations depend on; rows already out are the taker's."""
+        return {
+            "promised": [promised.to_value() for promised in self._promised],
+            "merged": self._merged.to_value(),
+            "pending": self._pending,
+        }
+
+    def restore(self, values: dict[str, object]) -> None:
+        promised, merged, pending = values["promised"], values["merged"], values["pending"]
+        assert isinstance(promised, list) and isinstance(pending, list)
+        self._promised = [PunctuationSet.from_value(value) for value in promised]
+        self._merged = PunctuationSet.from_value(merged)
+        self._pending = pending

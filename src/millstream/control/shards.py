@@ -1,0 +1,102 @@
+"""A group of shards: the same operators once per part of the key space.
+
+All queries that hash their streams on the same columns share one group, and inside it common prefixes. Rows go to the
+shard of their key; punctuations, and the progress of time, concern every shard and are copied to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import TS, Schema, TimeKind
+from millstream.config import Options
+from millstream.logical.plan import Plan
+from millstream.physical.compile import Compiler, TableFrames
+from millstream.physical.partitioning import Keys
+from millstream.runtime.engine import Graph
+from millstream.runtime.operator import Operator
+
+Deliver = Callable[[int, pl.DataFrame | Punctuations], None]
+Ets = Callable[[str], Callable[[], int | None]]
+
+
+class ShardGroup:
+    """`keys` says which columns each stream is hashed on; None: everything in one place."""
+
+    def __init__(self, keys: Keys | None, options: Options, ets: Ets, tables: TableFrames) -> None:
+        self.keys = keys
+        count = options.shards if keys is not None else 1
+        self.graphs = [Graph() for _ in range(count)]
+        self.compilers = [Compiler(graph, ets, tables) for graph in self.graphs]
+        self._schemas: dict[str, Schema] = {}
+        self.configure(options)
+
+    def configure(self, options: Options) -> None:
+        """Re-map the running graphs to the options' strategy and way of promising time."""
+        name, _, size = options.strategy.partition(":")
+        for graph in self.graphs:
+            graph.set_strategy(name, k=int(size or 1))
+            graph.set_ets(options.ets)
+
+    def add(self, name: str, plan: Plan, deliver: Deliver) -> None:
+        for number, compiler in enumerate(self.compilers):
+            compiler.add(name, plan, lambda element, shard=number: deliver(shard, element))
+        for scanned, schema in self.compilers[0].streams().items():
+            self._schemas[scanned] = schema
+
+    def remove(self, name: str) -> None:
+        for compiler in self.compilers:
+            compiler.remove(name)
+        self._schemas = self.compilers[0].streams()
+
+    def reads(self, stream: str) -> bool:
+        return stream in self._schemas
+
+    def push(self, stream: str, element: pl.DataFrame | Punctuations) -> None:
+        """Send an element of a stream to the shards it concerns."""
+        if not self.reads(stream):
+            return
+        if len(self.graphs) == 1 or isinstance(element, Punctuations):
+            for compiler in self.compilers:
+                compiler.push(stream, element)
+            return
+        shard = _shard_of(element, (self.keys or {})[stream], len(self.graphs))
+        for number, compiler in enumerate(self.compilers):
+            part = element.filter(shard == number)
+            if part.height:
+                compiler.push(stream, part)
+        schema = self._schemas[stream]
+        if schema.ordered and schema.kind is not TimeKind.LATENT:
+            # An ordered stream promises time by its tuples; shards that got none of them must hear of it.
+            promise = Punctuations.of((), progress=int(element[TS][-1]))
+            for compiler in self.compilers:
+                compiler.push(stream, promise)
+
+    def run(self) -> None:
+        for graph in self.graphs:
+            graph.run()
+
+    def heartbeat(self) -> None:
+        for graph in self.graphs:
+            graph.heartbeat()
+
+    def operators(self, name: str) -> list[Operator]:
+        """The operators of one query, on all shards."""
+        return [operator for compiler in self.compilers for operator in compiler.operators(name)]
+
+    def snapshot(self) -> list[Any]:
+        return [graph.snapshot() for graph in self.graphs]
+
+    def restore(self, values: list[Any]) -> None:
+        for graph, value in zip(self.graphs, values, strict=True):
+            graph.restore(value)
+
+
+def _shard_of(page: pl.DataFrame, key: tuple[str, ...], shards: int) -> pl.Series:
+    """The shard of each row. Integers hash alike whatever their width, since keys of different width may join."""
+    columns = [pl.col(name).cast(pl.Int64) if page.schema[name].is_integer() else pl.col(name) for name in key]
+    return page.select(pl.struct(columns).hash(seed=0).alias("shard")).to_series() % shards

@@ -1,0 +1,183 @@
+"""Values from outside as columns of our types: what does not fit is told, never raised.
+
+A value fits if nothing is lost: numbers go to numbers that can hold them (a float without fraction to an integer),
+text is read as in a transcript, a number stands for seconds where a TIMESTAMP or an INTERVAL is wanted, everything but
+nested data can become VARCHAR. Columns that are already of the right type pass untouched.
+
+>>> column = coerce(pl.Series([1.0, 2.5, None]), Type.BIGINT)
+>>> column.values.to_list(), column.wrong
+([1, None, None], {1: '2.5 is not a value of type BIGINT'})
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from millstream.algebra.types import MICROS, Type, format_value
+from millstream.ingest.lines import is_null, read
+
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999, which a timestamp may have."""
+
+_FLOATS = (Type.REAL, Type.DOUBLE, Type.DECIMAL)
+_NATIVE: dict[Type, set[type]] = {
+    Type.BOOLEAN: {bool},
+    Type.INT: {int},
+    Type.BIGINT: {int},
+    Type.DOUBLE: {float, int},
+    Type.DECIMAL: {float, int},
+    Type.VARCHAR: {str},
+    Type.DATE: {date},
+    Type.INTERVAL: {timedelta},
+}
+"""The Python types whose values Polars takes over exactly as we mean them."""
+
+
+class Column(NamedTuple):
+    """Values, NULL where one did not fit; `wrong` says at which places and why."""
+
+    values: pl.Series
+    wrong: dict[int, str]
+
+
+def coerce(values: pl.Series, type_: Type) -> Column:
+    """A column of any Polars type."""
+    wanted = type_.polars
+    if isinstance(values.dtype, pl.Categorical | pl.Enum):
+        values = values.cast(pl.String)
+    if values.dtype == wanted and type_ is not Type.TIMESTAMP:
+        return Column(values, {})
+    if values.dtype == pl.Null:
+        return Column(values.cast(wanted), {})
+    made = _cast(values, type_)
+    if made is None:
+        return coerce_values(values.to_list(), type_)
+    lost = values.is_not_null() & made.is_null()
+    if not lost.any():
+        return Column(made, {})
+    places = lost.arg_true().to_list()
+    tried = coerce_values(values.gather(places).to_list(), type_)
+    if tried.values.null_count() < len(places):
+        made = made.scatter(places, tried.values)
+    return Column(made, {places[at]: reason for at, reason in tried.wrong.items()})
+
+
+def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
+    """The column cast at once, null where a value does not fit or is not sure to; None if no cast will do."""
+    given, wanted = values.dtype, type_.polars
+    if isinstance(given, pl.Datetime) and type_ is Type.TIMESTAMP:
+        if given.time_zone is not None:
+            values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        made = values.dt.cast_time_unit("us")
+        seconds = made.to_physical() // MICROS
+        inside = seconds.is_between(FIRST_SECOND, LAST_SECOND)
+        return made if inside.all() else made.set(~inside, None)
+    if given.is_integer() and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
+        return values.cast(wanted, strict=False)
+    if given.is_float() and type_.is_integer:
+        made = values.cast(wanted, strict=False)
+        return made.set((made.cast(pl.Float64) != values.cast(pl.Float64)).fill_null(False), None)
+    if given == pl.Float32 and type_ in (Type.DOUBLE, Type.DECIMAL):
+        return values.cast(wanted)
+    if given == pl.String and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
+        return values.cast(wanted, strict=False)
+    if given == pl.Date and type_ is Type.TIMESTAMP:
+        return values.cast(wanted)
+    if isinstance(given, pl.Duration) and type_ is Type.INTERVAL:
+        return values.dt.cast_time_unit("us")
+    return None
+
+
+def coerce_values(values: Sequence[Any], type_: Type) -> Column:
+    """A column of Python values: at once if all are of the type, else one by one."""
+    if set(map(type, values)) <= _NATIVE.get(type_, set()) | {type(None)}:
+        try:
+            return Column(pl.Series(values, dtype=type_.polars, strict=True), {})
+        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+            pass
+    made: list[Any] = []
+    wrong: dict[int, str] = {}
+    for at, value in enumerate(values):
+        try:
+            made.append(None if value is None else coerce_value(value, type_))
+        except (ValueError, OverflowError, ArithmeticError) as error:
+            made.append(None)
+            wrong[at] = str(error)
+    return Column(pl.Series(made, dtype=type_.polars), wrong)
+
+
+def coerce_value(value: Any, type_: Type) -> Any:
+    """One Python value as a value of the type; ValueError with a reason if it does not fit."""
+    if hasattr(value, "item") and not isinstance(value, pl.Series):
+        value = value.item()  # a numpy scalar
+    if isinstance(value, str):
+        if type_ is Type.VARCHAR:
+            return value
+        return None if is_null(value.strip(), type_) else _checked(read(value, type_), type_)
+    if isinstance(value, bool):
+        fits = type_ in (Type.BOOLEAN, Type.VARCHAR)
+    elif isinstance(value, int | float | Decimal):
+        fits = type_ is not Type.BOOLEAN and type_ is not Type.DATE
+    elif isinstance(value, datetime):
+        fits = type_ in (Type.TIMESTAMP, Type.VARCHAR)
+    elif isinstance(value, date):
+        fits = type_ in (Type.DATE, Type.TIMESTAMP, Type.VARCHAR)
+    else:
+        fits = isinstance(value, timedelta) and type_ in (Type.INTERVAL, Type.VARCHAR)
+    if not fits:
+        raise _misfit(value, type_)
+    if type_ is Type.VARCHAR:
+        return format_value(value)
+    return _checked(_convert(value, type_), type_)
+
+
+def _convert(value: Any, type_: Type) -> Any:
+    if type_.is_integer:
+        if isinstance(value, int):
+            return value
+        if not math.isfinite(value) or value != int(value):
+            raise _misfit(value, type_)
+        return int(value)
+    if type_ in _FLOATS:
+        return float(value)
+    if type_ is Type.TIMESTAMP:
+        if isinstance(value, datetime):
+            return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return datetime.combine(value, time()) if isinstance(value, date) else read(str(value), type_)
+    if type_ is Type.INTERVAL and not isinstance(value, timedelta):
+        return read(str(value), type_)
+    return value
+
+
+def _checked(value: Any, type_: Type) -> Any:
+    """The value, if the type's column can hold it."""
+    bits = {Type.INT: 31, Type.BIGINT: 63}.get(type_)
+    if bits is not None and not -(1 << bits) <= value < 1 << bits:
+        raise _out_of_range(value, type_)
+    if type_ is Type.REAL:
+        try:
+            struct.pack("f", value)
+        except OverflowError:
+            raise _out_of_range(value, type_) from None
+    if type_ is Type.INTERVAL and abs(value) > timedelta(days=100_000_000):
+        raise _out_of_range(value, type_)
+    return value
+
+
+def _misfit(value: Any, type_: Type) -> ValueError:
+    text = format_value(value)
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return ValueError(f"{shown} is not a value of type {type_.value}")
+
+
+def _out_of_range(value: Any, type_: Type) -> ValueError:
+    text = format_value(value)
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return ValueError(f"{shown} is out of range for {type_.value}")

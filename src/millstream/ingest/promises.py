@@ -1,0 +1,82 @@
+"""What a source has promised so far, by all its punctuations: which tuples are late, which punctuations are news.
+
+As long as there are bounds on time alone, one number holds them all. The first punctuation of any other kind brings in
+a punctuation set, which from then on holds everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.schema import NEVER
+from millstream.ingest.marks import NO_KEY, Integers, Marks
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Promises:
+    def __init__(self, time: str | None, type_: pl.DataType | None) -> None:
+        self._time, self._type = time, type_
+        self._key = NO_KEY  # the strongest bound on time alone
+        self._all: PunctuationSet | None = None
+        self._progress = NEVER
+
+    def broken(self, rows: pl.DataFrame, stamps: Integers, marks: Marks) -> Mask:
+        """Which rows match an earlier promise, or one of the marks that stand before them."""
+        found = np.zeros(rows.height, dtype=np.bool_)
+        if self._all is not None:
+            found |= self._all.match(rows).to_numpy()
+        keys = marks.keys(self._time)
+        others = keys == NO_KEY
+        if self._time is not None and (self._key > NO_KEY or not others.all()):
+            strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
+            places = np.minimum(np.concatenate(([0], marks.positions, [rows.height])), rows.height)
+            found |= 2 * stamps < np.repeat(strongest, np.diff(places))
+        if others.any():
+            kept = marks.keep(others)
+            first = kept.punctuations.first_match(rows)
+            matched = first.is_not_null().to_numpy()
+            position = kept.positions[first.fill_null(0).to_numpy()]
+            found |= matched & (position <= np.arange(rows.height))
+        return found
+
+    def add(self, marks: Marks) -> Punctuations:
+        """Take the marks; those that no earlier one covers come back, with progress if time moved."""
+        if not len(marks):
+            return marks.punctuations
+        keys = marks.keys(self._time)
+        strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
+        if self._all is None and (keys > NO_KEY).all():
+            fresh = marks.keep(keys > strongest[:-1]).punctuations if (keys > strongest[:-1]).any() else _NONE
+        else:
+            self._all = self._all if self._all is not None else self._everything()
+            fresh = self._all.add(marks.punctuations)
+        self._key = int(strongest[-1])
+        progress = self._key // 2 if self._key > NO_KEY else NEVER
+        if progress <= self._progress:
+            return fresh.with_progress(NEVER)
+        self._progress = progress
+        return fresh.with_progress(progress)
+
+    def _everything(self) -> PunctuationSet:
+        made = PunctuationSet()
+        if self._time is not None and self._key > NO_KEY:
+            bound = pl.Series([self._key // 2], dtype=pl.Int64).cast(self._type or pl.Int64())
+            made.add(Punctuations.from_column(self._time, "<=" if self._key % 2 else "<", bound))
+        return made
+
+    def to_value(self) -> dict[str, Any]:
+        kept = None if self._all is None else self._all.to_value()
+        return {"key": self._key, "progress": self._progress, "all": kept}
+
+    def restore(self, value: dict[str, Any]) -> None:
+        self._key, self._progress = value["key"], value["progress"]
+        self._all = None if value["all"] is None else PunctuationSet.from_value(value["all"])
+
+
+_NONE = Punctuations.of(())

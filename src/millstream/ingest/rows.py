@@ -1,0 +1,181 @@
+"""Rows from outside as a page: text lines, Python sequences and mappings, Polars frames, Arrow tables.
+
+Nothing raises. A row that does not fit the schema (wrong number of values, a value of another type or out of range, an
+unknown column, NULL where a timestamp or a key must be) becomes a bad row: its text and the reason.
+
+>>> schema = Schema.of(("k", Type.BIGINT), ("x", Type.DOUBLE))
+>>> rows = read_lines(["1 | 2.5", "one | 2.5", "3"], schema)
+>>> rows.frame.rows(), rows.index.tolist()
+([(1, 2.5)], [0])
+>>> rows.bad.rows()
+[('one | 2.5', "column 'k': 'one' is not a value of type BIGINT"), ('3', 'expected 2 values, found 1')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.schema import Schema
+from millstream.algebra.types import Type
+from millstream.errors import did_you_mean
+from millstream.ingest.coerce import coerce, coerce_values
+from millstream.ingest.lines import parse_line, write_line
+
+__all__ = ["BAD_SCHEMA", "Rows", "parse_line", "read_frame", "read_lines", "read_rows", "read_values", "write_line"]
+
+BAD_SCHEMA = {"input": pl.String(), "reason": pl.String()}
+TIME_LIMIT = 1 << 61
+"""BIGINT time lies strictly within plus and minus this, so that window ends can be computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that fit, with the schema's visible columns; the place that each had among those given; the bad rows."""
+
+    frame: pl.DataFrame
+    index: npt.NDArray[np.int64]
+    bad: pl.DataFrame
+    given: int
+
+
+def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:
+    """Rows in any of the accepted forms. One mapping, or one sequence of plain values, is one row."""
+    if isinstance(given, pl.LazyFrame):
+        given = given.collect()
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        given = pl.DataFrame(given)
+    if isinstance(given, pl.DataFrame):
+        return read_frame(given, schema, required)
+    if isinstance(given, str):
+        return read_lines([given], schema, required)
+    if isinstance(given, Mapping):
+        return read_values([given], schema, required)
+    values = list(given) if isinstance(given, Iterable) else [given]
+    if values and all(isinstance(value, str) for value in values):
+        return read_lines(values, schema, required)
+    if values and not any(isinstance(value, list | tuple | Mapping) for value in values):
+        values = [values]
+    return read_values(values, schema, required)
+
+
+def read_lines(lines: Sequence[str], schema: Schema, required: Iterable[str] = ()) -> Rows:
+    """Text lines `a | b | c`."""
+    values: list[tuple[Any, ...] | None] = []
+    wrong: dict[int, str] = {}
+    for at, line in enumerate(lines):
+        try:
+            values.append(parse_line(line, schema))
+        except ValueError as error:
+            values.append(None)
+            wrong[at] = str(error)
+    return _from_columns(values, schema, required, wrong, lines.__getitem__)
+
+
+def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] = ()) -> Rows:
+    """Sequences by position, or mappings by column name (a column that is not mentioned is NULL)."""
+    made: list[Sequence[Any] | None] = []
+    wrong: dict[int, str] = {}
+    width, names = len(schema), schema.names
+    for at, row in enumerate(values):
+        if isinstance(row, Mapping):
+            mapped = {_column(str(name), schema): value for name, value in row.items()}
+            unknown = next((name for name in mapped if name not in schema), None)
+            if unknown is None:
+                made.append([mapped.get(name) for name in names])
+                continue
+            wrong[at] = _unknown(unknown, schema)
+        elif isinstance(row, list | tuple) and len(row) == width:
+            made.append(row)
+            continue
+        elif isinstance(row, list | tuple):
+            wrong[at] = f"expected {width} values, found {len(row)}"
+        else:
+            wrong[at] = f"expected {width} values, found {type(row).__name__}"
+        made.append(None)
+    return _from_columns(made, schema, required, wrong, lambda at: _text(values[at]))
+
+
+def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()) -> Rows:
+    """A frame whose columns are found by name (one that is missing is NULL)."""
+    named = {_column(name, schema): name for name in frame.columns}
+    unknown = next((name for name in named if name not in schema), None)
+    wrong: dict[int, str] = {}
+    columns: dict[str, pl.Series] = {}
+    if unknown is not None or len(named) < len(frame.columns):
+        twice = "a column is given twice" if unknown is None else _unknown(unknown, schema)
+        wrong = dict.fromkeys(range(frame.height), twice)
+    for a in schema:
+        if (wrong and len(wrong) == frame.height) or a.name not in named:
+            columns[a.name] = pl.Series([None], dtype=a.type.polars).new_from_index(0, frame.height)
+            continue
+        column = coerce(frame.get_column(named[a.name]), a.type)
+        columns[a.name] = column.values
+        for at, reason in column.wrong.items():
+            wrong.setdefault(at, f"column '{a.name}': {reason}")
+    return _split(columns, frame.height, schema, required, wrong, lambda at: _text(frame.row(at)))
+
+
+def _from_columns(
+    rows: Sequence[Sequence[Any] | None],
+    schema: Schema,
+    required: Iterable[str],
+    wrong: dict[int, str],
+    text: Callable[[int], str],
+) -> Rows:
+    missing = [None] * len(schema)
+    turned = list(zip(*(missing if row is None else row for row in rows), strict=True)) or [()] * len(schema)
+    columns: dict[str, pl.Series] = {}
+    for a, values in zip(schema, turned, strict=True):
+        column = coerce_values(values, a.type)
+        columns[a.name] = column.values
+        for at, reason in column.wrong.items():
+            wrong.setdefault(at, f"column '{a.name}': {reason}")
+    return _split(columns, len(rows), schema, required, wrong, text)
+
+
+def _split(
+    columns: dict[str, pl.Series],
+    height: int,
+    schema: Schema,
+    required: Iterable[str],
+    wrong: dict[int, str],
+    text: Callable[[int], str],
+) -> Rows:
+    """Put the rows apart that do not fit, or lack what they must have."""
+    for name in required:
+        if columns[name].null_count():
+            for at in columns[name].is_null().arg_true():
+                wrong.setdefault(at, f"column '{name}' must not be NULL")
+    if schema.time is not None and schema.type_of(schema.time) is Type.BIGINT:
+        outside = ~columns[schema.time].is_between(-TIME_LIMIT, TIME_LIMIT, closed="none")
+        for at in outside.fill_null(False).arg_true():
+            wrong.setdefault(at, f"column '{schema.time}': {columns[schema.time][at]} is out of range for a time")
+    frame = pl.DataFrame([series.alias(name) for name, series in columns.items()])
+    if not wrong:
+        return Rows(frame, np.arange(height, dtype=np.int64), pl.DataFrame(schema=BAD_SCHEMA), height)
+    places = sorted(wrong)
+    good = np.ones(height, dtype=np.bool_)
+    good[places] = False
+    bad = pl.DataFrame([[text(at) for at in places], [wrong[at] for at in places]], schema=BAD_SCHEMA)
+    return Rows(frame.filter(pl.Series(good)), np.flatnonzero(good).astype(np.int64), bad, height)
+
+
+def _column(name: str, schema: Schema) -> str:
+    """The schema's column of that name; names are not case-sensitive."""
+    return name if name in schema else name.lower()
+
+
+def _unknown(name: str, schema: Schema) -> str:
+    return f"unknown column '{name}' ({did_you_mean(name, schema.names)})"
+
+
+def _text(row: Any) -> str:
+    if isinstance(row, Mapping):
+        return ", ".join(f"{name} = {write_line([value])}" for name, value in row.items())
+    return write_line(row) if isinstance(row, list | tuple) else str(row)

@@ -1,0 +1,199 @@
+"""The front end of one stream, before sharding: it stamps tuples, derives punctuation, and puts late tuples aside.
+
+| | |
+|---|---|
+| takes | elements in order: rows in any form, lines of text, patterns, punctuated rows |
+| gives | pages, each followed by the punctuations that stand in or right after it; late tuples; bad rows |
+| a tuple is late | iff a promise before it matches it: explicit, derived, implied by order, or an ETS given out |
+| WATERMARK | after each tuple that raises the highest timestamp: `[ts < highest - delay]` |
+| PRIMARY KEY | after each tuple: `[key = value]` |
+| ORDER BY alone | each tuple implies `[ts < its ts]`, which is never put out |
+| timestamps | external: the time column; internal and latent: the clock on entry, never decreasing |
+| ETS (enabling timestamp) | external: last timestamp + time since it came - MAX SKEW; internal and latent: the clock |
+| punctuation covered by an earlier one | not put out again |
+
+Late tuples do not count: they move neither the watermark nor the order, and register no key. All of it runs over whole
+columns, however many punctuations stand among the tuples; what comes out does not depend on how the input is cut.
+
+>>> from millstream.algebra.clock import VirtualClock
+>>> from millstream.algebra.types import Type
+>>> bids = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
+>>> taken = StreamSource(bids, VirtualClock()).take(["5 | 1", "7 | 2", "6 | 3", "[< 9, *]", "8 | x"])
+>>> taken.elements[0].rows(), taken.elements[1]
+([(5, 1, 5), (7, 2, 7)], Punctuations([ts < 9] progress 9))
+>>> taken.late.rows(), taken.bad.rows()
+([(6, 3, 0)], [('8 | x', "column 'k': 'x' is not a value of type BIGINT", 0)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.clock import Clock
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
+from millstream.algebra.types import MICROS
+from millstream.ingest.arrivals import PunctuatedRows, gather
+from millstream.ingest.marks import TIME_LIMIT, Integers, Marks, integers
+from millstream.ingest.promises import Promises
+
+__all__ = ["PunctuatedRows", "StreamSource", "Taken"]
+
+PAGE_ROWS = 8192
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a source makes of a batch. Late and bad rows are stamped with the time of entry."""
+
+    elements: list[pl.DataFrame | Punctuations]
+    late: pl.DataFrame
+    bad: pl.DataFrame
+
+
+class StreamSource:
+    """`watermark` (the delay) and `max_skew` are in timestamp units. `accepted`, `late` and `bad` count rows."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        clock: Clock,
+        *,
+        watermark: int | None = None,
+        primary_key: tuple[str, ...] = (),
+        max_skew: int | None = None,
+        page_rows: int = PAGE_ROWS,
+    ) -> None:
+        self.schema = schema
+        self.accepted = self.late = self.bad = 0
+        self._clock, self._page_rows = clock, page_rows
+        self._watermark, self._max_skew = watermark, max_skew
+        self._key = list(primary_key)
+        self._time = schema.time if schema.kind is TimeKind.EXTERNAL else None
+        self._required = [*([self._time] if self._time is not None else []), *primary_key]
+        self._in_order = self._time is not None and schema.ordered and watermark is None
+        self._promises = Promises(self._time, None if self._time is None else schema.type_of(self._time).polars)
+        self._newest = NEVER  # the highest timestamp of an accepted tuple
+        self._last: tuple[int, int] | None = None  # the last timestamp and when it came
+        self._promised = NEVER  # the highest enabling timestamp given out
+
+    def take(self, elements: Iterable[Any]) -> Taken:
+        """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken."""
+        arrivals = gather(elements, self.schema, self._required)
+        now = self._clock.now()
+        rows, marks = arrivals.rows, arrivals.marks
+        stamps = self._stamps(rows, now)
+        accepted, before = self._judge(rows, stamps, marks)
+        marks = Marks.interleave([*self._derive(rows, stamps, accepted, before), marks])
+        rows = rows.with_columns(pl.Series(TS, stamps, dtype=pl.Int64))
+        made = self._pages(rows, marks, accepted)
+        late = rows.filter(~pl.Series(accepted, dtype=pl.Boolean)).with_columns(pl.lit(now, pl.Int64).alias(TS))
+        bad = arrivals.bad.with_columns(pl.lit(now, pl.Int64).alias(TS))
+        self._count(stamps[accepted], now)
+        self.late += late.height
+        self.bad += bad.height
+        return Taken(made, late, bad)
+
+    def _stamps(self, rows: pl.DataFrame, now: int) -> Integers:
+        if self._time is not None:
+            return integers(rows.get_column(self._time))
+        return np.full(rows.height, max(now, self._promised, self._newest), dtype=np.int64)
+
+    def _judge(self, rows: pl.DataFrame, stamps: Integers, marks: Marks) -> tuple[Mask, Integers]:
+        """Which tuples are accepted, and for each the highest timestamp accepted before it.
+
+        Whether a tuple is late depends on those accepted before it. Each round judges all tuples by the outcome of
+        the round before; once a round changes nothing, that is the outcome of judging one by one.
+        """
+        fits = ~self._promises.broken(rows, stamps, marks)
+        if self._time is not None and self._promised > NEVER:
+            fits &= stamps >= self._promised
+        accepted = fits
+        while True:
+            before = self._before(stamps, accepted)
+            judged = fits.copy()
+            if self._in_order:
+                judged &= stamps >= before
+            elif self._watermark is not None:
+                judged &= (before == NEVER) | (stamps >= np.maximum(before, -TIME_LIMIT) - self._watermark)
+            if self._key:
+                places = np.flatnonzero(judged)
+                keys = rows.select(self._key).filter(pl.Series(judged, dtype=pl.Boolean))
+                judged[places] = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+            if np.array_equal(judged, accepted) or not self._key:
+                return judged, self._before(stamps, judged)
+            accepted = judged
+
+    def _before(self, stamps: Integers, accepted: Mask) -> Integers:
+        known = np.concatenate(([self._newest], np.where(accepted, stamps, NEVER)))
+        return np.maximum.accumulate(known)[:-1]
+
+    def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, before: Integers) -> list[Marks]:
+        """The punctuations that follow from the tuples themselves."""
+        made: list[Marks] = []
+        if self._watermark is not None and self._time is not None:
+            places = np.flatnonzero(accepted & (stamps > before))
+            bounds = pl.Series(np.maximum(stamps[places] - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
+            time = bounds.cast(self.schema.type_of(self._time).polars)
+            made.append(Marks.below(self._time, time, places + 1))
+        if self._key:
+            keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
+            made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
+        return made
+
+    def _pages(self, rows: pl.DataFrame, marks: Marks, accepted: Mask) -> list[pl.DataFrame | Punctuations]:
+        made: list[pl.DataFrame | Punctuations] = []
+        clean = bool(accepted.all())
+        for start in range(0, max(rows.height, 1), self._page_rows):
+            page = rows.slice(start, self._page_rows)
+            end = start + page.height
+            if not clean:
+                page = page.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
+            if page.height:
+                made.append(page)
+            fresh = self._promises.add(marks.within(start if start else -1, end))
+            if fresh:
+                made.append(fresh)
+        return made
+
+    def _count(self, stamps: Integers, now: int) -> None:
+        if len(stamps):
+            self.accepted += len(stamps)
+            self._newest = max(self._newest, int(stamps.max()))
+            self._last = (int(stamps[-1]), now)
+
+    def ets(self) -> int | None:
+        """An enabling timestamp: a promise that no later tuple is older, kept from now on. None if there is none."""
+        now = self._clock.now()
+        if self._time is None:
+            promise = max(now, self._newest)
+        elif self._max_skew is None or self._last is None:
+            return None
+        else:
+            last, came = self._last
+            promise = last + (now - came) * self.schema.unit // MICROS - self._max_skew
+        self._promised = max(self._promised, promise)
+        return self._promised
+
+    def snapshot(self) -> dict[str, Any]:
+        """All state, picklable."""
+        return {
+            "promises": self._promises.to_value(),
+            "newest": self._newest,
+            "last": self._last,
+            "promised": self._promised,
+            "counts": (self.accepted, self.late, self.bad),
+        }
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Go on where a snapshot was taken."""
+        self._promises.restore(values["promises"])
+        self._newest, self._last, self._promised = values["newest"], values["last"], values["promised"]
+        self.accepted, self.late, self.bad = values["counts"]

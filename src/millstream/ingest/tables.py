@@ -1,0 +1,40 @@
+"""Static relations: read whole from a file, or empty and filled by the API or a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from millstream.algebra.schema import Schema
+from millstream.errors import InputError, did_you_mean
+
+CONNECTORS = ("csv", "parquet", "json")
+
+
+def read_table(schema: Schema, options: Mapping[str, str]) -> pl.DataFrame:
+    """The table's rows with the schema's columns and types."""
+    types = {attribute.name: attribute.type.polars for attribute in schema}
+    connector = options.get("connector")
+    if connector is None:
+        return pl.DataFrame(schema=types)
+    path = options.get("path")
+    if path is None:
+        raise InputError("M5001", "a table with a connector needs a path", hint="WITH (connector = 'csv', path = '…')")
+    try:
+        match connector.lower():
+            case "csv":
+                frame = pl.read_csv(path)
+            case "parquet":
+                frame = pl.read_parquet(path)
+            case "json":
+                frame = pl.read_ndjson(path)
+            case _:
+                hint = did_you_mean(connector, CONNECTORS)
+                raise InputError("M5002", f"unknown connector '{connector}'", hint=hint)
+        return frame.rename({c: c.lower() for c in frame.columns}).select(
+            pl.col(name).cast(type_) for name, type_ in types.items()
+        )
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError("M5003", f"cannot read '{path}' as {connector}", detail=f"{reason}.") from error

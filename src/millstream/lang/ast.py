@@ -1,0 +1,336 @@
+"""What a statement says, before any name is looked up: frozen values, positions kept.
+
+Positions do not take part in comparisons, so equal texts are equal values wherever they stand. Names are folded to
+lower case here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from typing import Any
+
+from millstream.algebra.types import MICROS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    line: int = field(default=1, compare=False, repr=False)
+    column: int = field(default=1, compare=False, repr=False)
+
+    def children(self) -> Iterator[Node]:
+        """The nodes right below, in the order of the text."""
+        for item in fields(self):
+            yield from _nodes(getattr(self, item.name))
+
+
+def _nodes(value: Any) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _nodes(part)
+
+
+# --- expressions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Expr(Node):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Expr):
+    """A column, perhaps with the alias of its stream: `price`, `b.price`."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Expr):
+    """`*` or `b.*` in a select list."""
+
+    qualifier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expr):
+    """A number, a string, TRUE, FALSE or NULL."""
+
+    value: int | float | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypedConstant(Expr):
+    """`TIMESTAMP '…'`, `DATE '…'`: a string read as a value of the type."""
+
+    type_name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(Expr):
+    """`INTERVAL '5' SECOND`, or in a window `5 SECONDS`, or a plain number (`unit` is None)."""
+
+    amount: Fraction
+    unit: str | None = None
+    seconds: Fraction = Fraction(1)
+    """How long one `unit` is; 1 for a plain number, which counts seconds or the units of BIGINT time."""
+
+    @property
+    def total(self) -> Fraction:
+        return self.amount * self.seconds
+
+    @property
+    def micros(self) -> Fraction:
+        return self.total * MICROS
+
+    def __str__(self) -> str:
+        return f"{float(self.amount):g}" + (f" {self.unit}" if self.unit else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Expr):
+    operand: Expr
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expr):
+    operand: Expr
+    options: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    operand: Expr | None
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName(Node):
+    """A type as written: upper case, without its length or precision."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    operand: Expr
+    type_name: TypeName
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expr):
+    """A scalar or aggregate function by its lower-case name; `star` for `COUNT(*)`."""
+
+    name: str
+    arguments: tuple[Expr, ...] = ()
+    distinct: bool = False
+    star: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extract(Expr):
+    part: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceTest(Expr):
+    """`SEQ(a, b) MODE RECENT`: b came after a."""
+
+    names: tuple[str, ...]
+    mode: str
+
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClause(Node):
+    """`[RANGE d SLIDE d]`, `[ROWS n]`, `[NOW]` (`now`), `[UNBOUNDED]` (nothing set), each with an optional `ON col`."""
+
+    range: Duration | None = None
+    slide: Duration | None = None
+    rows: int | None = None
+    now: bool = False
+    attribute: str | None = None
+    function: str | None = None
+    """TUMBLE or HOP, if it was written as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Node):
+    """One entry of FROM: a relation by name or a subquery, its alias and window."""
+
+    relation: str | Select | SetOperation
+    alias: str | None = None
+    window: WindowClause | None = None
+    probing: bool = False
+    """The window was written `OVER (… PRECEDING)`: a source without one only probes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedSource(Node):
+    """A source and how it is joined with those before it: kind is '', CROSS, INNER, LEFT, RIGHT or FULL."""
+
+    source: Source
+    kind: str = ""
+    on: Expr | None = None
+    using: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem(Node):
+    expression: Expr
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered(Node):
+    """A clause that no continuous query can have (ORDER BY, LIMIT, OFFSET), kept to be refused with a hint."""
+
+    clause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    items: tuple[SelectItem, ...]
+    sources: tuple[JoinedSource, ...]
+    where: Expr | None = None
+    window: WindowClause | None = None
+    group: tuple[Expr, ...] = ()
+    having: Expr | None = None
+    distinct: bool = False
+    tail: tuple[Unordered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation(Node):
+    """`left op right`; op is UNION ALL, or UNION, INTERSECT, EXCEPT, which no continuous query can have."""
+
+    op: str
+    left: Select | SetOperation
+    right: Select | SetOperation
+    tail: tuple[Unordered, ...] = ()
+
+
+Query = Select | SetOperation
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement(Node):
+    text: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition(Node):
+    name: str
+    type_name: TypeName
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark(Node):
+    """`WATERMARK FOR name AS name - delay`."""
+
+    name: str
+    delay: Duration | None = None
+
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream(Statement):
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    order_by: str | None = None
+    current_time: bool = False
+    max_skew: Duration | None = None
+    watermark: Watermark | None = None
+    punctuated_on: tuple[tuple[tuple[str, str], ...], ...] = ()
+    primary_key: tuple[str, ...] = ()
+    options: Options = ()
+    mentions: tuple[Name, ...] = field(default=(), compare=False, repr=False)
+    """The columns that the clauses name, each where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDerivedStream(Statement):
+    name: str
+    select: Query
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Statement):
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    primary_key: tuple[str, ...] = ()
+    options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateQuery(Statement):
+    name: str
+    select: Query
+    into: str | None = None
+    into_options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(Statement):
+    select: Query
+    into: str | None = None
+    into_options: Options = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Statement):
+    kind: str
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Statement):
+    """`stage` is LOGICAL, OPTIMIZED, PHYSICAL or CONTRACT."""
+
+    stage: str
+    statement: SelectStatement | CreateQuery | CreateDerivedStream
+
+
+@dataclass(frozen=True, slots=True)
+class Show(Statement):
+    """`what` is STREAMS, TABLES or QUERIES."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption(Statement):
+    name: str
+    value: int | float | str | bool

@@ -1,0 +1,165 @@
+"""CREATE STREAM and CREATE TABLE: columns, then clauses in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.lang import ast
+from millstream.lang.cursor import Cursor
+from millstream.lang.durations import duration
+from millstream.lang.expressions import type_name
+from millstream.lang.options import options
+from millstream.lang.select import names, query
+from millstream.lang.tokens import Kind, Token
+
+CLAUSES = ("ORDER BY", "MAX SKEW", "WATERMARK FOR", "PUNCTUATED ON", "PRIMARY KEY", "WITH", "SOURCE")
+CREATED = ("STREAM", "TABLE", "QUERY")
+CLASSES = ("+", "#", "-")
+
+
+def create(cursor: Cursor) -> ast.Statement:
+    """What follows CREATE, if it is a stream or a table."""
+    if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
+        cursor.not_yet("user-defined aggregates")
+    if cursor.accept("TABLE"):
+        return _table(cursor)
+    if not cursor.accept("STREAM"):
+        cursor.fail("STREAM, TABLE or QUERY", hint=cursor.suggestion(CREATED))
+    name = cursor.name("the name of the stream")
+    if cursor.accept("AS"):
+        return ast.CreateDerivedStream(name, query(cursor))
+    columns, key = _columns(cursor)
+    clauses = _Clauses(key)
+    while clauses.take(cursor):
+        pass
+    return ast.CreateStream(name, columns, **clauses.found)
+
+
+def _table(cursor: Cursor) -> ast.Statement:
+    name = cursor.name("the name of the table")
+    if cursor.at("AS"):
+        cursor.not_yet("CREATE TABLE … AS SELECT", hint="CREATE STREAM … AS SELECT makes a derived stream")
+    columns, key = _columns(cursor)
+    pairs: ast.Options = ()
+    while cursor.at("PRIMARY") or cursor.at("WITH"):
+        if cursor.at("WITH"):
+            pairs += options(cursor)
+        else:
+            key = _primary_key(cursor)
+    return ast.CreateTable(name, columns, key, pairs)
+
+
+def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[str, ...]]:
+    """The columns in parentheses, and the primary key if it is declared among them."""
+    cursor.expect_symbol("(")
+    found: list[ast.ColumnDefinition] = []
+    key: tuple[str, ...] = ()
+    while True:
+        token = cursor.token
+        if cursor.at("PRIMARY", "KEY") and cursor.ahead(2).text == "(":
+            key += _primary_key(cursor)
+        else:
+            name = cursor.name("the name of a column")
+            if cursor.token.kind is not Kind.WORD:
+                cursor.fail(f"the type of column '{name}'")
+            column = ast.ColumnDefinition(name, type_name(cursor), **token.place)
+            found.append(column)
+            if cursor.accept("PRIMARY", "KEY"):
+                key += (name,)
+            cursor.accept("NOT", "NULL")
+        if cursor.accept_symbol(")"):
+            return tuple(found), key
+        if not cursor.accept_symbol(","):
+            cursor.fail("',' or ')'")
+
+
+def _primary_key(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("PRIMARY", "KEY")
+    return names(cursor, "a column of the key")
+
+
+class _Clauses:
+    """The clauses of CREATE STREAM read so far, under the names of the statement's fields."""
+
+    def __init__(self, key: tuple[str, ...]) -> None:
+        self.found: dict[str, Any] = {"primary_key": key, "mentions": ()}
+
+    def mention(self, name: str, token: Token) -> str:
+        """Note where a column is named."""
+        self.found["mentions"] = (*self.found["mentions"], ast.Name((name,), **token.place))
+        return name
+
+    def take(self, cursor: Cursor) -> bool:
+        """Take the next clause; false if the statement ends here."""
+        token = cursor.token
+        if cursor.accept("ORDER", "BY"):
+            self._once(cursor, "order_by", "ORDER BY")
+            name = self.mention(cursor.name("a column or current_time"), cursor.previous)
+            self.found |= {"current_time": True} if name == "current_time" else {"order_by": name}
+            self._skew(cursor)
+        elif cursor.at("MAX"):
+            self._skew(cursor)
+        elif cursor.accept("WATERMARK"):
+            self._once(cursor, "watermark", "WATERMARK FOR")
+            made = self.found["watermark"] = _watermark(cursor)
+            self.mention(made.name, token)
+        elif cursor.accept("PUNCTUATED"):
+            cursor.expect("ON")
+            self.found["punctuated_on"] = (*self.found.get("punctuated_on", ()), _template(cursor, self))
+        elif cursor.at("PRIMARY"):
+            if self.found["primary_key"]:
+                cursor.error("M1007", "PRIMARY KEY stands twice")
+            for name in _primary_key(cursor):
+                self.found["primary_key"] += (self.mention(name, token),)
+        elif cursor.at("WITH"):
+            self.found["options"] = self.found.get("options", ()) + options(cursor)
+        elif cursor.accept("SOURCE"):
+            pair = ("source", cursor.string("the source's address as a string"))
+            self.found["options"] = (*self.found.get("options", ()), pair)
+        elif cursor.at_symbol(";") or token.kind is Kind.END:
+            return False
+        else:
+            first = {clause.split()[0]: clause for clause in CLAUSES}
+            hint = cursor.suggestion(first)
+            cursor.fail(f"one of {', '.join(CLAUSES)}", hint=hint)
+        return True
+
+    def _skew(self, cursor: Cursor) -> None:
+        if cursor.accept("MAX"):
+            self._once(cursor, "max_skew", "MAX SKEW")
+            cursor.expect("SKEW")
+            self.found["max_skew"] = duration(cursor, "a duration")
+
+    def _once(self, cursor: Cursor, field: str, clause: str) -> None:
+        if field in self.found or (field == "order_by" and "current_time" in self.found):
+            cursor.error("M1007", f"{clause} stands twice", token=cursor.previous)
+
+
+def _watermark(cursor: Cursor) -> ast.Watermark:
+    token = cursor.previous
+    cursor.expect("FOR")
+    name = cursor.name("the time column")
+    delay = None
+    if cursor.accept("AS"):
+        again = cursor.token
+        if cursor.name(f"'{name}'") != name:
+            cursor.error("M1011", f"the watermark of '{name}' must be computed from '{name}'", token=again)
+        if cursor.accept_symbol("-"):
+            delay = duration(cursor, "a delay")
+    return ast.Watermark(name, delay, **token.place)
+
+
+def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:
+    """`(ts +, auction #)`: columns with the class of punctuation that they get."""
+    cursor.expect_symbol("(")
+    found = []
+    while True:
+        name = clauses.mention(cursor.name("a column"), cursor.previous)
+        if not cursor.at_symbol(*CLASSES):
+            hint = "+ for an upper bound, # for single values, - for the rest"
+            cursor.fail("+, # or - after the column", hint=hint)
+        found.append((name, cursor.advance().text))
+        if cursor.accept_symbol(")"):
+            return tuple(found)
+        if not cursor.accept_symbol(","):
+            cursor.fail("',' or ')'")

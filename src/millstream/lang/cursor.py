@@ -1,0 +1,172 @@
+"""A position in a list of tokens: look, take, or fail with what was expected and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from millstream.errors import SqlSyntaxError, did_you_mean
+from millstream.lang.tokens import Kind, Token, tokenize
+
+MAXIMUM_DEPTH = 60
+"""How deep expressions and subqueries may nest in the text."""
+
+RESERVED = frozenset(
+    [
+        "ALL",
+        "AND",
+        "AS",
+        "BETWEEN",
+        "CROSS",
+        "DISTINCT",
+        "ELSE",
+        "END",
+        "EXCEPT",
+        "FALSE",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "IN",
+        "INNER",
+        "INTERSECT",
+        "INTO",
+        "IS",
+        "JOIN",
+        "LEFT",
+        "LIKE",
+        "LIMIT",
+        "NATURAL",
+        "NOT",
+        "NULL",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OVER",
+        "RIGHT",
+        "SELECT",
+        "THEN",
+        "TRUE",
+        "UNION",
+        "USING",
+        "WHEN",
+        "WHERE",
+        "WINDOW",
+        "WITH",
+    ]
+)
+"""Words that are never a name unless quoted: each of them continues or ends a clause."""
+
+
+class Cursor:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens = tokenize(text)
+        self._index = 0
+        self._depth = 0
+
+    @property
+    def token(self) -> Token:
+        return self._tokens[self._index]
+
+    @property
+    def ended(self) -> bool:
+        return self.token.kind is Kind.END
+
+    @property
+    def previous(self) -> Token:
+        return self._tokens[max(self._index - 1, 0)]
+
+    def ahead(self, count: int = 1) -> Token:
+        return self._tokens[min(self._index + count, len(self._tokens) - 1)]
+
+    def advance(self) -> Token:
+        taken = self.token
+        if taken.kind is not Kind.END:
+            self._index += 1
+        return taken
+
+    def at(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return all(self.ahead(i).upper == word for i, word in enumerate(words))
+
+    def at_any(self, *words: str) -> bool:
+        return self.token.upper in words
+
+    def accept(self, *words: str) -> Token | None:
+        """Take these words if they come next; the first of them."""
+        if not self.at(*words):
+            return None
+        first = self.token
+        self._index += len(words)
+        return first
+
+    def expect(self, *words: str) -> Token:
+        for word in words:
+            if not self.at(word):
+                self.fail(word)
+            self.advance()
+        return self.previous
+
+    def at_symbol(self, *symbols: str) -> bool:
+        return self.token.kind is Kind.SYMBOL and self.token.text in symbols
+
+    def accept_symbol(self, *symbols: str) -> Token | None:
+        return self.advance() if self.at_symbol(*symbols) else None
+
+    def expect_symbol(self, symbol: str) -> Token:
+        if not self.at_symbol(symbol):
+            self.fail(f"'{symbol}'")
+        return self.advance()
+
+    def at_name(self) -> bool:
+        kind = self.token.kind
+        return kind is Kind.QUOTED or (kind is Kind.WORD and self.token.upper not in RESERVED)
+
+    def name(self, what: str) -> str:
+        """Take a name, folded to lower case. A quoted name may be a keyword, but names never contain a dot."""
+        if not self.at_name():
+            hint = f'write "{self.token.text}" in double quotes' if self.token.kind is Kind.WORD else ""
+            self.fail(what, hint=hint)
+        token = self.advance()
+        if not token.text or "." in token.text or not token.text.isprintable():
+            self.error("M1002", f'"{token.text}" cannot be a name', token=token)
+        return token.text.lower()
+
+    def integer(self, what: str) -> int:
+        if self.token.kind is not Kind.NUMBER or not self.token.text.isdigit() or len(self.token.text) > 18:
+            self.fail(what)
+        return int(self.advance().text)
+
+    def string(self, what: str) -> str:
+        if self.token.kind is not Kind.STRING:
+            self.fail(what)
+        return self.advance().text
+
+    def suggestion(self, choices: Iterable[str]) -> str:
+        """A hint for the next token if it is a word that resembles one of the choices."""
+        return did_you_mean(self.token.upper, (choice.lower() for choice in choices)) if self.token.upper else ""
+
+    def fail(self, expected: str, *, hint: str = "") -> NoReturn:
+        """The next token is not what may stand here."""
+        self.error("M1001", f"expected {expected}, found {self.token}", hint=hint)
+
+    def error(self, code: str, message: str, *, hint: str = "", token: Token | None = None) -> NoReturn:
+        token = token or self.token
+        raise SqlSyntaxError(code, message, hint=hint, **token.place)
+
+    def not_yet(self, what: str, *, token: Token | None = None, hint: str = "") -> NoReturn:
+        self.error("M1090", f"{what}: not available yet", token=token, hint=hint)
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """One level deeper, so that no text can exhaust the stack."""
+        self._depth += 1
+        if self._depth > MAXIMUM_DEPTH:
+            self.error("M1005", f"nested deeper than {MAXIMUM_DEPTH} levels")
+        try:
+            yield
+        finally:
+            self._depth -= 1

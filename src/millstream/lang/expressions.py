@@ -1,0 +1,310 @@
+"""Scalar expressions, by precedence climbing.
+
+From loosest to tightest: OR · AND · NOT · comparison, IS, IN, LIKE, BETWEEN · || · + - · * / % · unary minus · ::
+
+The grammar is written out rather than inherited from sqlglot's parser: that one keeps no position for literals and
+operators, cannot say what it expected, and takes much that means nothing here (adjacent strings, CASE without WHEN).
+"""
+
+from __future__ import annotations
+
+from millstream.lang import ast
+from millstream.lang.cursor import RESERVED, Cursor
+from millstream.lang.durations import interval
+from millstream.lang.tokens import Kind, Token
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+EXTRACT_PARTS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "EPOCH")
+MODES = ("RECENT", "CHRONICLE")
+
+
+_LEVELS = {"OR": 1, "AND": 2, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7} | dict.fromkeys(COMPARISONS, 4)
+_NEGATION, _PREDICATE, _OPERAND = 3, 4, 5
+_TESTS = ("BETWEEN", "IN", "LIKE")
+
+
+def expression(cursor: Cursor) -> ast.Expr:
+    return _climb(cursor, 1)
+
+
+def expressions(cursor: Cursor) -> tuple[ast.Expr, ...]:
+    """One or more, separated by commas."""
+    found = [expression(cursor)]
+    while cursor.accept_symbol(","):
+        found.append(expression(cursor))
+    return tuple(found)
+
+
+def _climb(cursor: Cursor, level: int) -> ast.Expr:
+    """An expression whose operators all bind at least as tightly as the level says."""
+    with cursor.nested():
+        if level <= _NEGATION and (token := cursor.accept("NOT")):
+            made: ast.Expr = ast.Unary("NOT", _climb(cursor, _NEGATION), **token.place)
+        else:
+            made = _signed(cursor)
+        while True:
+            token = cursor.token
+            word = token.upper if token.kind is Kind.WORD else token.text if token.kind is Kind.SYMBOL else ""
+            found = _LEVELS.get(word)
+            if found is not None and found >= level:
+                cursor.advance()
+                made = ast.Binary(word, made, _climb(cursor, found + 1), **token.place)
+            elif level <= _PREDICATE and _at_predicate(cursor):
+                made = _predicate(cursor, made)
+            else:
+                return made
+
+
+def _at_predicate(cursor: Cursor) -> bool:
+    """Whether a test that is not a plain operator follows: IS, [NOT] IN, or a function between its arguments."""
+    if cursor.at_any("IS", *_TESTS) or (cursor.at("NOT") and cursor.ahead().upper in _TESTS):
+        return True
+    after = cursor.ahead()
+    called = after.kind is Kind.SYMBOL and after.text == "("
+    return called and cursor.token.kind is Kind.WORD and cursor.at_name()
+
+
+def _predicate(cursor: Cursor, operand: ast.Expr) -> ast.Expr:
+    token = cursor.token
+    if cursor.accept("IS"):
+        return _is(cursor, operand, token)
+    negated = cursor.accept("NOT") is not None
+    if cursor.at_any(*_TESTS):
+        made = _test(cursor, operand, cursor.advance())
+        return ast.Unary("NOT", made, **token.place) if negated else made
+    name = cursor.name("a function")
+    return ast.Function(name, (operand, *_arguments(cursor)), **token.place)
+
+
+def _is(cursor: Cursor, operand: ast.Expr, token: Token) -> ast.Expr:
+    negated = cursor.accept("NOT") is not None
+    here = token.place
+    made: ast.Expr
+    if cursor.accept("NULL"):
+        return ast.Unary("IS NOT NULL" if negated else "IS NULL", operand, **here)
+    if not cursor.at_any("TRUE", "FALSE"):
+        cursor.fail("NULL, TRUE or FALSE after IS")
+    # IS TRUE is never NULL, unlike = TRUE
+    value = ast.Constant(cursor.advance().upper == "TRUE", **here)
+    test = ast.Binary("=", operand, value, **here)
+    made = ast.Function("coalesce", (test, ast.Constant(False, **here)), **here)
+    return ast.Unary("NOT", made, **here) if negated else made
+
+
+def _test(cursor: Cursor, operand: ast.Expr, token: Token) -> ast.Expr:
+    here = token.place
+    if token.upper == "BETWEEN":
+        low = _climb(cursor, _OPERAND)
+        cursor.expect("AND")
+        return ast.Between(operand, low, _climb(cursor, _OPERAND), **here)
+    if token.upper == "LIKE":
+        made = ast.Binary("LIKE", operand, _climb(cursor, _OPERAND), **here)
+        if cursor.at("ESCAPE"):
+            cursor.not_yet("LIKE with ESCAPE")
+        return made
+    cursor.expect_symbol("(")
+    _no_subquery(cursor)
+    options = expressions(cursor)
+    cursor.expect_symbol(")")
+    return ast.InList(operand, options, **here)
+
+
+def _no_subquery(cursor: Cursor) -> None:
+    if cursor.at("SELECT"):
+        cursor.not_yet("a subquery inside an expression", hint="put it in FROM and join with it")
+
+
+def _signed(cursor: Cursor) -> ast.Expr:
+    token = cursor.accept_symbol("-", "+")
+    if token is None:
+        made = _primary(cursor)
+        while found := cursor.accept_symbol("::"):
+            made = ast.Cast(made, type_name(cursor), **found.place)
+        return made
+    with cursor.nested():
+        operand = _signed(cursor)
+    if token.text == "+":
+        return operand
+    if isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
+        return ast.Constant(-operand.value, **token.place)  # type: ignore[operator]
+    return ast.Unary("-", operand, **token.place)
+
+
+def _primary(cursor: Cursor) -> ast.Expr:
+    token = cursor.token
+    here = token.place
+    match token.kind:
+        case Kind.NUMBER:
+            return ast.Constant(_number(cursor, cursor.advance()), **here)
+        case Kind.STRING:
+            return ast.Constant(cursor.advance().text, **here)
+        case Kind.SYMBOL if token.text == "(":
+            cursor.advance()
+            _no_subquery(cursor)
+            made = expression(cursor)
+            cursor.expect_symbol(")")
+            return made
+        case Kind.WORD | Kind.QUOTED:
+            return _word(cursor)
+    return cursor.fail("an expression")
+
+
+def _number(cursor: Cursor, token: Token) -> int | float:
+    if token.text.isdigit():
+        value = int(token.text) if len(token.text) <= 19 else 1 << 64
+        if value >= 1 << 63:
+            cursor.error("M1003", f"{token.text} is out of range for BIGINT", token=token)
+        return value
+    made = float(token.text)
+    if made in (float("inf"), float("-inf")):
+        cursor.error("M1003", f"{token.text} is out of range for DOUBLE", token=token)
+    return made
+
+
+def _word(cursor: Cursor) -> ast.Expr:
+    token = cursor.token
+    here = token.place
+    after = cursor.ahead()
+    called, dotted = (after.kind is Kind.SYMBOL and after.text == symbol for symbol in "(.")
+    match token.upper:
+        case "NULL" | "TRUE" | "FALSE":
+            cursor.advance()
+            return ast.Constant({"NULL": None, "TRUE": True, "FALSE": False}[token.upper], **here)
+        case "CASE" if not dotted:
+            return _case(cursor)
+        case "INTERVAL" if after.kind in (Kind.STRING, Kind.NUMBER) or (after.text == "-" and not dotted):
+            return interval(cursor)
+        case "TIMESTAMP" | "DATE" if after.kind is Kind.STRING:
+            cursor.advance()
+            return ast.TypedConstant(token.upper, cursor.advance().text, **here)
+        case "CAST" if called:
+            return _cast(cursor)
+        case "EXTRACT" if called:
+            return _extract(cursor)
+        case "SEQ" if called:
+            return _sequence(cursor)
+        case "EVENT" if after.upper in ("SEQ", "AND", "OR", "NOT"):
+            cursor.not_yet("event patterns (EVENT)", hint="SEQ(a, b) MODE RECENT pairs two streams")
+        case "EXISTS" if called:
+            cursor.not_yet("EXISTS", hint="put the subquery in FROM and join with it")
+    if called and token.upper not in RESERVED:
+        return _function(cursor)
+    if not cursor.at_name():
+        cursor.fail("an expression")
+    parts = [cursor.name("a column")]
+    while cursor.accept_symbol("."):
+        parts.append(cursor.name("a column"))
+    return ast.Name(tuple(parts), **here)
+
+
+def _case(cursor: Cursor) -> ast.Expr:
+    token = cursor.expect("CASE")
+    operand = None if cursor.at("WHEN") else expression(cursor)
+    branches = []
+    while cursor.accept("WHEN"):
+        condition = expression(cursor)
+        cursor.expect("THEN")
+        branches.append((condition, expression(cursor)))
+    if not branches:
+        cursor.fail("WHEN")
+    otherwise = expression(cursor) if cursor.accept("ELSE") else None
+    cursor.expect("END")
+    return ast.Case(operand, tuple(branches), otherwise, **token.place)
+
+
+def _cast(cursor: Cursor) -> ast.Expr:
+    token = cursor.expect("CAST")
+    cursor.expect_symbol("(")
+    operand = expression(cursor)
+    cursor.expect("AS")
+    target = type_name(cursor)
+    cursor.expect_symbol(")")
+    return ast.Cast(operand, target, **token.place)
+
+
+def type_name(cursor: Cursor) -> ast.TypeName:
+    """A type with its length or precision, which is accepted and ignored: values are not cut."""
+    token = cursor.token
+    if token.kind is not Kind.WORD:
+        cursor.fail("a type such as BIGINT or VARCHAR")
+    cursor.advance()
+    name = token.upper
+    if name == "DOUBLE":
+        cursor.accept("PRECISION")
+    if name in ("CHARACTER", "CHAR"):
+        cursor.accept("VARYING")
+    if cursor.accept_symbol("("):
+        cursor.integer("a length")
+        if cursor.accept_symbol(","):
+            cursor.integer("a scale")
+        cursor.expect_symbol(")")
+    if name == "TIMESTAMP":
+        _ = cursor.accept("WITHOUT", "TIME", "ZONE") or cursor.accept("WITH", "TIME", "ZONE")
+    return ast.TypeName(name, **token.place)
+
+
+def _extract(cursor: Cursor) -> ast.Expr:
+    token = cursor.expect("EXTRACT")
+    cursor.expect_symbol("(")
+    part = cursor.token.upper
+    if part not in EXTRACT_PARTS:
+        cursor.fail(f"one of {', '.join(EXTRACT_PARTS)}", hint=cursor.suggestion(EXTRACT_PARTS))
+    cursor.advance()
+    cursor.expect("FROM")
+    operand = expression(cursor)
+    cursor.expect_symbol(")")
+    return ast.Extract(part, operand, **token.place)
+
+
+def _sequence(cursor: Cursor) -> ast.Expr:
+    token = cursor.expect("SEQ")
+    cursor.expect_symbol("(")
+    names = [cursor.name("a stream or its alias")]
+    while cursor.accept_symbol(","):
+        names.append(cursor.name("a stream or its alias"))
+    cursor.expect_symbol(")")
+    cursor.expect("MODE")
+    mode = cursor.token.upper
+    if mode not in MODES:
+        cursor.fail("RECENT or CHRONICLE", hint=cursor.suggestion(MODES))
+    cursor.advance()
+    return ast.SequenceTest(tuple(names), mode, **token.place)
+
+
+def _function(cursor: Cursor) -> ast.Expr:
+    token = cursor.token
+    name = cursor.name("a function")
+    here = token.place
+    if name == "trim" and cursor.ahead().upper in ("BOTH", "LEADING", "TRAILING"):
+        cursor.not_yet("TRIM of one side or of other characters", token=cursor.ahead())
+    if cursor.at_symbol("(") and cursor.ahead().kind is Kind.SYMBOL and cursor.ahead().text == "*":
+        cursor.advance()
+        cursor.advance()
+        cursor.expect_symbol(")")
+        made = ast.Function(name, star=True, **here)
+    elif cursor.ahead().upper == "DISTINCT":
+        cursor.advance()
+        cursor.advance()
+        made = ast.Function(name, _rest(cursor, [expression(cursor)]), distinct=True, **here)
+    else:
+        made = ast.Function(name, _arguments(cursor), **here)
+    if cursor.at("OVER") and cursor.ahead().text == "(":
+        cursor.not_yet("running aggregates (OVER)", hint="use a window: s [RANGE 10 MINUTES]")
+    return made
+
+
+def _arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
+    cursor.expect_symbol("(")
+    if cursor.accept_symbol(")"):
+        return ()
+    _no_subquery(cursor)
+    cursor.accept("ALL")
+    return _rest(cursor, [expression(cursor)])
+
+
+def _rest(cursor: Cursor, found: list[ast.Expr]) -> tuple[ast.Expr, ...]:
+    """The arguments after the first, up to the closing parenthesis; SUBSTRING separates them by FROM and FOR."""
+    while cursor.accept_symbol(",") or cursor.accept("FROM") or cursor.accept("FOR"):
+        found.append(expression(cursor))
+    cursor.expect_symbol(")")
+    return tuple(found)

@@ -1,0 +1,39 @@
+"""`WITH (name = 'value', …)`."""
+
+from __future__ import annotations
+
+from millstream.lang import ast
+from millstream.lang.cursor import Cursor
+from millstream.lang.tokens import Kind
+
+
+def options(cursor: Cursor) -> ast.Options:
+    """The pairs of a WITH clause, none if it is not there. Names are folded; values stay text."""
+    if not cursor.accept("WITH"):
+        return ()
+    cursor.expect_symbol("(")
+    found: dict[str, str] = {}
+    while not cursor.accept_symbol(")"):
+        if found:
+            cursor.expect_symbol(",")
+        token = cursor.token
+        name = _option_name(cursor)
+        if name in found:
+            cursor.error("M1007", f"option '{name}' stands twice", token=token)
+        cursor.expect_symbol("=")
+        sign = "-" if cursor.accept_symbol("-") else ""
+        if cursor.token.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD) or (
+            sign and cursor.token.kind is not Kind.NUMBER
+        ):
+            cursor.fail("a value")
+        found[name] = sign + cursor.advance().text
+    return tuple(found.items())
+
+
+def _option_name(cursor: Cursor) -> str:
+    if cursor.token.kind is Kind.STRING:
+        return cursor.advance().text.lower()
+    name = cursor.name("the name of an option")
+    while cursor.accept_symbol("."):
+        name += "." + cursor.name("the name of an option")
+    return name

@@ -1,0 +1,148 @@
+"""Statements other than queries: CREATE, DROP, EXPLAIN, SHOW, SET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from millstream.errors import SqlSyntaxError
+from millstream.lang import ast
+from millstream.lang.create import create
+from millstream.lang.cursor import Cursor
+from millstream.lang.options import options
+from millstream.lang.select import query
+from millstream.lang.tokens import Kind
+
+STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")
+SHOWN = ("STREAMS", "TABLES", "QUERIES")
+KINDS = ("STREAM", "TABLE", "QUERY")
+MAXIMUM_HEIGHT = 120
+STARTS = ("CREATE", "SELECT", "DROP", "EXPLAIN", "SHOW", "SET")
+
+
+def script(cursor: Cursor) -> list[ast.Statement]:
+    """All statements of a text, separated by semicolons."""
+    found: list[ast.Statement] = []
+    while True:
+        while cursor.accept_symbol(";"):
+            pass
+        if cursor.ended:
+            return found
+        found.append(statement(cursor))
+        if not cursor.at_symbol(";") and not cursor.ended:
+            cursor.fail("';' or the end of the statement")
+
+
+def statement(cursor: Cursor) -> ast.Statement:
+    """One statement, with its own text."""
+    start = cursor.token
+    word = "SELECT" if cursor.at_symbol("(") else start.upper
+    parse = _PARSERS.get(word)
+    if parse is None:
+        if word in ("EVENT", "ALTER", "INSERT", "PROD", "FEEDBACK"):
+            cursor.not_yet(f"{word} statements")
+        cursor.fail(f"a statement ({', '.join(STARTS)})", hint=cursor.suggestion(STARTS))
+    made = parse(cursor)
+    _check_height(made)
+    text = cursor.text[start.start : cursor.previous.end]
+    return replace(made, text=text, **start.place)
+
+
+def _check_height(made: ast.Node) -> None:
+    """Refuse a tree so high (a chain of operators grows to the left) that walking it would exhaust the stack."""
+    level: list[ast.Node] = [made]
+    for _ in range(MAXIMUM_HEIGHT):
+        level = [child for node in level for child in node.children()]
+        if not level:
+            return
+    line, column = level[0].line, level[0].column
+    hint = "put some of it into a subquery, or use IN"
+    message = f"an expression of more than {MAXIMUM_HEIGHT} levels"
+    raise SqlSyntaxError("M1005", message, hint=hint, line=line, column=column)
+
+
+def _select(cursor: Cursor) -> ast.Statement:
+    made = query(cursor)
+    into, pairs = _into(cursor)
+    return ast.SelectStatement(made, into, pairs)
+
+
+def _into(cursor: Cursor) -> tuple[str | None, ast.Options]:
+    if not cursor.accept("INTO"):
+        return None, ()
+    return cursor.name("a sink"), options(cursor)
+
+
+def _create(cursor: Cursor) -> ast.Statement:
+    cursor.expect("CREATE")
+    if cursor.accept("QUERY"):
+        name = cursor.name("the name of the query")
+        cursor.expect("AS")
+        made = query(cursor)
+        into, pairs = _into(cursor)
+        return ast.CreateQuery(name, made, into, pairs)
+    return create(cursor)
+
+
+def _drop(cursor: Cursor) -> ast.Statement:
+    cursor.expect("DROP")
+    kind = cursor.token.upper
+    if kind not in KINDS:
+        cursor.fail("STREAM, TABLE or QUERY", hint=cursor.suggestion(KINDS))
+    cursor.advance()
+    if_exists = cursor.accept("IF", "EXISTS") is not None
+    return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
+
+
+def _explain(cursor: Cursor) -> ast.Statement:
+    cursor.expect("EXPLAIN")
+    stage = cursor.advance().upper if cursor.at_any(*STAGES) else "OPTIMIZED"
+    if not (cursor.at_any("SELECT", "CREATE") or cursor.at_symbol("(")):
+        hint = cursor.suggestion([*STAGES, "SELECT"])
+        cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT", hint=hint)
+    token = cursor.token
+    inner = statement(cursor)
+    if not isinstance(inner, ast.SelectStatement | ast.CreateQuery | ast.CreateDerivedStream):
+        cursor.error("M1009", "only a query can be explained", token=token)
+    return ast.Explain(stage, inner)
+
+
+def _show(cursor: Cursor) -> ast.Statement:
+    cursor.expect("SHOW")
+    what = cursor.token.upper
+    if what not in SHOWN:
+        cursor.fail("STREAMS, TABLES or QUERIES", hint=cursor.suggestion(SHOWN))
+    cursor.advance()
+    return ast.Show(what)
+
+
+def _set(cursor: Cursor) -> ast.Statement:
+    cursor.expect("SET")
+    name = cursor.name("the name of an option")
+    while cursor.accept_symbol("."):
+        name += "." + cursor.name("the name of an option")
+    if not (cursor.accept_symbol("=") or cursor.accept("TO")):
+        cursor.fail("'='")
+    return ast.SetOption(name, _value(cursor))
+
+
+def _value(cursor: Cursor) -> int | float | str | bool:
+    sign = -1 if cursor.accept_symbol("-") else 1
+    token = cursor.token
+    if token.kind is Kind.NUMBER:
+        cursor.advance()
+        return sign * int(token.text) if token.text.isdigit() and len(token.text) < 19 else sign * float(token.text)
+    if sign < 0 or token.kind not in (Kind.WORD, Kind.STRING, Kind.QUOTED):
+        cursor.fail("a value")
+    cursor.advance()
+    return {"TRUE": True, "FALSE": False}.get(token.upper, token.text)
+
+
+_PARSERS: dict[str, Callable[[Cursor], ast.Statement]] = {
+    "SELECT": _select,
+    "CREATE": _create,
+    "DROP": _drop,
+    "EXPLAIN": _explain,
+    "SHOW": _show,
+    "SET": _set,
+}

@@ -1,0 +1,141 @@
+"""Text to tokens: sqlglot's tokenizer, told to know no keywords, plus exact positions.
+
+Words stay words: whether `window` or `range` is a keyword depends on where it stands, which only the grammar knows.
+sqlglot counts the column of a token's end, so line and column are computed from its start offset.
+
+>>> [(token.text, token.line, token.column) for token in tokenize("SELECT a\\n FROM s")]
+[('SELECT', 1, 1), ('a', 1, 8), ('FROM', 2, 2), ('s', 2, 7), ('', 2, 8)]
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypedDict
+
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Tokenizer, TokenType
+
+from millstream.errors import SqlSyntaxError
+
+
+class Kind(Enum):
+    WORD = "word"
+    QUOTED = "quoted name"
+    NUMBER = "number"
+    STRING = "string"
+    SYMBOL = "symbol"
+    END = "end"
+
+
+class Place(TypedDict):
+    """Where something stands in the text, both from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`text` has quotes removed; `start` and `end` are offsets in the source, `end` one past the last character."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+    line: int
+    column: int
+
+    @property
+    def upper(self) -> str:
+        """The word in upper case; nothing for any other kind, so that a quoted name is never a keyword."""
+        return self.text.upper() if self.kind is Kind.WORD else ""
+
+    @property
+    def place(self) -> Place:
+        return {"line": self.line, "column": self.column}
+
+    def __str__(self) -> str:
+        if self.kind is Kind.END:
+            return "the end of the text"
+        return f"string '{self.text}'" if self.kind is Kind.STRING else f"'{self.text}'"
+
+
+class MillstreamTokenizer(Tokenizer):  # type: ignore[misc]
+    KEYWORDS = {
+        "==": TokenType.EQ,
+        "<=": TokenType.LTE,
+        ">=": TokenType.GTE,
+        "<>": TokenType.NEQ,
+        "!=": TokenType.NEQ,
+        "||": TokenType.DPIPE,
+        "::": TokenType.DCOLON,
+        "=>": TokenType.FARROW,
+    }
+    COMMANDS: set[TokenType] = set()
+    NESTED_COMMENTS = False
+
+
+_KINDS = {
+    TokenType.VAR: Kind.WORD,
+    TokenType.IDENTIFIER: Kind.QUOTED,
+    TokenType.NUMBER: Kind.NUMBER,
+    TokenType.STRING: Kind.STRING,
+}
+_WORD = re.compile(r"[^\W\d][\w$]*")
+_NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?")
+_SPELLING = {"==": "=", "!=": "<>"}
+_CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|[^'\"]", re.DOTALL)
+
+
+class Positions:
+    """Offsets of a text as line and column, both from 1."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def at(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens of the text, an END token last."""
+    positions = Positions(text)
+    try:
+        raw = MillstreamTokenizer().tokenize(text)
+    except SqlglotError:
+        raise _unterminated(text, positions) from None
+    made = [_token(item, text, positions) for item in raw]
+    line, column = positions.at(len(text))
+    return [*made, Token(Kind.END, "", len(text), len(text), line, column)]
+
+
+def _token(item: object, text: str, positions: Positions) -> Token:
+    kind = _KINDS.get(item.token_type, Kind.SYMBOL)  # type: ignore[attr-defined]
+    start, end, written = item.start, item.end + 1, item.text  # type: ignore[attr-defined]
+    line, column = positions.at(start)
+    if kind is Kind.WORD and not _WORD.fullmatch(written):
+        raise SqlSyntaxError("M1002", f"unexpected character in '{written}'", line=line, column=column)
+    if kind is Kind.NUMBER and not _NUMBER.fullmatch(written):
+        raise SqlSyntaxError("M1003", f"'{written}' is not a number", line=line, column=column)
+    if kind is Kind.SYMBOL:
+        written = _SPELLING.get(text[start:end], text[start:end])
+    return Token(kind, written, start, end, line, column)
+
+
+def _unterminated(text: str, positions: Positions) -> SqlSyntaxError:
+    """The error for a text that ends inside a string, a quoted name or a comment: it points at where that began."""
+    offset = 0
+    while match := _CLOSED.match(text, offset):
+        if text.startswith("/*", offset) and not match.group().endswith("*/"):
+            break
+        offset = match.end()
+    what, end = {"'": ("string", "'"), '"': ("quoted name", '"'), "/": ("comment", "*/")}.get(
+        text[offset : offset + 1], ("text", "")
+    )
+    line, column = positions.at(min(offset, len(text)))
+    hint = f"close it with {end}" if end else ""
+    return SqlSyntaxError("M1004", f"unterminated {what}", hint=hint, line=line, column=column)

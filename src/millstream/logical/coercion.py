@@ -1,0 +1,140 @@
+"""Types meet here: what two types have in common, and casts where they differ.
+
+A literal takes the wanted type itself instead of being cast, so that plans stay readable and pushed predicates simple.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from millstream.algebra.expression import Cast, Expression, Literal
+from millstream.algebra.types import Type, parse_value
+from millstream.errors import BindError, did_you_mean
+
+SYNONYMS = {
+    Type.BOOLEAN: ("BOOLEAN", "BOOL"),
+    Type.INT: ("INT", "INTEGER", "SMALLINT", "TINYINT", "INT4"),
+    Type.BIGINT: ("BIGINT", "LONG", "INT8"),
+    Type.REAL: ("REAL", "FLOAT4"),
+    Type.DOUBLE: ("DOUBLE", "FLOAT", "FLOAT8"),
+    Type.DECIMAL: ("DECIMAL", "NUMERIC", "DEC"),
+    Type.VARCHAR: ("VARCHAR", "CHAR", "CHARACTER", "STRING", "TEXT"),
+    Type.TIMESTAMP: ("TIMESTAMP", "DATETIME"),
+    Type.DATE: ("DATE",),
+    Type.INTERVAL: ("INTERVAL",),
+}
+_TYPES = {name: type_ for type_, names in SYNONYMS.items() for name in names}
+_RANK = {Type.INT: 0, Type.BIGINT: 1, Type.REAL: 2, Type.DOUBLE: 3, Type.DECIMAL: 3}
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1
+
+
+def type_named(name: str) -> Type:
+    """The type of a written type name."""
+    found = _TYPES.get(name.upper())
+    if found is None:
+        hint = did_you_mean(name, (known.lower() for known in _TYPES))
+        raise BindError("M2003", f"unknown type {name.upper()}", hint=hint)
+    return found
+
+
+def common(left: Type, right: Type) -> Type | None:
+    """The type in which values of both can be compared and mixed, or None.
+
+    >>> common(Type.INT, Type.BIGINT), common(Type.BIGINT, Type.REAL), common(Type.INT, Type.VARCHAR)
+    (<Type.BIGINT: 'BIGINT'>, <Type.DOUBLE: 'DOUBLE'>, None)
+    """
+    if left is right or right is Type.NULL:
+        return left
+    if left is Type.NULL:
+        return right
+    if left.is_numeric and right.is_numeric:
+        if Type.REAL in (left, right):
+            return Type.DOUBLE  # an integer does not fit into a REAL
+        return left if _RANK[left] >= _RANK[right] else right
+    if {left, right} == {Type.DATE, Type.TIMESTAMP}:
+        return Type.TIMESTAMP
+    return None
+
+
+def cast(expression: Expression, wanted: Type) -> Expression:
+    """The expression as the wanted type; a literal is converted at once."""
+    if expression.type is wanted:
+        return expression
+    if isinstance(expression, Literal):
+        converted = _converted(expression.value, expression.type, wanted)
+        if converted is not _NOT_CONVERTED:
+            return Literal(wanted, converted)
+    return Cast(wanted, expression)
+
+
+_NOT_CONVERTED = object()
+
+
+def _converted(value: Any, given: Type, wanted: Type) -> Any:
+    """The value of a literal in another type, where that loses nothing."""
+    if value is None:
+        return None
+    if given.is_integer and wanted.is_integer:
+        return value if wanted is Type.BIGINT or _LEAST <= value <= _MOST else _NOT_CONVERTED
+    if given.is_numeric and wanted in (Type.REAL, Type.DOUBLE, Type.DECIMAL):
+        return float(value)
+    if given is Type.DATE and wanted is Type.TIMESTAMP:
+        return datetime(value.year, value.month, value.day)
+    return _NOT_CONVERTED
+
+
+def read_literal(text: str, wanted: Type) -> Literal:
+    """A string as a literal of a type that is written as a string."""
+    try:
+        return Literal(wanted, parse_value(text, wanted))
+    except (ValueError, OverflowError):
+        form = {Type.TIMESTAMP: "YYYY-MM-DD HH:MM:SS", Type.DATE: "YYYY-MM-DD"}.get(wanted, "")
+        hint = f"write it as {form}" if form else ""
+        raise BindError("M2004", f"'{text}' is not a {wanted.value}", hint=hint) from None
+
+
+def literal_type(value: bool | int | float | str | date | timedelta | None) -> Type:
+    """The type of a constant: an integer is an INT if it fits."""
+    match value:
+        case None:
+            return Type.NULL
+        case bool():
+            return Type.BOOLEAN
+        case int():
+            return Type.INT if _LEAST <= value <= _MOST else Type.BIGINT
+        case float():
+            return Type.DOUBLE
+    return Type.VARCHAR
+
+
+def unify(expressions: list[Expression], what: str) -> tuple[Type, list[Expression]]:
+    """The expressions in one common type, for the branches of a CASE or the arguments of COALESCE.
+
+    A string literal among timestamps or dates is read as one of them.
+    """
+    wanted = Type.NULL
+    for expression in expressions:
+        if not _is_text(expression):
+            wanted = _mixed(wanted, expression.type, what)
+    readable = wanted in (Type.TIMESTAMP, Type.DATE)
+    if not readable:
+        for expression in expressions:
+            wanted = _mixed(wanted, expression.type, what)
+    made = [
+        read_literal(str(e.value), wanted) if readable and isinstance(e, Literal) and _is_text(e) else cast(e, wanted)
+        for e in expressions
+    ]
+    return wanted, made
+
+
+def _is_text(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.type is Type.VARCHAR
+
+
+def _mixed(left: Type, right: Type, what: str) -> Type:
+    found = common(left, right)
+    if found is None:
+        hint = f"CAST one of them: CAST(x AS {left.value})"
+        raise BindError("M2005", f"{what} mixes {left.value} and {right.value}", hint=hint)
+    return found

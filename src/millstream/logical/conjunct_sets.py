@@ -1,0 +1,81 @@
+"""The conditions of WHERE and ON as conjuncts, each waiting for the lowest join that has all its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.algebra.expression import Binary, Column, Expression, conjuncts
+from millstream.algebra.schema import TS
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What one join takes: pairs of equal columns, and all else."""
+
+    keys: tuple[tuple[str, str], ...]
+    residual: tuple[Expression, ...]
+
+
+def aliases(expression: Expression) -> frozenset[str]:
+    """The relations whose columns the expression reads; the hidden timestamp belongs to the whole result."""
+    return frozenset(name.split(".", 1)[0] for name in expression.columns())
+
+
+class Conjuncts:
+    """Conjuncts not yet placed."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Expression] = []
+
+    def add(self, predicate: Expression | None) -> None:
+        self._waiting += conjuncts(predicate)
+
+    def take(self, left: frozenset[str], right: frozenset[str]) -> list[Expression]:
+        """Remove and return those that connect both sides and read nothing else."""
+        found = []
+        for conjunct in list(self._waiting):
+            reads = aliases(conjunct)
+            if reads <= left | right and reads & left and reads & right:
+                found.append(conjunct)
+                self._waiting.remove(conjunct)
+        return found
+
+    def take_within(self, names: frozenset[str]) -> list[Expression]:
+        """Remove and return those that read only these relations, and at least one of them."""
+        found = [c for c in self._waiting if aliases(c) and aliases(c) <= names]
+        self._waiting = [c for c in self._waiting if c not in found]
+        return found
+
+    def rest(self) -> tuple[Expression, ...]:
+        return tuple(self._waiting)
+
+
+def split_keys(found: list[Expression], left: frozenset[str], right: frozenset[str]) -> Placed:
+    """Equalities between plain columns of the two sides become keys, as (left, right); the rest is residual.
+
+    Columns of different types stay residual: their values are equal only after a cast.
+    """
+    keys: list[tuple[str, str]] = []
+    residual: list[Expression] = []
+    for conjunct in found:
+        pair = _key(conjunct, left, right)
+        if pair is None:
+            residual.append(conjunct)
+        elif pair not in keys:
+            keys.append(pair)
+    return Placed(tuple(keys), tuple(residual))
+
+
+def _key(conjunct: Expression, left: frozenset[str], right: frozenset[str]) -> tuple[str, str] | None:
+    if not (isinstance(conjunct, Binary) and conjunct.op == "="):
+        return None
+    one, other = conjunct.left, conjunct.right
+    if not (isinstance(one, Column) and isinstance(other, Column)) or TS in (one.name, other.name):
+        return None
+    if one.type is not other.type:
+        return None
+    if aliases(one) <= left and aliases(other) <= right:
+        return one.name, other.name
+    if aliases(other) <= left and aliases(one) <= right:
+        return other.name, one.name
+    return None

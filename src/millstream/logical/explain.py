@@ -1,0 +1,121 @@
+"""A plan as text: a tree, the result on top, each node with a stable number and what is known of its stream.
+
+Nodes are numbered from the scans up, in the order in which tuples meet them. `*` marks the time column; in angle
+brackets stand the kind of time and whether tuples come in its order.
+
+>>> from millstream.algebra.schema import Schema, TimeKind
+>>> from millstream.algebra.types import Type
+>>> from millstream.logical.plan import Distinct, Scan
+>>> schema = Schema.of(("k", Type.INT), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
+>>> print(explain(Distinct(Scan("s", schema))))
+#2 Distinct  (k INT, ts* BIGINT) <external, ordered>
+└─ #1 Scan s  (k INT, ts* BIGINT) <external, ordered>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.algebra.expression import Column, Expression
+from millstream.algebra.schema import Schema
+from millstream.logical import plan as node
+from millstream.logical.plan import Plan, Window
+
+
+def explain(plan: Plan) -> str:
+    """The tree of a plan, one node a line."""
+    numbers = iter(range(1, 1 + sum(1 for _ in plan.walk())))
+    return "\n".join(_lines(_numbered(plan, numbers)))
+
+
+class _Numbered:
+    """A node with its number; equal sub-plans at different places are different nodes here."""
+
+    def __init__(self, plan: Plan, number: int, inputs: tuple[_Numbered, ...]) -> None:
+        self.plan, self.number, self.inputs = plan, number, inputs
+
+
+def _numbered(plan: Plan, numbers: Iterator[int]) -> _Numbered:
+    inputs = tuple(_numbered(input_, numbers) for input_ in plan.inputs)
+    return _Numbered(plan, next(numbers), inputs)
+
+
+def _lines(tree: _Numbered) -> Iterator[str]:
+    yield f"#{tree.number} {describe(tree.plan)}  {_properties(tree.plan.schema)}"
+    for position, input_ in enumerate(tree.inputs):
+        last = position == len(tree.inputs) - 1
+        first_line, *more = _lines(input_)
+        yield f"{'└─' if last else '├─'} {first_line}"
+        for line in more:
+            yield f"{'   ' if last else '│  '}{line}"
+
+
+def _properties(schema: Schema) -> str:
+    columns = ", ".join(f"{a.name}{'*' if a.name == schema.time else ''} {a.type.value}" for a in schema)
+    return f"({columns}) <{schema.kind.value}, {'ordered' if schema.ordered else 'unordered'}>"
+
+
+def describe(plan: Plan) -> str:
+    """The node itself with its parameters, on one line."""
+    match plan:
+        case node.Scan():
+            return f"Scan {plan.stream}"
+        case node.Select():
+            return f"Select {plan.predicate}"
+        case node.Project():
+            return f"Project {', '.join(_item(name, e) for name, e in plan.items)}"
+        case node.Union():
+            return "Union"
+        case node.Distinct():
+            return "Distinct"
+        case node.WindowJoin():
+            order = "merging" if plan.merges else "on arrival"
+            sides = f"{_side(plan.left_prefix, plan.left_window)}, {_side(plan.right_prefix, plan.right_window)}"
+            keys = _keys(plan.keys, plan.left_prefix, plan.right_prefix)
+            return f"WindowJoin {sides}{keys}{_where(plan.residual)} {order}"
+        case node.TableJoin():
+            outer = " outer" if plan.outer else ""
+            keys = _keys(plan.keys, plan.stream_prefix, plan.table_prefix)
+            return f"TableJoin {plan.table}{outer}{keys}{_where(plan.residual)}"
+        case node.Sequence():
+            keys = _keys(plan.keys, plan.first_prefix, plan.second_prefix)
+            return f"Sequence {plan.mode}{keys}{_where(plan.residual)}"
+        case node.WindowAggregate():
+            panes = " over panes" if plan.over_panes else ""
+            window = "" if plan.range is None else f" [RANGE {plan.range} SLIDE {plan.slide}{_on(plan.attribute)}]"
+            return f"WindowAggregate{window}{_calls(plan.group, plan.aggregates)}{panes}"
+        case node.PaneAggregate():
+            return f"PaneAggregate [PANE {plan.pane}{_on(plan.attribute)}]{_calls(plan.group, plan.aggregates)}"
+    return type(plan).__name__
+
+
+def _item(name: str, expression: Expression) -> str:
+    if isinstance(expression, Column) and expression.name == name:
+        return name
+    return f"{expression} AS {name}"
+
+
+def _prefixed(name: str, prefix: str | None) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _keys(keys: tuple[tuple[str, str], ...], left: str | None, right: str | None) -> str:
+    pairs = " AND ".join(f"{_prefixed(one, left)} = {_prefixed(other, right)}" for one, other in keys)
+    return f" ON {pairs}" if pairs else ""
+
+
+def _where(residual: Expression | None) -> str:
+    return "" if residual is None else f" WHERE {residual}"
+
+
+def _side(prefix: str | None, window: Window) -> str:
+    return f"{prefix} {window}" if prefix else str(window)
+
+
+def _on(attribute: str | None) -> str:
+    return "" if attribute is None else f" ON {attribute}"
+
+
+def _calls(group: tuple[str, ...], calls: tuple[node.AggregateCall, ...]) -> str:
+    by = f" BY {', '.join(group)}" if group else ""
+    return f"{by} {', '.join(map(str, calls))}" if calls else by

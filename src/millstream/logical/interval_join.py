@@ -1,0 +1,96 @@
+"""`a.ts BETWEEN b.ts - X AND b.ts + Y` is a pair of windows.
+
+The condition bounds the difference d = a.ts - b.ts to [low, high]. The windows of a join say that a is at most W_a
+older (d >= -W_a) and b at most W_b older (d <= W_b), so W_a = max(0, -low) and W_b = max(0, high) admit every pair that
+the condition admits. A bound that the windows do not imply stays a condition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from millstream.algebra.expression import Binary, Cast, Column, Expression, Literal
+from millstream.algebra.types import micros
+from millstream.logical.plan import Window
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """low <= d <= high, where None is no bound, as one conjunct says it."""
+
+    conjunct: Expression
+    low: int | None
+    high: int | None
+
+
+def interval_windows(
+    found: list[Expression], left_time: str, right_time: str, left: Window | None, right: Window | None
+) -> tuple[Window, Window, list[Expression]]:
+    """The windows of both sides and the conjuncts that are left. A window that was written is kept as it is."""
+    bounds = [bound for c in found if (bound := _bound(c, left_time, right_time)) is not None]
+    lows = [bound.low for bound in bounds if bound.low is not None]
+    highs = [bound.high for bound in bounds if bound.high is not None]
+    if not lows or not highs:
+        return left or Window(), right or Window(), found
+    made_left = left if left is not None else Window(range=max(0, -max(lows)))
+    made_right = right if right is not None else Window(range=max(0, min(highs)))
+    implied = [bound.conjunct for bound in bounds if _implied(bound, made_left, made_right)]
+    return made_left, made_right, [c for c in found if c not in implied]
+
+
+def _implied(bound: Bound, left: Window, right: Window) -> bool:
+    low = bound.low is None or (left.range is not None and -left.range >= bound.low)
+    high = bound.high is None or (right.range is not None and right.range <= bound.high)
+    return low and high
+
+
+def _bound(conjunct: Expression, left_time: str, right_time: str) -> Bound | None:
+    if not (isinstance(conjunct, Binary) and conjunct.op in _MIRRORED):
+        return None
+    one, other = _linear(conjunct.left), _linear(conjunct.right)
+    if one is None or other is None:
+        return None
+    op, difference = conjunct.op, other[1] - one[1]
+    if (one[0], other[0]) == (right_time, left_time):
+        op, difference = _MIRRORED[op], -difference
+    elif (one[0], other[0]) != (left_time, right_time):
+        return None
+    match op:
+        case ">=":
+            return Bound(conjunct, difference, None)
+        case ">":
+            return Bound(conjunct, difference + 1, None)
+        case "<=":
+            return Bound(conjunct, None, difference)
+        case "<":
+            return Bound(conjunct, None, difference - 1)
+    return Bound(conjunct, difference, difference)
+
+
+def _linear(expression: Expression) -> tuple[str, int] | None:
+    """A column plus a constant number of timestamp units."""
+    match expression:
+        case Column(name=name):
+            return name, 0
+        case Cast(type=type_, operand=operand) if type_.is_integer and operand.type.is_integer:
+            return _linear(operand)
+        case Binary(op="+" | "-" as op, left=left, right=right):
+            base, offset = _linear(left), _constant(right)
+            if op == "+" and base is None:
+                base, offset = _linear(right), _constant(left)
+            if base is None or offset is None:
+                return None
+            return base[0], base[1] + (offset if op == "+" else -offset)
+    return None
+
+
+def _constant(expression: Expression) -> int | None:
+    match expression:
+        case Literal(value=timedelta() as value):
+            return micros(value)
+        case Literal(value=int() as value):
+            return value
+    return None

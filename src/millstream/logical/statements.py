@@ -1,0 +1,140 @@
+"""CREATE STREAM and CREATE TABLE to definitions: names and types checked, time understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from millstream.algebra.schema import Attribute, Schema, TimeKind
+from millstream.algebra.template import Template
+from millstream.algebra.types import MICROS, Type
+from millstream.errors import BindError, MillstreamError, did_you_mean
+from millstream.lang import ast
+from millstream.logical.catalog import Catalog, StreamDefinition, TableDefinition
+from millstream.logical.coercion import type_named
+from millstream.logical.scope import CURRENT_TIME, PSEUDO_COLUMNS
+from millstream.logical.windows import units
+
+
+def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefinition:
+    """The definition of a base stream.
+
+    A column of ORDER BY or WATERMARK FOR gives external timestamps, `current_time` internal ones, neither latent ones.
+    A watermark or a punctuation scheme means that the order is not promised.
+    """
+    try:
+        catalog.check_free(statement.name)
+        schema = _timed(statement, Schema(_attributes(statement.columns)))
+        templates = tuple(_template(template, schema) for template in statement.punctuated_on)
+        delay = _watermark(statement, schema)
+        if delay is not None and schema.time is not None:
+            templates += (Template(((schema.time, "+"),)),)
+        skew = units(statement.max_skew, schema.unit, "MAX SKEW", zero=True) if statement.max_skew else None
+        if statement.max_skew and schema.kind is not TimeKind.EXTERNAL:
+            raise BindError("M2020", "MAX SKEW needs ORDER BY and a column").at(*_place(statement.max_skew))
+        key = _known(statement.primary_key, schema, "PRIMARY KEY")
+        return StreamDefinition(
+            statement.name, schema, delay, skew, tuple(dict.fromkeys(templates)), key, dict(statement.options)
+        )
+    except MillstreamError as error:
+        raise _placed(error, statement) from None
+
+
+def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
+    """The definition of a static relation."""
+    try:
+        catalog.check_free(statement.name)
+        schema = Schema(_attributes(statement.columns))
+        _known(statement.primary_key, schema, "PRIMARY KEY")
+        return TableDefinition(statement.name, schema, dict(statement.options))
+    except MillstreamError as error:
+        raise error.at(statement.line, statement.column) from None
+
+
+def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...]:
+    found: dict[str, Attribute] = {}
+    for column in columns:
+        if column.name in found:
+            raise BindError("M2015", f"column '{column.name}' stands twice").at(*_place(column))
+        if column.name.startswith("__") or column.name in PSEUDO_COLUMNS:
+            raise BindError("M2015", f"'{column.name}' is a reserved name").at(*_place(column))
+        try:
+            type_ = type_named(column.type_name.name)
+        except BindError as error:
+            raise error.at(*_place(column.type_name)) from None
+        found[column.name] = Attribute(column.name, type_)
+    if not found:
+        raise BindError("M2015", "at least one column is needed")
+    return tuple(found.values())
+
+
+def _placed(error: MillstreamError, statement: ast.CreateStream) -> MillstreamError:
+    """The error where the column that it is about is named, or else at the statement."""
+    for mention in statement.mentions:
+        if f"'{mention}'" in error.message:
+            error.at(mention.line, mention.column)
+    return error.at(statement.line, statement.column)
+
+
+def _place(node: ast.Node) -> tuple[int, int]:
+    return node.line, node.column
+
+
+def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
+    """The schema with its kind of time."""
+    watermark = statement.watermark
+    ordered = watermark is None and not statement.punctuated_on
+    if statement.current_time:
+        if watermark is not None:
+            hint = "A stream stamped on entry is in order by itself."
+            raise BindError("M2021", "WATERMARK needs a time column, not current_time", hint=hint).at(
+                *_place(watermark)
+            )
+        time = CURRENT_TIME if CURRENT_TIME in schema else None
+        return Schema(schema.attributes, TimeKind.INTERNAL, time, ordered=ordered)
+    time = statement.order_by or (watermark.name if watermark else None)
+    if time is None:
+        return Schema(schema.attributes, TimeKind.LATENT, ordered=ordered)
+    if time not in schema:
+        hint = did_you_mean(time, (*schema.names, CURRENT_TIME))
+        clause = "ORDER BY" if statement.order_by else "WATERMARK FOR"
+        raise BindError("M2001", f"unknown column '{time}' in {clause}", hint=hint)
+    if watermark is not None and watermark.name != time:
+        message = f"WATERMARK FOR '{watermark.name}' does not fit ORDER BY '{time}'"
+        raise BindError("M2021", message, hint="Both name the time column.").at(*_place(watermark))
+    type_ = schema.type_of(time)
+    if type_ is not Type.TIMESTAMP and not type_.is_integer:
+        hint = "A time column is a TIMESTAMP or a BIGINT."
+        raise BindError("M2022", f"column '{time}' is {type_.value} and cannot order a stream", hint=hint)
+    unit = 1 if type_.is_integer else MICROS
+    return Schema(schema.attributes, TimeKind.EXTERNAL, time, unit, ordered)
+
+
+def _watermark(statement: ast.CreateStream, schema: Schema) -> int | None:
+    if statement.watermark is None:
+        return None
+    delay = statement.watermark.delay
+    return units(delay, schema.unit, "WATERMARK", zero=True) if delay else 0
+
+
+def _template(template: tuple[tuple[str, str], ...], schema: Schema) -> Template:
+    names = [name for name, _ in template]
+    _known(names, schema, "PUNCTUATED ON")
+    for name, class_ in template:
+        if class_ == "+" and schema.type_of(name) is Type.BOOLEAN:
+            raise BindError("M2023", f"column '{name}' is BOOLEAN and has no upper bounds", hint=f"({name} #)")
+    classes = dict(template)
+    made = Template(tuple((name, classes[name]) for name in schema.names if classes.get(name, "-") != "-"))
+    if not made.classes:
+        raise BindError("M2023", "PUNCTUATED ON restricts no column", hint="give one the class + or #")
+    return made
+
+
+def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in names:
+        if name not in schema:
+            raise BindError("M2001", f"unknown column '{name}' in {clause}", hint=did_you_mean(name, schema.names))
+        if name in found:
+            raise BindError("M2015", f"column '{name}' stands twice in {clause}")
+        found.append(name)
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""Durations and windows in timestamp units.
+
+With TIMESTAMP time (1,000,000 units a second) a plain number counts seconds; with BIGINT time a plain number is in the
+column's own unit, and one second is one unit.
+"""
+
+from __future__ import annotations
+
+from millstream.algebra.types import MICROS
+from millstream.errors import BindError, PlanError
+from millstream.lang import ast
+from millstream.logical.plan import UNBOUNDED, Window
+
+_LIMIT = 1 << 62
+
+
+def units(duration: ast.Duration, unit: int, what: str, *, zero: bool = False) -> int:
+    """A duration in timestamp units; it must be positive (or 0, where that means something) and a whole number."""
+    exact = duration.total * unit
+    if exact < 0 or (exact == 0 and not zero):
+        hint = "[NOW] is the window of simultaneous tuples" if what == "RANGE" and exact == 0 else ""
+        message = f"{what} must be positive, found {duration}"
+        raise BindError("M2024", message, hint=hint, line=duration.line, column=duration.column)
+    if exact.denominator != 1 or exact >= _LIMIT:
+        hint = "A BIGINT timestamp counts whole units; one unit is one second." if unit == 1 else ""
+        message = f"{what} {duration} is not a whole number of time units" if exact < _LIMIT else f"{what} is too long"
+        raise BindError("M2024", message, hint=hint, line=duration.line, column=duration.column)
+    return int(exact)
+
+
+def check_units(window: ast.WindowClause) -> None:
+    """Refuse `RANGE 5 MINUTES SLIDE 1`, which could mean a second or a minute."""
+    both = [part for part in (window.range, window.slide) if part is not None]
+    if len(both) == 2 and any(p.unit is None for p in both) and any(p.unit not in (None, "SECONDS") for p in both):
+        bare = next(part for part in both if part.unit is None)
+        named = next(part for part in both if part.unit is not None)
+        message = "RANGE and SLIDE mix units: one has a unit, the other has none"
+        hint = f"write {bare} {named.unit}"
+        raise BindError("M2025", message, hint=hint, line=bare.line, column=bare.column)
+
+
+def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | None:
+    """Range and slide of a grouped window aggregate; None for an unbounded one."""
+    place = window.line, window.column
+    if window.rows is not None:
+        hint = "use RANGE"
+        raise PlanError("M3014", "a ROWS window with an aggregate is not available yet", hint=hint).at(*place)
+    if window.now:
+        raise PlanError("M3014", "a NOW window is too short for an aggregate", hint="use RANGE").at(*place)
+    if window.range is None:
+        return None
+    check_units(window)
+    range_ = units(window.range, unit, "RANGE")
+    return range_, range_ if window.slide is None else units(window.slide, unit, "SLIDE")
+
+
+def join_window(window: ast.WindowClause | None, unit: int) -> Window:
+    """The window on one input of a join."""
+    if window is None:
+        return UNBOUNDED
+    if window.function is not None:
+        message = f"{window.function} in a join is not available yet"
+        raise PlanError("M3014", message, hint="use a window in brackets: s [RANGE 10 SECONDS]").at(
+            window.line, window.column
+        )
+    if window.slide is not None:
+        refuse_slide(window.slide)
+    if window.rows is not None:
+        return Window(rows=window.rows)
+    if window.now:
+        return Window(range=0)
+    return UNBOUNDED if window.range is None else Window(range=units(window.range, unit, "RANGE"))
+
+
+def refuse_slide(slide: ast.Duration) -> None:
+    hint = "SLIDE says when an aggregate puts out its windows: add one, such as COUNT(*)."
+    raise PlanError("M3015", "SLIDE needs an aggregate", hint=hint, line=slide.line, column=slide.column)
+
+
+def attribute_unit(integer: bool) -> int:
+    """Units a second of a windowing attribute."""
+    return 1 if integer else MICROS

@@ -1,0 +1,34 @@
+"""Sliding windows over panes: each tuple is aggregated once, not once for every window that it is in.
+
+    WindowAggregate [RANGE 60 SLIDE 20] SUM(v)   →   WindowAggregate [RANGE 60 SLIDE 20] SUM(v) over panes
+                                                     └─ PaneAggregate [PANE 20] SUM(v)
+
+A pane is as long as the greatest common divisor of range and slide, so every window is a whole number of panes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd
+
+from millstream.logical.plan import PANE_END, PaneAggregate, Plan, WindowAggregate
+from millstream.optimizer.context import Context, bottom_up
+
+MOST_PANES = 10_000
+"""Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
+
+
+def paned_aggregates(plan: Plan, context: Context) -> Plan:
+    """Window aggregates whose windows overlap, in two levels."""
+    return bottom_up(plan, _paned) if context.paned else plan
+
+
+def _paned(plan: Plan) -> Plan:
+    if not isinstance(plan, WindowAggregate) or plan.over_panes or plan.range is None or plan.slide is None:
+        return plan
+    pane = gcd(plan.range, plan.slide)
+    if plan.range <= plan.slide or plan.range // pane > MOST_PANES:
+        return plan
+    below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute)
+    attribute = None if plan.attribute is None else PANE_END
+    return replace(plan, input=below, attribute=attribute, over_panes=True)

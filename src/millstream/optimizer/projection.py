@@ -1,0 +1,57 @@
+"""Adjacent projections become one, and projections that change nothing go.
+
+    Project (total * 2) AS twice         Project (sum_volume * 2) AS twice
+    └─ Project sum_volume AS total   →   └─ WindowAggregate …
+       └─ WindowAggregate …
+
+An expression that the upper projection uses more than once is not copied.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from millstream.algebra.expression import Column, Expression, Literal, rewrite
+from millstream.logical.plan import Plan, Project
+from millstream.optimizer.context import Context, bottom_up
+
+
+def merge_projections(plan: Plan, context: Context) -> Plan:
+    """The plan with no projection right above another, where that saves work, and none without effect."""
+    del context
+    return bottom_up(plan, _merged)
+
+
+def _merged(plan: Plan) -> Plan:
+    if not isinstance(plan, Project):
+        return plan
+    if _is_identity(plan):
+        return plan.input
+    lower = plan.input
+    if not isinstance(lower, Project):
+        return plan
+    computed = dict(lower.items)
+    uses = Counter(name for _, expression in plan.items for name in _column_uses(expression))
+    if any(count > 1 and not isinstance(computed.get(name), Column | Literal | None) for name, count in uses.items()):
+        return plan
+
+    def substitute(part: Expression) -> Expression | None:
+        return computed.get(part.name) if isinstance(part, Column) else None
+
+    return _merged(Project(lower.input, tuple((name, rewrite(e, substitute)) for name, e in plan.items)))
+
+
+def _is_identity(plan: Project) -> bool:
+    names = plan.input.schema.names
+    return len(plan.items) == len(names) and all(
+        isinstance(e, Column) and e.name == name == below for (name, e), below in zip(plan.items, names, strict=True)
+    )
+
+
+def _column_uses(expression: Expression) -> Iterator[str]:
+    """The name of every column read, as often as it is read."""
+    if isinstance(expression, Column):
+        yield expression.name
+    for child in expression.children():
+        yield from _column_uses(child)

@@ -1,0 +1,169 @@
+"""Selection push-down: filter as early as the meaning allows.
+
+    Select (b.price > 5)                      WindowJoin b, a ON b.auction = a.id
+    └─ WindowJoin b, a ON b.auction = a.id    ├─ Select (price > 5)
+       ├─ Scan bids                      →    │  └─ Scan bids
+       └─ Scan auctions                       └─ Scan auctions
+
+A conjunct goes
+
+- through a projection, with its columns replaced by what they are computed from;
+- into every member of a union;
+- through duplicate elimination, unless it reads the hidden timestamp;
+- below an aggregate, if it reads group columns only;
+- through a join into the side that has its columns, and into the other side too if it reads join keys only; what reads
+  both sides becomes part of the join. Never into a side with a ROWS window: which tuples are the last n would change;
+- through a stream-table join into the stream; what reads the table becomes part of the join, unless it is outer;
+- into the second stream of a sequence only: a tuple of the first one that is filtered out would no longer replace
+  (RECENT) an older one. From above a CHRONICLE sequence nothing is pushed: there a pair uses its tuples up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from millstream.algebra.expression import Column, Expression, conjunction, conjuncts, rewrite
+from millstream.algebra.schema import TS, Schema
+from millstream.logical import plan as node
+from millstream.logical.plan import Plan, Window
+from millstream.optimizer.context import Context
+
+Conditions = tuple[Expression, ...]
+
+
+def push_selections(plan: Plan, context: Context) -> Plan:
+    """Every selection as low as it can go; selections that meet are merged."""
+    del context
+    return _push(plan, ())
+
+
+def _push(plan: Plan, conditions: Conditions) -> Plan:
+    """The plan with the conditions applied to its result, somewhere in or above it."""
+    match plan:
+        case node.Select():
+            return _push(plan.input, _distinct((*conjuncts(plan.predicate), *conditions)))
+        case node.Project():
+            return _project(plan, conditions)
+        case node.Union():
+            return _union(plan, conditions)
+        case node.Distinct():
+            below = tuple(c for c in conditions if TS not in c.columns())
+            return _above(node.Distinct(_push(plan.input, below)), conditions, below)
+        case node.WindowAggregate() if not plan.over_panes:
+            below = tuple(c for c in conditions if c.columns() and c.columns() <= set(plan.group))
+            return _above(replace(plan, input=_push(plan.input, below)), conditions, below)
+        case node.WindowJoin():
+            return _join(plan, conditions)
+        case node.TableJoin():
+            return _table_join(plan, conditions)
+        case node.Sequence():
+            return _sequence(plan, conditions)
+    inputs = tuple(_push(input_, ()) for input_ in plan.inputs)
+    return _above(plan.with_inputs(inputs) if inputs else plan, conditions, ())
+
+
+def _distinct(conditions: Iterable[Expression]) -> Conditions:
+    return tuple(dict.fromkeys(conditions))
+
+
+def _above(plan: Plan, conditions: Conditions, pushed: Iterable[Expression]) -> Plan:
+    """A selection for the conditions that were not pushed."""
+    done = set(pushed)
+    left = conjunction(tuple(c for c in conditions if c not in done))
+    return plan if left is None else node.Select(plan, left)
+
+
+def _project(plan: node.Project, conditions: Conditions) -> Plan:
+    items = dict(plan.items)
+    below = tuple(
+        rewrite(c, lambda e: items.get(e.name) if isinstance(e, Column) and e.name != TS else None) for c in conditions
+    )
+    return node.Project(_push(plan.input, below), plan.items)
+
+
+def _union(plan: node.Union, conditions: Conditions) -> Plan:
+    names = plan.schema.names
+    members = []
+    for member in plan.members:
+        meant = dict(zip(names, member.schema.names, strict=True))
+        members.append(_push(member, tuple(_over(c, meant, member.schema) for c in conditions)))
+    return node.Union(tuple(members))
+
+
+def _over(condition: Expression, names: dict[str, str], schema: Schema) -> Expression:
+    """The condition over other columns that hold the same values."""
+
+    def change(part: Expression) -> Expression | None:
+        if not isinstance(part, Column) or part.name == TS:
+            return None
+        name = names[part.name]
+        return Column(schema.type_of(name), name)
+
+    return rewrite(condition, change)
+
+
+class _Side:
+    """One input of a join: which output columns are its own, and which equal one of its keys."""
+
+    def __init__(self, plan: Plan, prefix: str | None, equal: dict[str, str], *, closed: bool = False) -> None:
+        self.plan, self.closed = plan, closed
+        self.own = {f"{prefix}.{name}" if prefix else name: name for name in plan.schema.names}
+        self.names = self.own | equal
+        self.pushed: list[Expression] = []
+
+    def take(self, condition: Expression) -> bool:
+        """Push the condition into this side, if it can be told from this side's columns alone."""
+        columns = condition.columns()
+        if self.closed or not columns or not columns <= set(self.names):
+            return False
+        self.pushed.append(_over(condition, self.names, self.plan.schema))
+        return True
+
+    def result(self) -> Plan:
+        return _push(self.plan, _distinct(self.pushed))
+
+
+def _output(name: str, prefix: str | None) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _counts(window: Window) -> bool:
+    """Whether a filter below would change which tuples the window holds."""
+    return window.rows is not None and window.rows > 0
+
+
+def _join(plan: node.WindowJoin, conditions: Conditions) -> Plan:
+    to_left = {_output(b, plan.right_prefix): a for a, b in plan.keys}
+    to_right = {_output(a, plan.left_prefix): b for a, b in plan.keys}
+    left = _Side(plan.left, plan.left_prefix, to_left, closed=_counts(plan.left_window))
+    right = _Side(plan.right, plan.right_prefix, to_right, closed=_counts(plan.right_window))
+    inside: list[Expression] = []
+    above: list[Expression] = []
+    for condition in _distinct((*conjuncts(plan.residual), *conditions)):
+        taken = [side.take(condition) for side in (left, right)]
+        if not any(taken):
+            (above if TS in condition.columns() else inside).append(condition)
+    residual = conjunction(_distinct(inside))
+    made = replace(plan, left=left.result(), right=right.result(), residual=residual)
+    return _above(made, tuple(above), ())
+
+
+def _table_join(plan: node.TableJoin, conditions: Conditions) -> Plan:
+    equal = {} if plan.outer else {_output(b, plan.table_prefix): a for a, b in plan.keys}
+    stream = _Side(plan.input, plan.stream_prefix, equal)
+    inside: list[Expression] = list(conjuncts(plan.residual))
+    above: list[Expression] = []
+    for condition in conditions:
+        if not stream.take(condition):
+            (above if plan.outer or TS in condition.columns() else inside).append(condition)
+    made = replace(plan, input=stream.result(), residual=conjunction(_distinct(inside)))
+    return _above(made, tuple(above), ())
+
+
+def _sequence(plan: node.Sequence, conditions: Conditions) -> Plan:
+    second = _Side(plan.second, plan.second_prefix, {})
+    inside = [condition for condition in conjuncts(plan.residual) if not second.take(condition)]
+    above = [c for c in conditions if plan.mode == "CHRONICLE" or TS in c.columns() or not second.take(c)]
+    made = replace(plan, first=_push(plan.first, ()), second=second.result(), residual=conjunction(_distinct(inside)))
+    return _above(made, tuple(above), ())

@@ -1,0 +1,88 @@
+"""Plan → operators in a query graph. Equal sub-plans become one operator, so queries share what they have in common.
+
+Operator names are digests of the plans they carry out: the same query gets the same names in every process, which is
+how a checkpoint finds its operators again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.logical import plan as logical
+from millstream.physical.operators import build
+from millstream.runtime.engine import Graph, Sink, Source
+from millstream.runtime.engine.nodes import Producer
+from millstream.runtime.operator import Operator
+
+Element = pl.DataFrame | Punctuations
+TableFrames = Mapping[str, pl.DataFrame]
+
+
+@dataclass(slots=True)
+class _Compiled:
+    node: Producer
+    operator: Operator | None
+
+
+class Compiler:
+    """Puts queries into one graph and takes them out again, while it runs."""
+
+    def __init__(self, graph: Graph, ets: Callable[[str], Callable[[], int | None]], tables: TableFrames) -> None:
+        self._graph, self._ets, self._tables = graph, ets, tables
+        self._compiled: dict[logical.Plan, _Compiled] = {}
+        self._queries: dict[str, tuple[logical.Plan, Sink]] = {}
+
+    def add(self, name: str, plan: logical.Plan, deliver: Callable[[Element], None]) -> None:
+        """Build what is not there yet and end it in a sink."""
+        compiled = self._compile(plan)
+        self._queries[name] = plan, self._graph.sink(compiled.node, deliver, name=f"sink:{name}")
+
+    def remove(self, name: str) -> None:
+        """Remove a query's sink and every operator that no other query reads."""
+        _, sink = self._queries.pop(name)
+        self._graph.remove(sink)
+        needed = {part for plan, _ in self._queries.values() for part in plan.walk()}
+        for plan in list(self._compiled):
+            if plan not in needed:
+                unread = self._compiled.pop(plan).node
+                if isinstance(unread, Source):
+                    self._graph.remove(unread)
+
+    def push(self, stream: str, element: Element) -> None:
+        for plan, compiled in self._compiled.items():
+            if isinstance(plan, logical.Scan) and plan.stream == stream and isinstance(compiled.node, Source):
+                self._graph.push(compiled.node, element)
+
+    def streams(self) -> dict[str, Schema]:
+        return {plan.stream: plan.stream_schema for plan in self._compiled if isinstance(plan, logical.Scan)}
+
+    def operators(self, name: str) -> list[Operator]:
+        plan, _ = self._queries[name]
+        found = {part: self._compiled[part].operator for part in plan.walk()}
+        return [operator for operator in found.values() if operator is not None]
+
+    def _compile(self, plan: logical.Plan) -> _Compiled:
+        if plan in self._compiled:
+            return self._compiled[plan]
+        name = operator_name(plan)
+        if isinstance(plan, logical.Scan):
+            made = _Compiled(self._graph.source(name, plan.schema, self._ets(plan.stream)), None)
+        else:
+            inputs = [self._compile(part).node for part in plan.inputs]
+            operator = build(plan, self._tables)
+            ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in plan.inputs)
+            made = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
+        self._compiled[plan] = made
+        return made
+
+
+def operator_name(plan: logical.Plan) -> str:
+    """A readable, stable name: the kind of operator and a digest of all it does."""
+    kind = plan.stream if isinstance(plan, logical.Scan) else type(plan).__name__
+    return f"{kind}-{hashlib.sha1(repr(plan).encode()).hexdigest()[:10]}"

@@ -1,0 +1,124 @@
+"""Plan node → worker operator, one case each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from millstream.algebra.schema import TS, TimeKind
+from millstream.errors import PlanError
+from millstream.logical import plan as logical
+from millstream.runtime.accumulate import Aggregation
+from millstream.runtime.distinct import Distinct
+from millstream.runtime.operator import Operator
+from millstream.runtime.pane_aggregate import PaneAggregate
+from millstream.runtime.project import Project
+from millstream.runtime.select import Select
+from millstream.runtime.sequence import Chronicle, Recent
+from millstream.runtime.table_join import TableJoin
+from millstream.runtime.union import Union
+from millstream.runtime.window_aggregate import WindowAggregate
+from millstream.runtime.join_kernel import JoinWindow
+from millstream.runtime.window_join import WindowJoin
+
+
+def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
+    """A new operator that carries out the topmost node of a plan."""
+    match plan:
+        case logical.Select():
+            return Select(plan.schema, plan.predicate)
+        case logical.Project():
+            return Project(plan.input.schema, plan.schema, plan.items, equal_columns(plan.input))
+        case logical.Union():
+            members = tuple(member.schema for member in plan.members)
+            return Union(plan.schema, members, merges=plan.schema.kind is not TimeKind.LATENT)
+        case logical.Distinct():
+            return Distinct(plan.schema)
+        case logical.WindowJoin():
+            return _window_join(plan)
+        case logical.TableJoin():
+            return _table_join(plan, tables)
+        case logical.Sequence():
+            return _sequence(plan)
+        case logical.WindowAggregate():
+            return WindowAggregate(
+                plan.input.schema,
+                plan.schema,
+                plan.range,
+                plan.slide,
+                plan.group,
+                _aggregations(plan.aggregates),
+                plan.attribute,
+                plan.over_panes,
+            )
+        case logical.PaneAggregate():
+            calls = _aggregations(plan.aggregates)
+            return PaneAggregate(plan.input.schema, plan.schema, plan.pane, plan.group, calls, plan.attribute)
+    raise PlanError("M3090", f"no operator carries out {type(plan).__name__}")
+
+
+def _aggregations(calls: tuple[logical.AggregateCall, ...]) -> tuple[Aggregation, ...]:
+    return tuple(Aggregation(call.name, call.function, call.argument, call.type) for call in calls)
+
+
+def equal_columns(plan: logical.Plan) -> tuple[tuple[str, ...], ...]:
+    """Groups of output columns that are equal in every row, because a join below made them so."""
+    match plan:
+        case logical.Select(input, _) | logical.Distinct(input):
+            return equal_columns(input)
+        case logical.WindowJoin():
+            pairs = [(_name(a, plan.left_prefix), _name(b, plan.right_prefix)) for a, b in plan.keys]
+            below = [*_renamed(plan.left, plan.left_prefix), *_renamed(plan.right, plan.right_prefix)]
+            return _closure([*pairs, *below])
+        case logical.Sequence():
+            pairs = [(_name(a, plan.first_prefix), _name(b, plan.second_prefix)) for a, b in plan.keys]
+            below = [*_renamed(plan.first, plan.first_prefix), *_renamed(plan.second, plan.second_prefix)]
+            return _closure([*pairs, *below])
+        case logical.TableJoin(outer=False):
+            pairs = [(_name(a, plan.stream_prefix), _name(b, plan.table_prefix)) for a, b in plan.keys]
+            return _closure([*pairs, *_renamed(plan.input, plan.stream_prefix)])
+    return ()
+
+
+def _renamed(plan: logical.Plan, prefix: str | None) -> list[tuple[str, ...]]:
+    return [tuple(_name(column, prefix) for column in group) for group in equal_columns(plan)]
+
+
+def _name(column: str, prefix: str | None) -> str:
+    return f"{prefix}.{column}" if prefix else column
+
+
+def _closure(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Groups that share a column, put together."""
+    merged: list[list[str]] = []
+    for group in groups:
+        touching = [m for m in merged if set(m) & set(group)]
+        merged = [m for m in merged if m not in touching]
+        merged.append(list(dict.fromkeys([c for m in touching for c in m] + list(group))))
+    return tuple(tuple(m) for m in merged)
+
+
+def _window_join(plan: logical.WindowJoin) -> Operator:
+    return WindowJoin(
+        plan.left.schema,
+        plan.right.schema,
+        plan.schema,
+        plan.keys,
+        plan.residual,
+        JoinWindow(plan.left_window.range, plan.left_window.rows),
+        JoinWindow(plan.right_window.range, plan.right_window.rows),
+        merges=plan.merges,
+    )
+
+
+def _table_join(plan: logical.TableJoin, tables: Mapping[str, pl.DataFrame]) -> Operator:
+    frame = tables.get(plan.table)
+    if frame is None:
+        frame = plan.table_schema.empty().drop(TS)
+    return TableJoin(plan.input.schema, plan.table_schema, plan.schema, frame, plan.keys, plan.residual, plan.outer)
+
+
+def _sequence(plan: logical.Sequence) -> Operator:
+    kind = Recent if plan.mode == "RECENT" else Chronicle
+    return kind(plan.first.schema, plan.second.schema, plan.schema, plan.keys, plan.residual)

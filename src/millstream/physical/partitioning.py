@@ -1,0 +1,117 @@
+"""Which column each stream is hashed on, so that a query can run on many shards.
+
+A stateful operator needs all tuples of one key in one place: a join its key, an aggregate its group, a keyed sequence
+its key. The wish of the topmost one is pushed down to the scans; if every operator below can live with it, each shard
+runs the whole query on its part of the key space. Otherwise (count windows, no key, two different keys) everything
+goes to one shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.algebra.expression import Column
+from millstream.algebra.schema import TS
+from millstream.logical import plan as node
+
+Keys = dict[str, tuple[str, ...]]
+"""Stream name → the columns it is hashed on."""
+
+
+def partition_keys(plan: node.Plan) -> Keys | None:
+    """The columns to hash each stream on, or None if the query needs everything in one place."""
+    for key in _wishes(plan):
+        pushed = _push(plan, key)
+        if pushed is not None:
+            return pushed
+    return None
+
+
+def _wishes(plan: node.Plan) -> Iterator[tuple[str, ...]]:
+    """Keys over the plan's output columns worth trying: all columns of the topmost operator's key, then each alone."""
+    match plan:
+        case node.Project(input, items):
+            outputs = {e.name: name for name, e in reversed(items) if isinstance(e, Column)}
+            for key in _wishes(input):
+                if all(column in outputs for column in key):
+                    yield tuple(outputs[column] for column in key)
+        case node.Select(input, _) | node.Distinct(input):
+            yield from _wishes(input)
+        case node.Union(members):
+            first = members[0]
+            yield from _wishes(first)
+        case node.WindowJoin():
+            names = [_prefixed(left, plan.left_prefix) for left, _ in plan.keys]
+            yield from _subsets(names)
+        case node.Sequence():
+            yield from _subsets([_prefixed(second, plan.second_prefix) for _, second in plan.keys])
+        case node.WindowAggregate() | node.PaneAggregate():
+            yield from _subsets(list(plan.group))
+        case node.TableJoin():
+            for key in _wishes(plan.input):
+                yield tuple(_prefixed(column, plan.stream_prefix) for column in key)
+        case node.Scan():
+            yield from _subsets(list(plan.schema.names[:1]))
+
+
+def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
+    if names:
+        yield tuple(names)
+    if len(names) > 1:
+        yield from ((name,) for name in names)
+
+
+def _prefixed(name: str, prefix: str | None) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _push(plan: node.Plan, key: tuple[str, ...]) -> Keys | None:
+    """What hashing the plan's output on `key` asks of the streams, or None if that cannot be had."""
+    match plan:
+        case node.Scan():
+            return {plan.stream: key} if TS not in key else None
+        case node.Select(input, _) | node.Distinct(input):
+            return _push(input, key)
+        case node.Project(input, items):
+            sources = {name: e.name for name, e in items if isinstance(e, Column)}
+            return _push(input, tuple(sources[k] for k in key)) if all(k in sources for k in key) else None
+        case node.Union(members):
+            names = members[0].schema.names
+            positions = [names.index(k) for k in key]
+            return _all(*(_push(m, tuple(m.schema.names[p] for p in positions)) for m in members))
+        case node.TableJoin():
+            names = {_prefixed(n, plan.stream_prefix): n for n in plan.input.schema.names}
+            return _push(plan.input, tuple(names[k] for k in key)) if all(k in names for k in key) else None
+        case node.WindowAggregate(input, group=group) | node.PaneAggregate(input, group=group):
+            return _push(input, key) if set(key) <= set(group) else None
+        case node.WindowJoin(left_window=left, right_window=right):
+            if left.rows is not None or right.rows is not None:
+                return None
+            return _push_both(plan.left, plan.right, plan.keys, plan.left_prefix, plan.right_prefix, key)
+        case node.Sequence():
+            return _push_both(plan.first, plan.second, plan.keys, plan.first_prefix, plan.second_prefix, key)
+    return None
+
+
+def _push_both(
+    left: node.Plan,
+    right: node.Plan,
+    keys: tuple[tuple[str, str], ...],
+    left_prefix: str | None,
+    right_prefix: str | None,
+    key: tuple[str, ...],
+) -> Keys | None:
+    sides = {_prefixed(a, left_prefix): (a, b) for a, b in keys} | {_prefixed(b, right_prefix): (a, b) for a, b in keys}
+    if not all(k in sides for k in key):
+        return None
+    return _all(_push(left, tuple(sides[k][0] for k in key)), _push(right, tuple(sides[k][1] for k in key)))
+
+
+def _all(*parts: Keys | None) -> Keys | None:
+    """The parts together, if each is there and no stream is asked for two different keys."""
+    merged: Keys = {}
+    for part in parts:
+        if part is None or any(merged.get(stream, key) != key for stream, key in part.items()):
+            return None
+        merged |= part
+    return merged

@@ -1,0 +1,208 @@
+"""What window and pane aggregates share: groups are held until punctuation, or time, closes them.
+
+A punctuation closes groups if it restricts nothing but group attributes and the windowing attribute, the latter only
+from above: `[ts < v, sensor = 1]` closes the windows of sensor 1 that end by v, `[sensor = 1]` all of its windows. One
+on raw time `= v`, or on any other attribute, closes nothing and is dropped, since the output cannot express it. If the
+windows are over the hidden timestamp, then progress of time (in band, or the port's bound) closes them as well. The end
+of the stream closes everything.
+
+Bounds on time alone are by far the most common and are kept as one number; all other punctuations put out are kept in
+a set, which then holds that number as a pattern too.
+
+A tuple of a closed group is dropped when it is folded in: sources put late tuples aside, so it cannot come on a
+grammatical stream, but if it does then it must not open a second window of the same name.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.bucket import close_windows, closed_end, drop_idle_bounds, integers
+from millstream.runtime.group_state import GroupState
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.state import StateTable
+
+INDEX = "__index"
+NONE = Punctuations.of(())
+
+
+class GroupedAggregate(Operator):
+    """`time` names the input attribute whose upper bounds close windows, if there is one; `timed` says that the windows
+    are over the hidden timestamp, so that time closes them and results are stamped with their end (otherwise they carry
+    the newest timestamp of their tuples)."""
+
+    def __init__(
+        self, schema: Schema, state: GroupState, group: tuple[str, ...], slide: int, time: str | None, timed: bool
+    ) -> None:
+        self.schema, self.timed = schema, timed
+        self._state, self._slide = state, slide
+        self._time = time if state.end is not None else None
+        self._names = {name: name for name in (*group, *([self._time] if self._time is not None else []))}
+        self._reached = NEVER  # window ends up to here are closed by punctuations on time alone, put out
+        self._put_out: PunctuationSet | None = None  # made when there are others
+        self._closed = NEVER  # window ends up to here are closed, by punctuation or by time
+        self._bound = NEVER  # the highest bound that a step has acted on
+        self._heard = NEVER  # the highest progress that came in band
+        self._told = NEVER  # the highest progress put out
+
+    @abstractmethod
+    def finish(self, groups: pl.DataFrame) -> pl.DataFrame:
+        """Output rows from merged partial results."""
+
+    def time_of(self, bound: int) -> int:
+        """Up to where a bound on input timestamps says that time is complete."""
+        return bound
+
+    def bound_of(self, time: int) -> int:
+        """The bound on output timestamps once all windows that end by `time` are closed."""
+        return time
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        port = inputs[0]
+        if port.rows is not None and port.rows.height:
+            self._state.take(port.rows)
+        new, others, reached = NONE, None, self._reached
+        if port.punctuations is not None:
+            self._heard = max(self._heard, port.punctuations.progress)
+            new, others, reached = self._news(port.punctuations)
+        self._bound = max(self._bound, port.bound, self._heard)
+        end = max(self._end_closed_by(self._bound), reached)
+        rows = None
+        if len(new) or end > self._closed:
+            if self._state:
+                self._fold()  # before this step's punctuations count: they come after its tuples
+            if others is not None:
+                self._put_out = others
+                new = others.add(new)
+            self._reached, self._closed = reached, max(self._closed, end)
+            rows = self._close(new, others is not None) if self._state else None
+        elif self._state.full:
+            self._fold()
+        told = self._progress()
+        if rows is None and not len(new) and told == NEVER:
+            return NOTHING
+        return Output(rows, new.with_progress(told) if len(new) or told > NEVER else None)
+
+    def _news(self, punctuations: Punctuations) -> tuple[Punctuations, PunctuationSet | None, int]:
+        """The closing punctuations in terms of the output, without those that earlier ones cover; the set that is to
+        take them, unless they are bounds on time alone; up to where such bounds reach."""
+        usable, end, reached, alone = punctuations.with_progress(NEVER), self._state.end, NEVER, False
+        if self._time is not None:
+            usable, reached, alone = drop_idle_bounds(usable, self._time, self._slide, self._reached)
+        if len(usable):
+            usable = usable.select(self._names)
+        if self._time is not None and end is not None and len(usable):
+            usable = close_windows(usable, self._time, self._slide, end, self._state.table.schema[end])
+        if not len(usable) or (alone and self._put_out is None):
+            return usable, None, reached
+        others = self._put_out if self._put_out is not None else self._new_set()
+        return usable.where(~others.covered(usable)), others, reached
+
+    def _new_set(self) -> PunctuationSet:
+        """A set that knows the bounds on time put out so far."""
+        made, end = PunctuationSet(), self._state.end
+        if end is not None and self._reached > NEVER:
+            reached = pl.Series([self._reached], dtype=pl.Int64).cast(self._state.table.schema[end])
+            made.add(Punctuations.from_column(end, "<=", reached))
+        return made
+
+    def _end_closed_by(self, bound: int) -> int:
+        if self.timed:
+            return closed_end(self.time_of(bound), self._slide)
+        return FOREVER if bound == FOREVER else NEVER
+
+    def _progress(self) -> int:
+        """The progress to put out, if it is more than was put out before."""
+        if self._heard <= self._told:
+            return NEVER
+        if self.timed:
+            progress = self.bound_of(closed_end(self.time_of(self._heard), self._slide))
+        else:
+            progress = self._oldest(self._heard)
+        if progress <= self._told:
+            return NEVER
+        self._told = progress
+        return progress
+
+    def _fold(self) -> None:
+        partials = self._state.drain()
+        if partials.height and self._put_out is not None:
+            partials = partials.filter(~self._put_out.match(partials))
+        if partials.height and self._closed > NEVER:
+            partials = partials.filter(~self._ended(partials))
+        self._state.append(partials)
+
+    def _ended(self, frame: pl.DataFrame) -> pl.Series:
+        """Which groups' windows end by the last end that is closed."""
+        if self._state.end is None or self._closed in (NEVER, FOREVER):
+            return pl.repeat(self._closed == FOREVER, frame.height, dtype=pl.Boolean, eager=True)
+        return pl.Series(integers(frame.get_column(self._state.end)) <= self._closed)
+
+    def _close(self, punctuations: Punctuations, by_group: bool) -> pl.DataFrame | None:
+        """Purge the groups that this step closes; their rows, in the order in which they close."""
+        frame = self._state.table.frame()
+        gone = self._ended(frame)
+        if by_group:
+            gone = gone | punctuations.match(frame)
+        if not gone.any():
+            return None
+        groups = self._state.merge(frame.filter(gone))
+        self._state.table.keep(~gone)
+        order = self._state.keys
+        if by_group and len(punctuations) > 1:  # bounds on time alone close in the order of the ends anyway
+            first = punctuations.first_match(groups).fill_null(len(punctuations))
+            groups, order = groups.with_columns(first.alias(INDEX)), [INDEX, *order]
+        if order:
+            groups = groups.sort(order, nulls_last=True)
+        return self.finish(groups).select(list(self.schema.polars))
+
+    @property
+    def idle_waiting_prone(self) -> bool:
+        # Even where time closes nothing, it must not overtake the results that are held back: their timestamps are old.
+        return True
+
+    def waiting(self) -> bool:
+        return bool(self._state)
+
+    def output_bound(self, bounds: Sequence[int]) -> int:
+        bound = min(bounds)
+        if not self.timed:
+            return self._oldest(bound)
+        # Windows that a bound completes are still to come until a step has acted on it.
+        return self.bound_of(self.time_of(min(bound, self._bound) if self._state else bound))
+
+    def _oldest(self, bound: int) -> int:
+        """A bound lowered to the oldest timestamp among the groups held."""
+        if bound in (NEVER, FOREVER) or not self._state:
+            return bound
+        self._fold()
+        frame = self._state.table.frame()
+        if frame.filter(pl.col(TS) < bound).height == 0:
+            return bound
+        oldest: int = self._state.merge(frame).select(pl.col(TS).min()).item()
+        return min(bound, oldest)
+
+    def tables(self) -> Mapping[str, StateTable]:
+        self._fold()
+        return {"groups": self._state.table}
+
+    def scalars(self) -> dict[str, Any]:
+        return {
+            "bounds": (self._reached, self._closed, self._bound, self._heard, self._told),
+            "put_out": None if self._put_out is None else self._put_out.to_value(),
+        }
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        self._reached, self._closed, self._bound, self._heard, self._told = values["bounds"]
+        put_out = values["put_out"]
+        self._put_out = None if put_out is None else PunctuationSet.from_value(put_out)
+
+    def state_rows(self) -> int:
+        self._fold()
+        return self._state.count()

@@ -1,0 +1,71 @@
+"""CAST: a column of one type as a column of another.
+
+A value that cannot be converted becomes NULL: a continuous query must not stop for one bad value. Numbers are cut
+towards zero; a TIMESTAMP as a number, and back, is seconds since the epoch; a text is read and written in the same form
+as in transcripts.
+
+>>> import polars as pl
+>>> frame = pl.DataFrame({"x": ["7", "seven", None]})
+>>> frame.select(convert(pl.col("x"), Type.VARCHAR, Type.BIGINT)).to_series().to_list()
+[7, None, None]
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from millstream.algebra.types import MICROS, Type
+
+_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
+_STAMP_FORMATS = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M")
+
+
+def convert(value: pl.Expr, source: Type, target: Type) -> pl.Expr:
+    """The value as the target type; nothing is done if both stand in a page alike."""
+    if source.polars == target.polars:
+        return value
+    if source is Type.VARCHAR:
+        return _from_text(value, target)
+    if target is Type.VARCHAR:
+        return _to_text(value, source)
+    if source.is_numeric and target in (Type.TIMESTAMP, Type.INTERVAL):
+        return (value.cast(pl.Float64) * MICROS).round(0).cast(pl.Int64, strict=False).cast(target.polars)
+    if source in (Type.TIMESTAMP, Type.INTERVAL) and target.is_numeric:
+        seconds = value.cast(pl.Int64) // MICROS if target.is_integer else value.cast(pl.Int64) / MICROS
+        return seconds.cast(target.polars, strict=False)
+    return value.cast(target.polars, strict=False)
+
+
+def _from_text(text: pl.Expr, target: Type) -> pl.Expr:
+    text = text.str.strip_chars()
+    if target is Type.BOOLEAN:
+        word = text.str.to_lowercase()
+        return pl.when(word.is_in(_TRUE)).then(True).when(word.is_in(_FALSE)).then(False)
+    if target is Type.TIMESTAMP:
+        seconds = convert(text.cast(pl.Float64, strict=False), Type.DOUBLE, Type.TIMESTAMP)
+        stamps = [text.str.to_datetime(form, time_unit="us", strict=False) for form in _STAMP_FORMATS]
+        return pl.coalesce(seconds, *stamps, text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")))
+    if target is Type.DATE:
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    if target is Type.INTERVAL:
+        return convert(text.cast(pl.Float64, strict=False), Type.DOUBLE, Type.INTERVAL)
+    if target.is_integer:
+        # "2.7" is a number too, and is cut like any other.
+        whole = text.cast(pl.Int64, strict=False)
+        return pl.coalesce(whole, text.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)).cast(
+            target.polars, strict=False
+        )
+    return text.cast(target.polars, strict=False)
+
+
+def _to_text(value: pl.Expr, source: Type) -> pl.Expr:
+    if source is Type.TIMESTAMP:
+        whole = value.dt.microsecond() == 0
+        return (
+            pl.when(whole)
+            .then(value.dt.to_string("%Y-%m-%d %H:%M:%S"))
+            .otherwise(value.dt.to_string("%Y-%m-%d %H:%M:%S%.6f"))
+        )
+    if source is Type.INTERVAL:
+        return (value.cast(pl.Int64) / MICROS).cast(pl.String)
+    return value.cast(pl.String)

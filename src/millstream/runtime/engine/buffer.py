@@ -1,0 +1,124 @@
+"""Buffers: one queue of elements per producer, however many operators read it.
+
+Each reader has a cursor of its own (its port); an element leaves the queue when the last of them has passed it. Readers
+of one buffer therefore share its elements, and a reader added later starts at the tail.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import TS
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.nodes import Fork, OperatorNode, Sink, Source
+    from millstream.runtime.engine.port import Port
+
+Element = pl.DataFrame | Punctuations
+
+
+class Ledger:
+    """What all buffers of a graph count together: the enqueue number, and how much is held and was held at most.
+
+    A punctuation batch weighs as much as one tuple. `ready` are the operators that may have something to do: every
+    operator with work is in it, and some without.
+    """
+
+    __slots__ = ("held", "peak", "ready", "sequence")
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self.held = 0
+        self.peak = 0
+        self.ready: dict[OperatorNode, None] = {}
+
+    def hold(self, weight: int) -> None:
+        self.held += weight
+        if self.held > self.peak:
+            self.peak = self.held
+
+
+class Entry:
+    """An element in a buffer, with what scheduling asks of it again and again."""
+
+    __slots__ = ("_stamps", "element", "first", "last", "rows", "sequence", "weight")
+
+    def __init__(self, element: Element, sequence: int) -> None:
+        self.element = element
+        self.sequence = sequence
+        self._stamps: np.ndarray | None = None
+        if isinstance(element, pl.DataFrame):
+            self.rows = self.weight = element.height
+            self.first = int(element.item(0, TS))
+            self.last = self.first if self.rows == 1 else int(element.item(-1, TS))
+        else:
+            self.rows, self.weight = 0, 1
+            self.first = self.last = element.progress
+
+    @property
+    def page(self) -> pl.DataFrame:
+        assert isinstance(self.element, pl.DataFrame)
+        return self.element
+
+    @property
+    def punctuations(self) -> Punctuations:
+        assert isinstance(self.element, Punctuations)
+        return self.element
+
+    def stamp(self, row: int) -> int:
+        """The timestamp of one row."""
+        return self.first if row == 0 else int(self.page.item(row, TS))
+
+    def count_up_to(self, limit: int, start: int) -> int:
+        """How many rows from `start` on are not later than the limit (the page is in timestamp order)."""
+        if self.last <= limit:
+            return self.rows - start
+        if self.first > limit:
+            return 0
+        if self._stamps is None:
+            self._stamps = self.page.get_column(TS).to_numpy()
+        return max(0, int(self._stamps.searchsorted(limit, side="right")) - start)
+
+
+class Buffer:
+    """The output queue of one producer. Positions are absolute: `base` is the oldest element kept, `tail` the next."""
+
+    __slots__ = ("base", "broken", "entries", "fork", "ledger", "ports", "producer", "sinks", "tail")
+
+    def __init__(self, producer: Source | OperatorNode, ledger: Ledger) -> None:
+        self.producer = producer
+        self.ledger = ledger
+        self.entries: dict[int, Entry] = {}
+        self.base = self.tail = 0
+        self.ports: tuple[Port, ...] = ()
+        self.sinks: tuple[Sink, ...] = ()
+        self.fork: Fork | None = None
+        self.broken = False
+
+    def __len__(self) -> int:
+        return self.tail - self.base
+
+    def append(self, element: Element) -> None:
+        """Put an element at the tail and hand it to the output wrappers at once."""
+        ledger = self.ledger
+        ledger.sequence += 1
+        if self.ports:
+            entry = Entry(element, ledger.sequence)
+            self.entries[self.tail] = entry
+            self.tail += 1
+            ledger.hold(entry.weight)
+            for port in self.ports:
+                ledger.ready[port.node] = None
+        for sink in self.sinks:
+            sink.deliver(element)
+
+    def collect(self) -> None:
+        """Drop what every reader has passed."""
+        low = min((port.at for port in self.ports), default=self.tail)
+        while self.base < low:
+            self.ledger.held -= self.entries.pop(self.base).weight
+            self.base += 1

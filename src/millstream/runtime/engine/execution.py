@@ -1,0 +1,78 @@
+"""The execution step: hand an operator the input of one step and append what it puts out."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import NEVER, TS
+from millstream.runtime.engine.nodes import OperatorNode, Taken
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.graph import Graph
+
+
+class Done(IntEnum):
+    NOTHING = 0
+    LEARNED = 1
+    """Only news about time was taken, and nothing came of it."""
+    CONSUMED = 2
+
+
+def execute(graph: Graph, node: OperatorNode) -> Done:
+    """Take one step of an operator, if there is input for it."""
+    taken = node.take()
+    if taken is None:
+        return Done.NOTHING
+    start = perf_counter_ns()
+    output = node.operator.process(taken.inputs)
+    counters = node.counters
+    counters.nanoseconds += perf_counter_ns() - start
+    counters.steps += 1
+    counters.tuples_in += taken.rows
+    counters.punctuations_in += taken.marks
+    if graph.on_step is not None:
+        graph.on_step(node, taken.rows + taken.marks)
+    if graph.trace is not None:
+        graph.trace(("execute", node.name))
+    rows, told = output.rows, output.punctuations
+    if rows is not None and rows.height:
+        counters.tuples_out += rows.height
+        if node.prone:
+            node.latest_out = max(node.latest_out, int(rows.item(-1, TS)))
+        node.buffer.append(rows)
+    else:
+        rows = None
+    if node.prone:
+        told = _carry_time(graph, node, taken, told, silent=rows is None)
+    if told:
+        counters.punctuations_out += max(1, len(told))
+        node.buffer.append(told)
+    return Done.CONSUMED if taken.fresh or rows is not None else Done.LEARNED
+
+
+def _carry_time(
+    graph: Graph, node: OperatorNode, taken: Taken, told: Punctuations | None, *, silent: bool
+) -> Punctuations | None:
+    """Add the operator's time bound to its output if the readers there have to learn it in band.
+
+    Operators with one input pass time on themselves. One with several, or one that reshapes time, has a bound of its
+    own; it is sent once nothing more can be processed, and after tuples that produced nothing. Where enabling
+    timestamps do not travel in band, only operators that time has reached in band pass it on that way.
+    """
+    node.in_band = node.in_band or taken.progress
+    own = told.progress if told is not None else NEVER
+    if graph.ets_mode.in_band or node.in_band:
+        value = NEVER
+        if not node.more():
+            value = node.bound()
+        elif silent and taken.rows and graph.ets_mode.in_band and node.operator.merges:
+            value = min(taken.latest, node.bound())
+        known = node.sent if node.reader_unordered else max(node.sent, node.latest_out)
+        if value > max(known, own):
+            told = Punctuations.of((), progress=value) if told is None else told.with_progress(value)
+            own = value
+    node.sent = max(node.sent, own)
+    return told

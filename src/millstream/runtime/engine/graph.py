@@ -1,0 +1,324 @@
+"""A query graph that runs: sources, operators and sinks joined by buffers, and everything that can be changed on it.
+
+All changes (operators, breaks, strategies, the way time is promised) may be made between two calls of `run` or from a
+callback while it runs; data stays in its buffers. One thread drives a graph, so that reading the clock for a promise
+and appending a tuple never interleave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import Schema
+from millstream.errors import OptionError, did_you_mean
+from millstream.runtime.engine import breaks, scheduler, snapshot
+from millstream.runtime.engine.buffer import Buffer, Element, Ledger
+from millstream.runtime.engine.components import Node, components
+from millstream.runtime.engine.merge import MergeNode
+from millstream.runtime.engine.nodes import (
+    ArrivalNode,
+    Ets,
+    Fork,
+    OperatorNode,
+    Producer,
+    SingleNode,
+    Sink,
+    Source,
+    TimedNode,
+)
+from millstream.runtime.engine.statistics import NodeStatistics, reading
+from millstream.runtime.engine.strategies import DFS, MACROS, Strategy
+from millstream.runtime.engine.table import Row, fork_rows, operator_row
+from millstream.runtime.engine.timestamps import Arc, EtsMode, build_arcs
+from millstream.runtime.operator import Operator
+
+Trace = Callable[[tuple[object, ...]], None]
+"""Hears ("execute", operator), ("backtrack", from, to), ("fork", fork), ("ets", source, value),
+("handover", operator, port, value) and ("exit",)."""
+
+UNLIMITED = 1 << 62
+
+
+class Graph:
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.sources: dict[str, Source] = {}
+        self.operators: dict[str, OperatorNode] = {}
+        self.sinks: dict[str, Sink] = {}
+        self.waiting: dict[OperatorNode, None] = {}
+        """Operators that were last seen without work and may be idle-waiting."""
+        self.strategy: Strategy = DFS
+        self.ets_mode = EtsMode.EQG
+        self.trace: Trace | None = None
+        self.on_step: Callable[[OperatorNode, int], None] | None = None
+        """Hears of every execution step: the operator, and how many tuples and punctuations it took."""
+        self.version = 0
+        self.epoch = 0
+        self.steps = 0
+        self.step_limit = UNLIMITED
+        self.consumed = 0
+        self.writes = 0
+        self.has_cuts = False
+        self._arcs: list[Arc] | None = []
+
+    # --- topology -------------------------------------------------------------------------------------------------
+
+    def source(self, name: str, schema: Schema, ets: Ets | None = None) -> Source:
+        """Add a source. `ets` gives the timestamp it can promise now: no later tuple will be older."""
+        made = Source(self._free_name(name), schema, ets, self.ledger)
+        self.sources[made.name] = made
+        self._arcs = None
+        return made
+
+    def add(
+        self,
+        operator: Operator,
+        inputs: Sequence[Producer],
+        name: str | None = None,
+        ordered: Sequence[bool] | None = None,
+    ) -> OperatorNode:
+        """Add an operator that reads these nodes from now on. `ordered` says, per port, whether rows come in
+        timestamp order there."""
+        buffers = [node.buffer for node in inputs]
+        flags = [True] * len(buffers) if ordered is None else list(ordered)
+        if operator.merges:
+            kind: type[OperatorNode] = MergeNode
+        elif len(buffers) > 1:
+            kind = ArrivalNode
+        else:
+            kind = TimedNode if operator.timed else SingleNode
+        node = kind(self._free_name(name or type(operator).__name__.lower()), operator, buffers, flags)
+        node.strategy = self.strategy
+        self.operators[node.name] = node
+        for port in node.ports:
+            port.buffer.ports = (*port.buffer.ports, port)
+        self._reshape([node.buffer, *buffers])
+        return node
+
+    def sink(self, node: Producer, callback: Callable[[Element], None], name: str | None = None) -> Sink:
+        """Hand everything a node puts out from now on to the callback, at once."""
+        made = Sink(self._free_name(name or f"sink_{node.name}"), node.buffer, callback)
+        node.buffer.sinks = (*node.buffer.sinks, made)
+        self.sinks[made.name] = made
+        self._reshape([node.buffer])
+        return made
+
+    def remove(self, node: Producer | Sink) -> None:
+        """Take a node out, and with it every operator before it that then feeds nobody. Sources stay."""
+        if isinstance(node, Sink):
+            self.sinks.pop(node.name)
+            node.buffer.sinks = tuple(sink for sink in node.buffer.sinks if sink is not node)
+            self._reshape([node.buffer])
+            self._remove_unread(node.buffer.producer)
+            return
+        if node.buffer.ports or node.buffer.sinks:
+            readers = [port.node.name for port in node.buffer.ports] + [sink.name for sink in node.buffer.sinks]
+            raise OptionError("M6032", f"'{node.name}' is still read", hint=f"remove '{readers[0]}' first")
+        if isinstance(node, Source):
+            self.sources.pop(node.name)
+            self._arcs = None
+        else:
+            self._remove_operator(node)
+
+    def _remove_unread(self, node: Producer) -> None:
+        if isinstance(node, OperatorNode) and not node.buffer.ports and not node.buffer.sinks:
+            self._remove_operator(node)
+
+    def _remove_operator(self, node: OperatorNode) -> None:
+        self.operators.pop(node.name)
+        self.ledger.ready.pop(node, None)
+        self.waiting.pop(node, None)
+        buffers = list(dict.fromkeys(port.buffer for port in node.ports))
+        for port in node.ports:
+            port.detach()
+        self._reshape(buffers)
+        for buffer in buffers:
+            self._remove_unread(buffer.producer)
+
+    def _free_name(self, name: str) -> str:
+        taken, number, free = (self.sources, self.operators, self.sinks), 1, name
+        while any(free in names for names in taken):
+            number += 1
+            free = f"{name}_{number}"
+        return free
+
+    def _reshape(self, buffers: Iterable[Buffer]) -> None:
+        """After a change of topology: forks where several ports read one buffer, then the rows around it."""
+        self.version += 1
+        self._arcs = None
+        for buffer in buffers:
+            if len(buffer.ports) < 2:
+                buffer.fork = None
+            elif buffer.fork is None:
+                names = {b.fork.name for b in self.buffers() if b.fork is not None}
+                buffer.fork = Fork(buffer)
+                buffer.fork.name = "fork" if "fork" not in names else f"fork {buffer.producer.name}"
+            self._remap_around(buffer)
+        self._note_cuts()
+
+    def buffers(self) -> list[Buffer]:
+        return [*(source.buffer for source in self.sources.values()), *(n.buffer for n in self.operators.values())]
+
+    def components(self) -> list[list[Node]]:
+        """The parts of the graph that have nothing to do with each other; each is a unit of scheduling."""
+        return components([*self.sources.values(), *self.operators.values(), *self.sinks.values()])
+
+    # --- the transition table -------------------------------------------------------------------------------------
+
+    def set_strategy(
+        self, strategy: Strategy | str, nodes: Iterable[OperatorNode | str] | None = None, *, k: int = 1
+    ) -> None:
+        """Re-map the rows of these operators, or of all and of those to come."""
+        made = Strategy.parse(strategy, k=k) if isinstance(strategy, str) else strategy
+        if nodes is None:
+            self.strategy = made
+        chosen = list(self.operators.values()) if nodes is None else [self.node(node) for node in nodes]
+        for node in chosen:
+            node.strategy = made
+            self._remap(node)
+            self._remap_fork(node.buffer)
+        if nodes is None:
+            for source in self.sources.values():
+                self._remap_fork(source.buffer)
+        self._note_cuts()
+
+    def set_break(self, node: OperatorNode | str) -> None:
+        """End a fragment at this operator's output and begin another one there."""
+        self._break(self.node(node), broken=True)
+
+    def unset_break(self, node: OperatorNode | str) -> None:
+        self._break(self.node(node), broken=False)
+
+    def cut_into_paths(self) -> None:
+        """Set breaks so that every fragment is a path, as round robin wants it."""
+        for node in breaks.canonical_cut(self.operators.values()):
+            self.set_break(node)
+
+    def _break(self, node: OperatorNode, *, broken: bool) -> None:
+        node.buffer.broken = broken
+        self._remap_around(node.buffer)
+        self._note_cuts()
+
+    def _note_cuts(self) -> None:
+        """Whether some walk may end before it reaches the sources it came for."""
+        forks = (buffer.fork for buffer in self.buffers())
+        self.has_cuts = any(fork is not None and fork.exits for fork in forks) or any(
+            node.buffer.broken or node.strategy.prefix == "RR" for node in self.operators.values()
+        )
+
+    def _remap_around(self, buffer: Buffer) -> None:
+        producer = buffer.producer
+        if isinstance(producer, OperatorNode):
+            producer.reader_unordered = not all(port.ordered for port in buffer.ports)
+            self._remap(producer)
+        for port in buffer.ports:
+            self._remap(port.node)
+        self._remap_fork(buffer)
+
+    @staticmethod
+    def _remap(node: OperatorNode) -> None:
+        node.row = operator_row(node)
+        node.rule = MACROS[node.row.transition]
+
+    def _remap_fork(self, buffer: Buffer) -> None:
+        if buffer.fork is not None:
+            producer = buffer.producer
+            strategy = producer.strategy if isinstance(producer, OperatorNode) else self.strategy
+            buffer.fork.exits = strategy.prefix == "RR"
+            buffer.fork.rows = () if buffer.broken else fork_rows(buffer.fork, strategy.prefix)
+
+    def table(self) -> list[Row]:
+        """The transition table as it is now."""
+        rows: list[Row] = []
+        for source in self.sources.values():
+            rows += source.buffer.fork.rows if source.buffer.fork is not None else ()
+        for node in self.operators.values():
+            rows.append(node.row)
+            rows += node.buffer.fork.rows if node.buffer.fork is not None else ()
+        return rows
+
+    def node(self, node: OperatorNode | str) -> OperatorNode:
+        if isinstance(node, OperatorNode):
+            return node
+        if node not in self.operators:
+            raise OptionError("M6033", f"unknown operator '{node}'", hint=did_you_mean(node, self.operators))
+        return self.operators[node]
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def set_ets(self, mode: EtsMode | str) -> None:
+        """Choose how operators that wait learn the time."""
+        self.ets_mode = EtsMode.parse(mode) if isinstance(mode, str) else mode
+
+    def arcs(self) -> list[Arc]:
+        """The arcs of the enhanced query graph."""
+        if self._arcs is None:
+            self._arcs = build_arcs(self.sources.values(), self.operators.values())
+        return self._arcs
+
+    def heartbeat(self) -> None:
+        """Let every source send its timestamp in band."""
+        for source in self.sources.values():
+            self.send_time(source)
+
+    def send_time(self, source: Source) -> bool:
+        """Put a source's timestamp into its buffer, if it says something new."""
+        value = source.ets() if source.ets is not None else None
+        if value is None or value <= source.promised:
+            return False
+        self._note_ets(source, value)
+        source.put(Punctuations.of((), progress=value))
+        self.writes += 1
+        return True
+
+    def write_time(self, source: Source) -> list[Arc]:
+        """Write a source's timestamp into the registers at the ends of its arcs; returns those that took it."""
+        value = source.ets() if source.ets is not None else None
+        written = [] if value is None else [arc for arc in source.arcs if arc.write(value)]
+        if value is not None and written:
+            self._note_ets(source, value)
+            self.writes += len(written)
+        return written
+
+    def _note_ets(self, source: Source, value: int) -> None:
+        source.counters.ets += 1
+        if self.trace is not None:
+            self.trace(("ets", source.name, value))
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    def push(self, source: Source | str, element: Element) -> None:
+        """Append an element to a source's buffer. Empty ones are dropped."""
+        to = self.sources[source] if isinstance(source, str) else source
+        if element.height if isinstance(element, pl.DataFrame) else element:
+            to.put(element)
+
+    def run(self, max_steps: int | None = None) -> int:
+        """Process until nothing changes, or so many steps have been taken; returns how many were."""
+        self.arcs()
+        start = self.steps
+        self.step_limit = UNLIMITED if max_steps is None else start + max_steps
+        scheduler.run(self)
+        return self.steps - start
+
+    def statistics(self) -> dict[str, NodeStatistics]:
+        """A reading of every node, by name."""
+        made = [reading(s.name, "source", s.counters, buffered=len(s.buffer)) for s in self.sources.values()]
+        for node in self.operators.values():
+            buffered = sum(port.size() for port in node.ports)
+            kind = type(node.operator).__name__
+            made.append(reading(node.name, kind, node.counters, buffered=buffered, state=node.operator.state_rows()))
+        made += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
+        return {r.name: r for r in made}
+
+    def snapshot(self) -> dict[str, Any]:
+        """All data under way and all state, as plain picklable values."""
+        return snapshot.take(self)
+
+    def restore(self, value: dict[str, Any]) -> None:
+        """Take back a snapshot of a graph with the same nodes."""
+        snapshot.restore(self, value)

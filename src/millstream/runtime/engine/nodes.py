@@ -1,0 +1,258 @@
+"""The nodes of a query graph: sources, operators by the way they take their input, forks, sinks.
+
+Every operator node answers four questions. `more`: is there input it may process? `take`: consume the input of one
+step. `idle`: does it hold data it cannot process until time is known to have passed? `blocking`: which port has to
+move for it to go on?
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import FOREVER, NEVER, Schema
+from millstream.runtime.engine.buffer import Buffer, Element, Entry, Ledger
+from millstream.runtime.engine.port import Port
+from millstream.runtime.engine.statistics import Counters
+from millstream.runtime.engine.strategies import DFS, MACROS, Macro, Strategy
+from millstream.runtime.engine.table import Row
+from millstream.runtime.engine.timestamps import Arc
+from millstream.runtime.operator import Input, Operator
+
+Ets = Callable[[], int | None]
+
+
+class Source:
+    """Where elements enter. `promised` is the highest bound that an element in its buffer has carried."""
+
+    executes: ClassVar[bool] = False
+
+    def __init__(self, name: str, schema: Schema, ets: Ets | None, ledger: Ledger) -> None:
+        self.name = name
+        self.schema = schema
+        self.ets = ets
+        self.promised = NEVER
+        self.buffer = Buffer(self, ledger)
+        self.arcs: tuple[Arc, ...] = ()
+        self.counters = Counters()
+
+    def put(self, element: Element) -> None:
+        if isinstance(element, Punctuations):
+            self.counters.punctuations_out += max(1, len(element))
+            self.promised = max(self.promised, element.progress)
+        else:
+            self.counters.tuples_out += element.height
+        self.buffer.append(element)
+
+    def __repr__(self) -> str:
+        return f"<source {self.name}>"
+
+
+class Sink:
+    """An output wrapper: takes every element the moment it is put out."""
+
+    def __init__(self, name: str, buffer: Buffer, callback: Callable[[Element], None]) -> None:
+        self.name = name
+        self.buffer = buffer
+        self.callback = callback
+        self.counters = Counters()
+
+    def deliver(self, element: Element) -> None:
+        self.counters.steps += 1
+        if isinstance(element, Punctuations):
+            self.counters.punctuations_in += max(1, len(element))
+        else:
+            self.counters.tuples_in += element.height
+        self.callback(element)
+
+    def __repr__(self) -> str:
+        return f"<sink {self.name}>"
+
+
+class Fork:
+    """Passes control to the readers of a shared buffer in turn. It consumes nothing: each reader has its cursor."""
+
+    executes: ClassVar[bool] = True
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.name = "fork"
+        self.turn = 0
+        self.rows: tuple[Row, ...] = ()
+        self.exits = False
+
+    def idle(self) -> bool:
+        return False
+
+    def next_branch(self, epoch: int) -> Port | None:
+        """The next branch in turn that has something to read and was not tried since anything moved."""
+        ports = self.buffer.ports
+        for i in range(len(ports)):
+            index = (self.turn + i) % len(ports)
+            port = ports[index]
+            if port.at != self.buffer.tail and port.tried != epoch:
+                port.tried = epoch
+                self.turn = (index + 1) % len(ports)
+                return port
+        return None
+
+
+class Taken(NamedTuple):
+    """The input of one step. `rows` and `marks` count tuples and punctuations; `latest` is the highest timestamp of
+    the rows; `fresh` tells a step that took data from one that only learned the time."""
+
+    inputs: Sequence[Input]
+    rows: int
+    marks: int
+    latest: int
+    progress: bool
+    fresh: bool
+
+
+def took_punctuations(inputs: Sequence[Input]) -> Taken:
+    """The step that takes the punctuations in these inputs, and no rows."""
+    found = [i.punctuations for i in inputs if i.punctuations is not None]
+    patterns = sum(map(len, found))
+    progress = any(p.progress > NEVER for p in found)
+    return Taken(inputs, 0, max(1, patterns), NEVER, progress, patterns > 0)
+
+
+class OperatorNode(ABC):
+    """An operator in a graph: its ports, its output buffer and its row of the transition table."""
+
+    executes: ClassVar[bool] = True
+
+    def __init__(self, name: str, operator: Operator, inputs: Sequence[Buffer], ordered: Sequence[bool]) -> None:
+        self.name = name
+        self.operator = operator
+        self.prone = operator.idle_waiting_prone
+        self.buffer = Buffer(self, inputs[0].ledger)
+        self.ports = tuple(
+            Port(self, index, buffer, ordered=flag, merging=operator.merges)
+            for index, (buffer, flag) in enumerate(zip(inputs, ordered, strict=True))
+        )
+        self.strategy: Strategy = DFS
+        self.rule: Macro = MACROS["DFS-NOS"]
+        self.row = Row(name, "–", "–", "DFS-NOS")
+        self.arcs: tuple[Arc, ...] = ()
+        self.count = 0
+        """Elements taken in the current visit (for k-tuple batches)."""
+        self.sent = NEVER
+        """The highest bound that the output buffer was told in band."""
+        self.latest_out = NEVER
+        self.reader_unordered = False
+        """Whether some reader does not learn the time from tuples."""
+        self.in_band = False
+        """Whether time has ever come to this operator in band."""
+        self.counters = Counters()
+
+    @abstractmethod
+    def more(self) -> bool:
+        """Whether there is input this operator may process now."""
+
+    @abstractmethod
+    def take(self) -> Taken | None:
+        """Consume the input of one step; None if there is no more."""
+
+    def idle(self) -> bool:
+        return False
+
+    def blocking(self) -> Port:
+        """The port to backtrack from when there is no more: the one whose time lags most."""
+        return min(self.ports, key=Port.bound)
+
+    def bound(self) -> int:
+        """No later output has a lower timestamp."""
+        bound = self.operator.output_bound([port.bound() for port in self.ports])
+        # An operator that reckons in windows may overshoot the end of time.
+        return max(NEVER, min(FOREVER, bound))
+
+    def arrival(self) -> int:
+        """The enqueue number of the oldest element at a port."""
+        heads = [entry.sequence for port in self.ports if (entry := port.head()) is not None]
+        return min(heads, default=self.buffer.ledger.sequence)
+
+    @property
+    def at_source(self) -> bool:
+        """Whether a source has something for this operator."""
+        return any(port.unread and not port.buffer.producer.executes for port in self.ports)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+
+class SingleNode(OperatorNode):
+    """One input, no interest in the mere passing of time: selection, projection, aggregate without slide."""
+
+    def __init__(self, name: str, operator: Operator, inputs: Sequence[Buffer], ordered: Sequence[bool]) -> None:
+        super().__init__(name, operator, inputs, ordered)
+        self.port = self.ports[0]
+
+    def more(self) -> bool:
+        return self.port.at != self.port.buffer.tail
+
+    def take(self) -> Taken | None:
+        port = self.port
+        entry = port.head()
+        return None if entry is None else take_head((port,), 0, entry)
+
+    def blocking(self) -> Port:
+        return self.port
+
+
+class TimedNode(SingleNode):
+    """One input, and the passing of time alone makes it act: aggregates over time windows."""
+
+    def __init__(self, name: str, operator: Operator, inputs: Sequence[Buffer], ordered: Sequence[bool]) -> None:
+        super().__init__(name, operator, inputs, ordered)
+        self.told = NEVER
+        """The bound the operator has last heard."""
+
+    def more(self) -> bool:
+        return self.port.at != self.port.buffer.tail or self.port.register > self.told
+
+    def take(self) -> Taken | None:
+        taken = super().take()
+        if taken is None and self.port.register > self.told:
+            taken = Taken((Input(bound=self.port.register),), 0, 0, NEVER, progress=False, fresh=False)
+        if taken is not None:
+            self.told = taken.inputs[0].bound
+        return taken
+
+    def idle(self) -> bool:
+        return self.port.at == self.port.buffer.tail and self.operator.waiting()
+
+
+class ArrivalNode(OperatorNode):
+    """Several inputs, elements taken in the order in which they were enqueued: nothing waits for order."""
+
+    def more(self) -> bool:
+        return any(port.at != port.buffer.tail for port in self.ports)
+
+    def take(self) -> Taken | None:
+        oldest: Entry | None = None
+        chosen = 0
+        for index, port in enumerate(self.ports):
+            entry = port.head()
+            if entry is not None and (oldest is None or entry.sequence < oldest.sequence):
+                oldest, chosen = entry, index
+        return None if oldest is None else take_head(self.ports, chosen, oldest)
+
+
+def take_head(ports: Sequence[Port], index: int, entry: Entry) -> Taken:
+    """Take the whole head element of one port; the other ports only say how far their time is."""
+    port = ports[index]
+    if entry.rows:
+        rows = port.take_rows(entry, entry.rows - port.offset)
+        if len(ports) == 1:
+            return Taken((Input(rows, None, port.bound()),), rows.height, 0, entry.last, False, True)
+        inputs = tuple(Input(rows if i == index else None, None, p.bound()) for i, p in enumerate(ports))
+        return Taken(inputs, rows.height, 0, entry.last, False, True)
+    punctuations = port.take_punctuations(entry)
+    inputs = tuple(Input(None, punctuations if i == index else None, p.bound()) for i, p in enumerate(ports))
+    return took_punctuations(inputs)
+
+
+Producer = Source | OperatorNode

@@ -1,0 +1,148 @@
+"""Ports: where an operator reads a buffer, with the time-stamp register of that input.
+
+The register is a bound: no element that is yet to come has a lower timestamp. While the port has a page at its head
+the timestamp of the head row stands in its place; when the last row is taken its timestamp stays behind in the
+register. Punctuation and enabling timestamps raise it, nothing lowers it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import NEVER
+from millstream.runtime.engine.buffer import Buffer, Entry
+from millstream.runtime.engine.reorder import Reorder
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.nodes import OperatorNode
+    from millstream.runtime.engine.timestamps import Arc
+
+
+class Port:
+    """A cursor (element, row within it) on a buffer, and a register.
+
+    `ordered`  rows come in timestamp order, so each also says that no older one will come.
+    `active`   the register was written over an arc and its value has not been handed on yet.
+    `tried`    the progress epoch in which a fork last passed control to this branch.
+    `reorder`  where a merging operator keeps the rows of an unordered input until time allows them out.
+    """
+
+    __slots__ = ("active", "arc", "at", "buffer", "index", "node", "offset", "ordered", "register", "reorder", "tried")
+
+    def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
+        self.node = node
+        self.index = index
+        self.buffer = buffer
+        self.ordered = ordered
+        self.at = buffer.tail
+        self.offset = 0
+        self.register = NEVER
+        self.active = False
+        self.tried = -1
+        self.arc: Arc | None = None
+        self.reorder = Reorder() if merging and not ordered else None
+
+    @property
+    def unread(self) -> bool:
+        """Whether the buffer has something for this port."""
+        return self.at != self.buffer.tail
+
+    @property
+    def occupied(self) -> bool:
+        """Whether rows wait here, in the buffer or in the reorder buffer."""
+        return self.at != self.buffer.tail or (self.reorder is not None and self.reorder.rows > 0)
+
+    @property
+    def open(self) -> bool:
+        """Whether backtracking ends here: a source or a break lies before the port."""
+        return self.buffer.broken or not self.buffer.producer.executes
+
+    def head(self) -> Entry | None:
+        return self.buffer.entries[self.at] if self.at != self.buffer.tail else None
+
+    def size(self) -> int:
+        """Tuples waiting for this reader; a punctuation batch counts as one."""
+        entries = self.buffer.entries
+        waiting = sum(entries[at].weight for at in range(self.at, self.buffer.tail)) - self.offset
+        return waiting + (self.reorder.rows if self.reorder is not None else 0)
+
+    def raise_to(self, value: int) -> None:
+        if value > self.register:
+            self.register = value
+
+    def bound(self) -> int:
+        """No row taken from this port later can have a lower timestamp."""
+        if self.reorder is not None:
+            return min(self.register, self.reorder.lowest)
+        if self.ordered and self.at != self.buffer.tail:
+            entry = self.buffer.entries[self.at]
+            if entry.rows:
+                return max(self.register, entry.stamp(self.offset))
+        return self.register
+
+    def advance(self) -> None:
+        """Pass the head element."""
+        buffer, at = self.buffer, self.at
+        self.at, self.offset = at + 1, 0
+        if at == buffer.base:
+            if len(buffer.ports) == 1:
+                buffer.ledger.held -= buffer.entries.pop(at).weight
+                buffer.base = at + 1
+            else:
+                buffer.collect()
+
+    def detach(self) -> None:
+        """Leave the buffer, with everything that waits here. The port then reads nothing for ever: its operator may be
+        in the middle of a step."""
+        left = self.buffer
+        left.ports = tuple(port for port in left.ports if port is not self)
+        left.collect()
+        if self.reorder is not None:
+            left.ledger.held -= self.reorder.rows
+            self.reorder.clear()
+        self.buffer = Buffer(left.producer, left.ledger)
+        self.at = self.offset = 0
+
+    def take_punctuations(self, entry: Entry) -> Punctuations:
+        punctuations = entry.punctuations
+        self.raise_to(punctuations.progress)
+        self.advance()
+        return punctuations
+
+    def take_rows(self, entry: Entry, count: int) -> pl.DataFrame:
+        """Take the next rows of the head page."""
+        page, start = entry.page, self.offset
+        whole = count == entry.rows - start
+        if self.ordered:
+            self.raise_to(entry.last if whole else entry.stamp(start + count - 1))
+        if whole:
+            self.advance()
+        else:
+            self.offset = start + count
+        return page if count == entry.rows else page.slice(start, count)
+
+    def absorb(self) -> None:
+        """Move what has come into the reorder buffer; time promises take effect at once."""
+        assert self.reorder is not None
+        while (entry := self.head()) is not None:
+            if entry.rows:
+                self.reorder.add(entry.page)
+                self.buffer.ledger.hold(entry.rows)
+            else:
+                self.raise_to(entry.first)
+                self.reorder.pending.append(entry.punctuations)
+            self.advance()
+
+    def release(self, limit: int) -> pl.DataFrame | None:
+        """Take the reordered rows that are not later than the limit."""
+        assert self.reorder is not None
+        rows = self.reorder.release(limit)
+        if rows is not None:
+            self.buffer.ledger.held -= rows.height
+        return rows
+
+    def __str__(self) -> str:
+        return f"{self.node.name}.{self.index + 1}"

@@ -1,0 +1,88 @@
+"""The scheduler loop: activate operators until nothing changes.
+
+Operators with input are activated first, those next to a source before others and the one whose element came first
+before all. When none is left, each operator that idle-waits is activated, so that the walk can ask sources for time.
+Where a break or round robin ends that walk early, the scheduler carries the question across fragments itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.runtime.engine.nodes import OperatorNode, Source
+from millstream.runtime.engine.port import Port
+from millstream.runtime.engine.timestamps import EtsMode, hand_over
+from millstream.runtime.engine.walk import Walk
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.graph import Graph
+
+
+def run(graph: Graph) -> None:
+    """Run until no operator can go on, or the graph's step limit is reached."""
+    fruitless = 0
+    while True:
+        consumed = graph.consumed
+        while (entry := _next_entry(graph)) is not None:
+            if graph.steps >= graph.step_limit:
+                return
+            Walk(graph).activate(entry)
+        if not graph.ets_mode.on_demand:
+            return
+        drained, writes = graph.consumed, graph.writes
+        for node in list(graph.waiting):
+            if graph.steps >= graph.step_limit:
+                return
+            _wake(graph, node)
+        if graph.consumed == drained and graph.writes == writes:
+            return
+        # Time that was told but freed nobody may free somebody in the next round, one operator further down at a time.
+        fruitless = 0 if graph.consumed > consumed else fruitless + 1
+        if fruitless > len(graph.operators):
+            return
+
+
+def _next_entry(graph: Graph) -> OperatorNode | None:
+    ready = graph.ledger.ready
+    best: OperatorNode | None = None
+    best_key = (True, 0)
+    for node in list(ready):
+        if not node.more():
+            del ready[node]
+            if node.prone:
+                graph.waiting[node] = None
+            continue
+        key = (not node.at_source, node.arrival())
+        if best is None or key < best_key:
+            best, best_key = node, key
+    return best
+
+
+def _wake(graph: Graph, node: OperatorNode) -> None:
+    """Activate an operator that idle-waits."""
+    if not node.idle():
+        graph.waiting.pop(node, None)
+        return
+    consumed = graph.consumed
+    Walk(graph).activate(node)
+    if graph.has_cuts and graph.consumed == consumed and node.idle():
+        _ask_across(graph, node, set())
+
+
+def _ask_across(graph: Graph, node: OperatorNode, seen: set[OperatorNode | Source]) -> None:
+    """Ask the sources before every lagging port for time, whatever breaks lie between, and hand it down."""
+    seen.add(node)
+    for port in sorted(node.ports, key=Port.bound):
+        arc = port.arc
+        if arc is None or arc.origin in seen:
+            continue
+        if isinstance(arc.origin, Source):
+            seen.add(arc.origin)
+            if graph.ets_mode is EtsMode.PUNCTUATION:
+                graph.send_time(arc.origin)
+            else:
+                graph.write_time(arc.origin)
+        else:
+            _ask_across(graph, arc.origin, seen)
+            if graph.ets_mode is EtsMode.EQG and not arc.origin.more():
+                graph.writes += len(hand_over(arc.origin)[1])

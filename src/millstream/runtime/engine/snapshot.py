@@ -1,0 +1,112 @@
+"""Snapshots: everything under way in a graph, as values that can be pickled and taken back by an equal graph.
+
+Buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, and the tables and
+scalars of the operators. Strategies, breaks and the way time is promised are configuration and belong to the host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import InputError
+from millstream.runtime.engine.buffer import Buffer, Entry
+from millstream.runtime.engine.nodes import OperatorNode, TimedNode
+from millstream.runtime.engine.port import Port
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.graph import Graph
+
+FORMAT = 1
+
+
+def take(graph: Graph) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "sequence": graph.ledger.sequence,
+        "peak": graph.ledger.peak,
+        "sources": {s.name: {"promised": s.promised, "buffer": _take_buffer(s.buffer)} for s in graph.sources.values()},
+        "operators": {node.name: _take_operator(node) for node in graph.operators.values()},
+    }
+
+
+def restore(graph: Graph, value: dict[str, Any]) -> None:
+    if value.get("format") != FORMAT:
+        raise InputError("M5020", f"snapshot of format {value.get('format')}", detail=f"This is format {FORMAT}.")
+    for kind, here in (("sources", graph.sources), ("operators", graph.operators)):
+        if value[kind].keys() != here.keys():
+            missing = sorted(value[kind].keys() ^ here.keys())
+            raise InputError("M5021", f"the snapshot is of another graph: {kind} differ in {', '.join(missing)}")
+    graph.ledger.sequence = value["sequence"]
+    graph.ledger.held = 0
+    for name, source in graph.sources.items():
+        source.promised = value["sources"][name]["promised"]
+        _restore_buffer(source.buffer, value["sources"][name]["buffer"])
+    for name, node in graph.operators.items():
+        _restore_operator(node, value["operators"][name])
+    for node in graph.operators.values():
+        graph.ledger.ready[node] = None
+    graph.ledger.peak = value["peak"]
+    graph.version += 1
+
+
+def _take_buffer(buffer: Buffer) -> dict[str, Any]:
+    entries = [(entry.sequence, entry.element) for entry in buffer.entries.values()]
+    return {"base": buffer.base, "entries": entries, "turn": buffer.fork.turn if buffer.fork is not None else 0}
+
+
+def _restore_buffer(buffer: Buffer, value: dict[str, Any]) -> None:
+    buffer.base = value["base"]
+    made = [Entry(element, sequence) for sequence, element in value["entries"]]
+    buffer.entries = dict(enumerate(made, start=buffer.base))
+    buffer.tail = buffer.base + len(made)
+    buffer.ledger.hold(sum(entry.weight for entry in made))
+    if buffer.fork is not None:
+        buffer.fork.turn = value["turn"] % len(buffer.ports)
+
+
+def _take_operator(node: OperatorNode) -> dict[str, Any]:
+    return {
+        "buffer": _take_buffer(node.buffer),
+        "ports": [_take_port(port) for port in node.ports],
+        "tables": {name: table.frame() for name, table in node.operator.tables().items()},
+        "scalars": node.operator.scalars(),
+        "sent": node.sent,
+        "latest_out": node.latest_out,
+        "in_band": node.in_band,
+        "told": node.told if isinstance(node, TimedNode) else None,
+    }
+
+
+def _restore_operator(node: OperatorNode, value: dict[str, Any]) -> None:
+    _restore_buffer(node.buffer, value["buffer"])
+    for port, held in zip(node.ports, value["ports"], strict=True):
+        _restore_port(port, held)
+    for name, table in node.operator.tables().items():
+        table.replace(value["tables"][name])
+    node.operator.restore_scalars(value["scalars"])
+    node.sent, node.latest_out, node.in_band = value["sent"], value["latest_out"], value["in_band"]
+    if isinstance(node, TimedNode):
+        node.told = value["told"]
+
+
+def _take_port(port: Port) -> dict[str, Any]:
+    held = port.reorder
+    return {
+        "at": port.at,
+        "offset": port.offset,
+        "register": port.register,
+        "active": port.active,
+        "rows": held.frame() if held is not None else None,
+        "pending": list(held.pending) if held is not None else [],
+    }
+
+
+def _restore_port(port: Port, value: dict[str, Any]) -> None:
+    port.at, port.offset = value["at"], value["offset"]
+    port.register, port.active = value["register"], value["active"]
+    if port.reorder is not None:
+        port.reorder.clear()
+        if value["rows"] is not None:
+            port.reorder.add(value["rows"])
+            port.buffer.ledger.hold(port.reorder.rows)
+        port.reorder.pending.extend(value["pending"])

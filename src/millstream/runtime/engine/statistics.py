@@ -1,0 +1,62 @@
+"""What is counted while a graph runs: per operator, per source, and for the whole graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Running totals of one node. `ets` counts enabling timestamps: made (source) or received in a register."""
+
+    steps: int = 0
+    tuples_in: int = 0
+    tuples_out: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+    nanoseconds: int = 0
+    ets: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatistics:
+    """A reading. `cost` is microseconds per tuple taken in, `buffered` the tuples that wait at the node's ports,
+    `state` the tuples or groups the operator holds."""
+
+    name: str
+    kind: str
+    steps: int
+    tuples_in: int
+    tuples_out: int
+    punctuations_in: int
+    punctuations_out: int
+    ets: int
+    cost: float
+    buffered: int
+    state: int
+
+    @property
+    def selectivity(self) -> float | None:
+        """Tuples put out per tuple taken in; None before the first."""
+        return self.tuples_out / self.tuples_in if self.tuples_in else None
+
+
+def reading(name: str, kind: str, counters: Counters, *, buffered: int = 0, state: int = 0) -> NodeStatistics:
+    """
+    >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
+    2.0
+    """
+    cost = counters.nanoseconds / 1000 / counters.tuples_in if counters.tuples_in else 0.0
+    return NodeStatistics(
+        name=name,
+        kind=kind,
+        steps=counters.steps,
+        tuples_in=counters.tuples_in,
+        tuples_out=counters.tuples_out,
+        punctuations_in=counters.punctuations_in,
+        punctuations_out=counters.punctuations_out,
+        ets=counters.ets,
+        cost=cost,
+        buffered=buffered,
+        state=state,
+    )

@@ -1,0 +1,57 @@
+"""What punctuation does in a join: which stored tuples it makes useless, and when it goes on.
+
+Purge (Lemma 1). A punctuation p of one side says that no later tuple there matches it. A stored tuple of the other side
+is useless if every partner that it could still find would match p. So p is *translated* into a pattern over the other
+side: key restrictions move to the equal columns, and an upper bound v on the time becomes `ts < v - W`, if tuples of the
+other side are kept for a range W only. If p restricts anything else it purges nothing. A bound on time alone comes as
+progress and is handled as such. Tuples that match what has been translated so far are not stored in the first place;
+they still probe.
+
+Propagation (Lemma 2). p goes on, under the names of the output, once no stored tuple of its own side matches it. A
+restriction of a right key goes out on the equal left column, so that both sides call equal things the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import TS, Schema
+
+
+class Translation:
+    """From punctuation of one side to what it makes useless on the other, both under the output's names."""
+
+    def __init__(self, keys: Mapping[str, str], time: str | None, kept_for: int | None) -> None:
+        self._keys = dict(keys)
+        self._time = time if kept_for is not None and time not in self._keys else None
+        self._kept_for = kept_for or 0
+
+    def __call__(self, punctuations: Punctuations) -> Punctuations:
+        if self._time is None or not any(self._time in said and len(said) > 1 for said in _restricted(punctuations)):
+            return punctuations.select(self._keys)
+        both = punctuations.select({**self._keys, self._time: self._time})
+        return both.map_upper(self._time, lambda bound: bound - self._kept_for, TS, "<", pl.Int64())
+
+
+def _restricted(punctuations: Punctuations) -> Iterator[frozenset[str]]:
+    """The sets of attributes that are restricted together."""
+    groups, odd = punctuations.parts
+    yield from (group.attributes for group in groups)
+    yield from (pattern.attributes for _, pattern in odd)
+
+
+def key_names(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The first column that each key equals; two keys that equal the same column do not both stand for it."""
+    made: dict[str, str] = {}
+    for own, other in pairs:
+        if own not in made and other not in made.values():
+            made[own] = other
+    return made
+
+
+def time_name(schema: Schema, names: Sequence[str]) -> str | None:
+    """The output's name of a side's visible time."""
+    return None if schema.time is None else names[schema.index(schema.time)]

@@ -1,0 +1,85 @@
+"""Projection, with computed columns.
+
+| | |
+|---|---|
+| computes | the named expressions for every tuple, timestamps unchanged |
+| state | none but what it has put out, if different inputs columns share an output column |
+| punctuation in → purged → out | one all of whose restricted columns are put out as they are → nothing is held → itself, renamed |
+| other punctuation | dropped: a computed column, or one that is gone, says nothing about what may still come |
+| a dropped column that equals a kept one | its restriction moves to the first output column of its `equal` group |
+| progress | goes on, also when the punctuation itself is dropped |
+| cost | one pass over the columns that are read; a plain column costs nothing |
+
+A column put out several times stands for its restriction under its first name. Renaming keeps apart what differs, so a
+punctuation needs to be compared with earlier ones only if two input columns go under one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.expression import Column, Expression
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.schema import TS, Schema
+from millstream.runtime.evaluate import to_polars
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+class Project(Operator):
+    def __init__(
+        self, input_schema: Schema, schema: Schema, items: tuple[tuple[str, Expression], ...], equal: Groups = ()
+    ) -> None:
+        self.schema = schema
+        self._plain = {
+            name: item.name for name, item in items if isinstance(item, Column) and item.name in input_schema
+        }
+        self._computed = [to_polars(item).alias(name) for name, item in items if name not in self._plain]
+        self._order = [*schema.names, TS]
+        self._names = output_names(items, input_schema, equal)
+        shared = len(set(self._names.values())) < len(self._names)
+        self._emitted = PunctuationSet() if shared else None
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        port = inputs[0]
+        rows = None if port.rows is None else self._rows(port.rows)
+        punctuations = None if port.punctuations is None else self._pass_on(port.punctuations)
+        if rows is None and not punctuations:
+            return NOTHING
+        return Output(rows, punctuations or None)
+
+    def _rows(self, rows: pl.DataFrame) -> pl.DataFrame:
+        made = rows.select(*self._computed, TS) if self._computed else rows
+        columns = {name: rows.get_column(source).alias(name) for name, source in self._plain.items()}
+        return pl.DataFrame([columns[name] if name in columns else made.get_column(name) for name in self._order])
+
+    def _pass_on(self, punctuations: Punctuations) -> Punctuations:
+        kept = punctuations.select(self._names)
+        return kept if self._emitted is None else self._emitted.add(kept)
+
+    def scalars(self) -> dict[str, Any]:
+        return {} if self._emitted is None else {"emitted": self._emitted.to_value()}
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        if self._emitted is not None:
+            self._emitted = PunctuationSet.from_value(values["emitted"])
+
+
+def output_names(items: tuple[tuple[str, Expression], ...], schema: Schema, equal: Groups = ()) -> dict[str, str]:
+    """For each input column whose restriction can be put out, the output column that it goes to."""
+    first: dict[str, str] = {}
+    for name, item in items:
+        if isinstance(item, Column) and item.name in schema:
+            first.setdefault(item.name, name)
+    position = {name: place for place, (name, _) in enumerate(items)}
+    made = dict(first)
+    for group in equal:
+        kept = [first[column] for column in group if column in first]
+        if kept:
+            canonical = min(kept, key=lambda name: position[name])
+            made |= dict.fromkeys(group, canonical)
+    return made

@@ -1,0 +1,179 @@
+"""When a punctuation may go out, and that it goes out once.
+
+An operator that stores tuples may pass a punctuation on only when no stored tuple matches it: `Pending` keeps the
+punctuations of one input until then. An operator with several inputs may be told the same thing by each: `Emitted`
+lets a punctuation out unless one that went out earlier covers it. Punctuations that several inputs release in one step
+count as simultaneous, for nothing says which came first: among them only equal ones are dropped, so that cutting the
+input differently does not lose the weaker ones.
+
+>>> pending = Pending()
+>>> pending.add(Punctuations.from_column("k", "=", pl.Series([1, 2])))
+>>> pending.release(pl.DataFrame({"k": [2, 3]})), len(pending)
+(Punctuations([k = 1]), 1)
+>>> pending.release(pl.DataFrame({"k": [3]})), len(pending)
+(Punctuations([k = 2]), 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import ge, gt, le, lt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.column_order import canonical
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.punctuation_group import Group
+
+Mask = npt.NDArray[np.bool_]
+_INSIDE: dict[str, Callable[[pl.Series, Any], pl.Series]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
+"""For each comparison, how a bound stands to a value that lies inside it."""
+NO_PUNCTUATIONS = Punctuations.of(())
+
+
+class Pending:
+    """Punctuations of one input, in order of arrival, that stored tuples still match."""
+
+    __slots__ = ("_fresh", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting = NO_PUNCTUATIONS
+        self._fresh = NO_PUNCTUATIONS
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._fresh)
+
+    def add(self, punctuations: Punctuations) -> None:
+        self._fresh = Punctuations.concat([self._fresh, punctuations])
+
+    def release(self, stored: pl.DataFrame, *, shrunk: bool = True) -> Punctuations:
+        """Take out those that no stored tuple matches. If the store has not shrunk since the last call, only new
+        punctuations can have become free."""
+        asked = Punctuations.concat([self._waiting, self._fresh]) if shrunk or not len(self._waiting) else self._fresh
+        kept = self._waiting if asked is self._fresh else NO_PUNCTUATIONS
+        self._fresh = NO_PUNCTUATIONS
+        if not stored.height or not len(asked):
+            self._waiting = kept
+            return asked
+        blocked = matched(asked, stored)
+        self._waiting = Punctuations.concat([kept, asked.keep(blocked)]) if blocked.any() else kept
+        return asked.keep(~blocked)
+
+    def to_value(self) -> list[Pattern]:
+        return [*self._waiting.patterns(), *self._fresh.patterns()]
+
+    @classmethod
+    def from_value(cls, patterns: list[Pattern]) -> Pending:
+        made = cls()
+        # Not known to be blocked by what is stored, so they are looked at again.
+        made.add(Punctuations.of(patterns))
+        return made
+
+
+class Emitted:
+    """What an operator has put out."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known = PunctuationSet()
+
+    def release(self, ports: Sequence[Punctuations]) -> Punctuations:
+        """Those of the ports' punctuations that are news, in the order of the ports. Their progress is not kept."""
+        offered = [punctuations for punctuations in ports if len(punctuations)]
+        if not offered:
+            return NO_PUNCTUATIONS
+        if not _overlap(offered):
+            return Punctuations.concat([self._known.add(punctuations) for punctuations in offered])
+        offered = [punctuations.where(~self._known.covered(punctuations)) for punctuations in offered]
+        released = [self._known.add(offered[0])]
+        for punctuations in offered[1:]:
+            news = PunctuationSet().add(punctuations)
+            repeated = self._known.covered(news).to_numpy()
+            if repeated.any():
+                said = {pattern for other in released for pattern in other.patterns()}
+                repeated &= np.array([pattern in said for pattern in news.patterns()], dtype=np.bool_)
+                news = news.keep(~repeated)
+            self._known.add(news)
+            released.append(news)
+        return Punctuations.concat(released)
+
+    def to_value(self) -> Any:
+        return self._known.to_value()
+
+    @classmethod
+    def from_value(cls, value: Any) -> Emitted:
+        made = cls()
+        made._known = PunctuationSet.from_value(value)
+        return made
+
+
+def _overlap(ports: Sequence[Punctuations]) -> bool:
+    """Whether a punctuation of one port may cover one of another: it then restricts none but the other's attributes."""
+    shapes = [
+        {group.attributes for group in port.parts.groups} | {pattern.attributes for _, pattern in port.parts.odd}
+        for port in ports
+    ]
+    return any(
+        one <= other
+        for i, own in enumerate(shapes)
+        for j, others in enumerate(shapes)
+        if i != j
+        for one in own
+        for other in others
+    )
+
+
+def matched(punctuations: Punctuations, rows: pl.DataFrame) -> Mask:
+    """Which punctuations some row matches."""
+    found = np.zeros(len(punctuations), dtype=np.bool_)
+    if rows.height:
+        for group in punctuations.parts.groups:
+            found[group.positions] = _group_matched(group, rows)
+        for position, pattern in punctuations.parts.odd:
+            found[position] = pattern.match(rows).any()
+    return found
+
+
+def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
+    names = [name for name, op in group.shape if op == "="]
+    bounds = [(name, op) for name, op in group.shape if op != "="]
+    if not group.shape:
+        return np.ones(group.height, dtype=np.bool_)
+    if len(bounds) > 1:
+        return np.array([bool(pattern.match(rows).any()) for pattern in group.patterns()], dtype=np.bool_)
+    columns = {name: _comparable(rows.get_column(name)) for name, _ in group.shape}
+    if not bounds and len(names) == 1:
+        return group.columns[names[0]].is_in(columns[names[0]].drop_nulls().implode()).to_numpy()
+    if not names:
+        return _within(group.columns[bounds[0][0]], bounds[0][1], columns[bounds[0][0]])
+    said = pl.DataFrame(dict(group.columns))
+    stored = pl.DataFrame(columns)
+    if not bounds:
+        known = stored.unique().with_columns(pl.lit(True).alias("__known"))
+        found = said.join(known, on=names, how="left", maintain_order="left").get_column("__known")
+        return found.fill_null(False).to_numpy()
+    # Of all rows with the same equality values the one furthest inside the bound decides.
+    name, op = bounds[0]
+    furthest = (pl.col(name).min() if op in ("<", "<=") else pl.col(name).max()).alias("__furthest")
+    joined = said.join(stored.group_by(names).agg(furthest), on=names, how="left", maintain_order="left")
+    inside = _INSIDE[op](joined.get_column(name), joined.get_column("__furthest"))
+    return inside.fill_null(False).to_numpy()
+
+
+def _within(bounds: pl.Series, op: str, column: pl.Series) -> Mask:
+    """Which bounds the value furthest inside lies within."""
+    furthest = column.min() if op in ("<", "<=") else column.max()
+    if furthest is None:
+        return np.zeros(bounds.len(), dtype=np.bool_)
+    return _INSIDE[op](bounds, furthest).to_numpy()
+
+
+def _comparable(column: pl.Series) -> pl.Series:
+    """In the type that patterns keep, with NaN, which matches nothing, as null."""
+    column = canonical(column)
+    return column.fill_nan(None) if column.dtype.is_float() else column

@@ -1,0 +1,41 @@
+"""A sink that keeps what a query puts out until somebody takes it.
+
+| | |
+|---|---|
+| computes | nothing: rows and punctuations are collected in the order in which they come |
+| state | none that a checkpoint holds; what was put out belongs to whoever takes it |
+| punctuation in → purged → out | any → nothing → kept for the taker |
+| cost | O(1) an element |
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import Schema
+
+
+class CollectingSink:
+    """To be called with every element; `take_rows` and `take_punctuations` give what came since the last call."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._rows: list[pl.DataFrame] = []
+        self._punctuations: list[Punctuations] = []
+
+    def __call__(self, element: pl.DataFrame | Punctuations) -> None:
+        if isinstance(element, pl.DataFrame):
+            self._rows.append(element)
+        else:
+            self._punctuations.append(element)
+
+    def take_rows(self) -> pl.DataFrame:
+        """The rows, with their hidden timestamps."""
+        taken, self._rows = self._rows, []
+        return pl.concat(taken) if taken else self.schema.empty()
+
+    def take_punctuations(self) -> list[Pattern]:
+        taken, self._punctuations = self._punctuations, []
+        return [pattern for batch in taken for pattern in batch.patterns()]

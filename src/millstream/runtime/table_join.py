@@ -1,0 +1,68 @@
+"""Join of a stream with a static table.
+
+| | |
+|---|---|
+| computes | every tuple with every row of the table that has equal keys (NULL never equals) and for which the residual predicate holds; with `outer`, a tuple without any is put out once, NULLs in the table's columns |
+| state | none: the table never changes |
+| punctuation in → purged → out | any → nothing is held → itself, under the output's names; equal keys keep the stream's name |
+| progress | goes on; results carry the tuple's timestamp and keep the stream's order |
+| cost | a hash join of the page with the table |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.schema import TS, Schema
+from millstream.runtime.evaluate import predicate
+from millstream.runtime.join_kernel import Equality, named
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+
+_ROW = "__row"
+
+
+class TableJoin(Operator):
+    def __init__(
+        self,
+        input_schema: Schema,
+        table_schema: Schema,
+        schema: Schema,
+        table: pl.DataFrame,
+        keys: tuple[tuple[str, str], ...] = (),
+        residual: Expression | None = None,
+        outer: bool = False,
+    ) -> None:
+        self.schema = schema
+        self._outer = outer
+        self._own_names = list(schema.names[: len(input_schema)])
+        self._input_names = list(input_schema.names)
+        self._names = dict(zip(self._input_names, self._own_names, strict=True))
+        table_names = list(schema.names[len(input_schema) :])
+        self._table = named(table, list(table_schema.names), table_names)
+        self._equality = Equality(input_schema, table_schema, schema, keys)
+        self._residual = None if residual is None else predicate(residual)
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        port = inputs[0]
+        rows = None
+        if port.rows is not None and port.rows.height:
+            rows = self._join(named(port.rows, [*self._input_names, TS], [*self._own_names, TS]))
+        punctuations = None if port.punctuations is None else port.punctuations.select(self._names)
+        if rows is None and not punctuations:
+            return NOTHING
+        return Output(rows, punctuations or None)
+
+    def _join(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+        if self._outer:
+            rows = rows.with_row_index(_ROW)
+        made = self._equality.join(rows, self._table, probing_left=True)
+        if self._residual is not None:
+            made = made.filter(self._residual)
+        if self._outer:
+            alone = rows.join(made.select(_ROW), on=_ROW, how="anti", maintain_order="left")
+            if alone.height:
+                made = pl.concat([made, alone], how="diagonal").sort(_ROW, maintain_order=True)
+        return made.select(self.schema.polars) if made.height else None

@@ -1,0 +1,113 @@
+"""Union of streams.
+
+| | |
+|---|---|
+| computes | all tuples of all inputs under the first input's column names: in timestamp order, the lowest port first among equals; on latent streams as they come |
+| state | no tuples; what each input has promised, and the promises that not all of them have made |
+| punctuation in → purged → out | p → nothing is held → p, once every other input has promised as much: by punctuation, or, for a bound on time alone, by its own time; in order of arrival; not if p is covered by one put out earlier |
+| progress | the lowest of the inputs', if it is news and came in band |
+| cost | one merge of sorted columns |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
+from millstream.runtime.registers import Registers
+
+
+class Union(Operator):
+    def __init__(self, schema: Schema, members: Sequence[Schema], merges: bool) -> None:
+        self.schema = schema
+        self.merges = merges
+        self.arity = len(members)  # type: ignore[misc]
+        self._names = [dict(zip(member.names, schema.names, strict=True)) for member in members]
+        self._columns = [[*member.names, TS] for member in members]
+        self._registers = Registers(len(members))
+        self._promised = [PunctuationSet() for _ in members]
+        self._waiting = [NO_PUNCTUATIONS for _ in members]
+        self._emitted = Emitted()
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        rows = self._merge([port.rows for port in inputs])
+        risen = self._registers.take(inputs)
+        told = False
+        for index, port in enumerate(inputs):
+            if port.punctuations is not None and len(port.punctuations):
+                fresh = self._promised[index].add(port.punctuations.select(self._names[index]))
+                self._waiting[index] = Punctuations.concat([self._waiting[index], fresh])
+                told = True
+        out = self._release() if told or (risen and any(map(len, self._waiting))) else NO_PUNCTUATIONS
+        out = out.with_progress(self._registers.news())
+        if rows is None and not out:
+            return NOTHING
+        return Output(rows, out or None)
+
+    def _merge(self, ports: Sequence[pl.DataFrame | None]) -> pl.DataFrame | None:
+        parts: list[pl.DataFrame] = []
+        for index, rows in enumerate(ports):
+            if rows is not None and rows.height:
+                part = rows.select(self._columns[index]) if rows.columns != self._columns[index] else rows.clone()
+                part.columns = [*self.schema.names, TS]
+                parts.append(part)
+        if not parts:
+            return None
+        made = pl.concat(parts) if len(parts) > 1 else parts[0]
+        if not self.merges or len(parts) == 1:
+            return made
+        return made.sort(TS, maintain_order=True)
+
+    def _release(self) -> Punctuations:
+        """The waiting punctuations that every other input has promised too."""
+        free: list[Punctuations] = []
+        for index, waiting in enumerate(self._waiting):
+            if not len(waiting):
+                continue
+            granted = self._granted(index, waiting)
+            free.append(waiting.keep(granted))
+            self._waiting[index] = waiting.keep(~granted)
+        return self._emitted.release(free)
+
+    def _granted(self, index: int, waiting: Punctuations) -> Mask:
+        granted: Mask | None = None
+        for other, promised in enumerate(self._promised):
+            bound = self._registers.bounds[other]
+            if other == index or bound == FOREVER:
+                continue
+            known = promised.covered(waiting).to_numpy()
+            if self.schema.time is not None and bound > NEVER:
+                by_time = PunctuationSet()
+                by_time.add(_older_than(bound, self.schema))
+                known = known | by_time.covered(waiting).to_numpy()
+            granted = known if granted is None else granted & known
+        return ~pl.repeat(False, len(waiting), dtype=pl.Boolean, eager=True).to_numpy() if granted is None else granted
+
+    def scalars(self) -> dict[str, Any]:
+        return {
+            "registers": self._registers.to_value(),
+            "promised": [promised.to_value() for promised in self._promised],
+            "waiting": [waiting.patterns() for waiting in self._waiting],
+            "emitted": self._emitted.to_value(),
+        }
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        self._registers = Registers.from_value(values["registers"])
+        self._promised = [PunctuationSet.from_value(promised) for promised in values["promised"]]
+        patterns: list[list[Pattern]] = values["waiting"]
+        self._waiting = [Punctuations.of(waiting) for waiting in patterns]
+        self._emitted = Emitted.from_value(values["emitted"])
+
+
+def _older_than(bound: int, schema: Schema) -> Punctuations:
+    """What a bound on time promises, as a punctuation on the visible time."""
+    assert schema.time is not None
+    value = pl.Series([bound], dtype=pl.Int64).cast(schema.type_of(schema.time).polars)
+    return Punctuations.from_column(schema.time, "<", value)

@@ -1,0 +1,76 @@
+"""Grouped window aggregate.
+
+| | |
+|---|---|
+| computes | COUNT, SUM, AVG, MIN, MAX per window `[end - range, end)` and group; ends are multiples of `slide` |
+| state | a partial result per open window and group; windows without tuples do not exist |
+| punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= v // slide * slide, groups]` |
+| | `[groups]` → all windows of these groups → itself |
+| | any other → nothing → nothing; nor does one come out that an earlier one covers |
+| progress v, or the port's bound v | → windows that end by v → in band, v rounded down to a slide |
+| rows come out | by closing punctuation, then window end, then group (NULL last) |
+| cost | O(1) a tuple, plus range/slide a pane and group; closing follows what is held |
+
+Without a range there is one group for ever, which only punctuation on it closes. Results are stamped with the window
+end; without a range, or if the windows are over another attribute than the stream's time (then only punctuation on
+that attribute closes them), with the newest of their tuples.
+
+With `over_panes` the input is the output of a PaneAggregate of the same groups and calls. Pane rows are stamped with
+their end, so a bound v there speaks of panes that end before v, and completes windows that end before v.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.accumulate import Aggregation
+from millstream.runtime.aggregate import GroupedAggregate
+from millstream.runtime.group_state import GroupState
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+PANE_END = "pane_end"
+
+
+class WindowAggregate(GroupedAggregate):
+    def __init__(
+        self,
+        input_schema: Schema,
+        schema: Schema,
+        range: int | None,
+        slide: int | None,
+        group: tuple[str, ...],
+        aggregates: tuple[Aggregation, ...],
+        attribute: str | None = None,
+        over_panes: bool = False,
+    ) -> None:
+        if attribute is not None and attribute == input_schema.time:
+            attribute = None
+        timed = range is not None and attribute is None
+        step = slide or range or 1
+        state = GroupState(
+            input_schema,
+            group,
+            aggregates,
+            end=None if range is None else (WINDOW_END, schema.type_of(WINDOW_END).polars),
+            range_=range or 0,
+            slide=step,
+            attribute=attribute,
+            stamped=not timed,
+            panes=PANE_END if over_panes else None,
+        )
+        time = PANE_END if over_panes else attribute or input_schema.time
+        super().__init__(schema, state, group, step, time, timed)
+        self._aggregates, self._range, self._over_panes = aggregates, range, over_panes
+
+    def finish(self, groups: pl.DataFrame) -> pl.DataFrame:
+        made = [aggregate.result() for aggregate in self._aggregates]
+        if self._range is not None:
+            end = pl.col(WINDOW_END).to_physical()
+            made.append((end - self._range).cast(self.schema.type_of(WINDOW_START).polars).alias(WINDOW_START))
+            made += [end.alias(TS)] if self.timed else []
+        return groups.with_columns(made)
+
+    def time_of(self, bound: int) -> int:
+        return bound - 1 if self._over_panes and bound not in (NEVER, FOREVER) else bound

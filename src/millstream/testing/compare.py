@@ -1,0 +1,59 @@
+"""Comparing rows: as a bag or in order, numbers with a relative tolerance of 1e-9."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from millstream.algebra.types import format_value
+
+TOLERANCE = 1e-9
+Row = tuple[Any, ...]
+
+
+def same_value(left: Any, right: Any) -> bool:
+    if isinstance(left, float) or isinstance(right, float):
+        if left is None or right is None:
+            return left is right
+        if math.isnan(left) or math.isnan(right):
+            return math.isnan(left) and math.isnan(right)
+        return math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE * 1e-3)
+    return bool(left == right)
+
+
+def same_row(left: Row, right: Row) -> bool:
+    return len(left) == len(right) and all(map(same_value, left, right))
+
+
+def difference(expected: Sequence[Row], found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Expected rows that are missing and found rows that are extra, as bags."""
+    missing: list[Row] = []
+    pool: dict[Row, list[Row]] = {}
+    for row in found:
+        pool.setdefault(_rough(row), []).append(row)
+    unmatched: list[Row] = []
+    for row in expected:
+        near = pool.get(_rough(row), [])
+        at = next((i for i, other in enumerate(near) if same_row(row, other)), None)
+        if at is None:
+            unmatched.append(row)
+        else:
+            near.pop(at)
+    extra = [row for rows in pool.values() for row in rows]
+    for row in unmatched:  # floats near a rounding edge may have fallen into different cells
+        at = next((i for i, other in enumerate(extra) if same_row(row, other)), None)
+        if at is None:
+            missing.append(row)
+        else:
+            extra.pop(at)
+    return missing, extra
+
+
+def _rough(row: Row) -> Row:
+    """A key under which equal rows fall together, floats rounded to six significant digits."""
+    return tuple(float(f"{v:.6g}") if isinstance(v, int | float) and not isinstance(v, bool) else v for v in row)
+
+
+def show(row: Row) -> str:
+    return " | ".join(map(format_value, row))

@@ -1,0 +1,247 @@
+"""Running transcripts, in all the ways that must not change an answer: page cuts, batch cuts, shards, restarts."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from millstream.algebra.pattern import parse_pattern
+from millstream.algebra.schema import Schema
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+from millstream.errors import MillstreamError, OptionError
+from millstream.ingest.lines import parse_line
+from millstream.testing.compare import Row, difference, same_row, show
+from millstream.testing.transcript import (
+    Advance,
+    Batch,
+    Count,
+    Expect,
+    Feed,
+    Restart,
+    Statement,
+    Step,
+    TranscriptError,
+    parse_transcript,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run: `cut` is "", a number of elements, or "random:SEED"; `restart` resumes from a checkpoint after
+    every batch, as no query may notice."""
+
+    shards: int = 1
+    cut: str = ""
+    restart: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def sizes(self) -> Iterator[int]:
+        """How many elements each micro-batch takes, without end."""
+        kind, _, seed = self.cut.partition(":")
+        if kind == "random":
+            draw = random.Random(seed)
+            while True:
+                yield draw.randint(1, 6)
+        size = int(kind) if kind else 1 << 60
+        while True:
+            yield size
+
+
+def check_cut(cut: str) -> str:
+    """The cut as given, if it can be used."""
+    if not re.fullmatch(r"|[1-9]\d*|random:\d+", cut):
+        raise OptionError("M6010", f"--cut cannot be '{cut}'", hint="a number of elements, or random:SEED")
+    return cut
+
+
+@dataclass(slots=True)
+class Outcome:
+    name: str
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+
+class Failure(Exception):
+    """An expectation that does not hold."""
+
+
+def run_paths(
+    paths: Iterable[Path], variant: Variant, report: Callable[[Outcome], None] = lambda outcome: None
+) -> list[Outcome]:
+    """Run every `*.transcript` file among and below the paths, in the order of their names."""
+    outcomes = []
+    for path in transcripts(paths):
+        outcome = run_text(path.read_text(encoding="utf-8"), variant, str(path))
+        report(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def transcripts(paths: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise OptionError("M6011", f"no such file or folder: {path}")
+        found += sorted(path.rglob("*.transcript")) if path.is_dir() else [path]
+    return found
+
+
+def run_text(text: str, variant: Variant | None = None, name: str = "transcript") -> Outcome:
+    """Run one transcript to its end; the first failure ends it."""
+    outcome = Outcome(name)
+    try:
+        _Run(variant or Variant()).run(parse_transcript(text))
+    except Failure as failure:
+        outcome.failures.append(str(failure))
+    except MillstreamError as error:
+        outcome.failures.append(str(error))
+    except Exception as error:
+        outcome.failures.append(f"crashed: {type(error).__name__}: {error}")
+    return outcome
+
+
+class _Run:
+    def __init__(self, variant: Variant) -> None:
+        self.variant = variant
+        self.mill = LocalMill(Options(shards=variant.shards, **dict(variant.options)))
+        self.sizes = variant.sizes()
+        self.room = next(self.sizes)
+        self.untaken: dict[str, tuple[list[Row], list[str]]] = {}
+
+    def run(self, steps: list[Step]) -> None:
+        for step in steps:
+            try:
+                self._step(step)
+            except TranscriptError:
+                raise
+            except MillstreamError as error:
+                raise Failure(f"line {step.line}: {error}") from error
+        self._batch()
+        for name in {*self.mill.queries, *self.untaken}:
+            rows, _ = self._output(name)
+            if rows:
+                listed = "\n".join(f"    {show(row)}" for row in rows[:10])
+                raise Failure(f"query '{name}' put out {len(rows)} rows that no expect took:\n{listed}")
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Statement():
+                self._batch()
+                self._statement(step)
+            case Feed():
+                self._feed(step)
+            case Expect():
+                self._batch()
+                self._expect(step)
+            case Count():
+                self._batch()
+                self._count(step)
+            case Batch():
+                self._batch()
+            case Restart():
+                self._batch()
+                self._restart()
+            case Advance():
+                self._batch()
+                self.mill.advance(step.micros)
+
+    def _batch(self) -> None:
+        self.mill.batch()
+        self.room = next(self.sizes)
+        if self.variant.restart:
+            self._restart()
+
+    def _restart(self) -> None:
+        for name in self.mill.queries:
+            self._keep(name)
+        self.mill = LocalMill.restore(self.mill.snapshot())
+
+    def _statement(self, step: Statement) -> None:
+        try:
+            if step.name is None:
+                for name in list(self.mill.queries):
+                    self._keep(name)
+                self.mill.execute(step.text)
+            else:
+                self.mill.add_query(step.name, step.text)
+        except MillstreamError as error:
+            if step.error is None:
+                raise
+            if not re.search(step.error, str(error), re.IGNORECASE):
+                raise Failure(f"line {step.line}: expected an error matching '{step.error}', got: {error}") from error
+            return
+        if step.error is not None:
+            raise Failure(f"line {step.line}: expected an error matching '{step.error}', but it succeeded")
+
+    def _feed(self, step: Feed) -> None:
+        for _, line in step.elements:
+            self.mill.feed_line(step.stream, line)
+            self.room -= 1
+            if self.room <= 0:
+                self._batch()
+        if not step.elements:
+            self.mill.counts(step.stream)
+
+    def _keep(self, name: str) -> None:
+        """Collect what a query has put out, so that it outlives a restart."""
+        rows, patterns = self.untaken.setdefault(name, ([], []))
+        rows += self.mill.take_rows(name).rows()
+        schema = self.mill.schema(name)
+        patterns += [pattern.format(schema) for pattern in self.mill.take_punctuations(name)]
+
+    def _output(self, name: str) -> tuple[list[Row], list[str]]:
+        if name in self.mill.queries or name not in self.untaken:
+            self.mill.query(name)
+            self._keep(name)
+        return self.untaken[name]
+
+    def _expect(self, step: Expect) -> None:
+        rows, patterns = self._output(step.query)
+        schema = self.mill.schema(step.query)
+        if step.punctuation:
+            expected = [parse_pattern(text, schema).format(schema) for _, text in step.rows]
+            found, patterns[:] = list(patterns), []
+            _compare(step, [(text,) for text in expected], [(text,) for text in found], ordered=False)
+            return
+        wanted = [_expected_row(at, text, schema) for at, text in step.rows]
+        got, rows[:] = list(rows), []
+        _compare(step, wanted, got, ordered=step.ordered and self.variant.shards == 1)
+
+    def _count(self, step: Count) -> None:
+        if step.what == "state":
+            found = self.mill.state_rows(step.name)
+        else:
+            found = self.mill.counts(step.name)[step.what]
+        if found != step.number:
+            raise Failure(f"line {step.line}: {step.what} of '{step.name}' is {found}, expected {step.number}")
+
+
+def _expected_row(line: int, text: str, schema: Schema) -> Row:
+    try:
+        return tuple(parse_line(text, schema))
+    except ValueError as error:
+        raise Failure(f"line {line}: '{text}' is not a row of {schema}: {error}") from error
+
+
+def _compare(step: Expect, expected: list[Row], found: list[Row], *, ordered: bool) -> None:
+    """Raise if they differ. Order is between rows of one shard, so it is not asked for where there are several."""
+    if ordered:
+        if len(expected) == len(found) and all(map(same_row, expected, found)):
+            return
+        listed = [f"  expected: {show(row)}" for row in expected] + [f"  found:    {show(row)}" for row in found]
+        if not difference(expected, found)[0] and len(expected) == len(found):
+            listed.insert(0, "  the rows are right, their order is not")
+    else:
+        missing, extra = difference(expected, found)
+        if not missing and not extra:
+            return
+        listed = [f"  missing: {show(row)}" for row in missing] + [f"  extra:   {show(row)}" for row in extra]
+    raise Failure(f"line {step.line}: expect {step.query}\n" + "\n".join(listed))

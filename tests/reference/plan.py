@@ -1,0 +1,276 @@
+"""Plans evaluated tuple at a time over whole, finite streams: what a plan means, without any operator.
+
+A relation is a list of `(row, timestamp)` in order of arrival. The end of the streams closes every window and group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
+from millstream.algebra.schema import TS
+from millstream.algebra.types import Type
+from millstream.logical import plan as node
+from millstream.logical.plan import PANE_END, WINDOW_END, WINDOW_START, Plan, Window
+
+Row = dict[str, Any]
+Rows = list[tuple[Row, int]]
+
+
+def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]) -> Rows:
+    """All results of the plan."""
+
+    def rows(input_: Plan) -> Rows:
+        return run(input_, streams, tables)
+
+    match plan:
+        case node.Scan():
+            return streams[plan.stream]
+        case node.Select():
+            return [(row, ts) for row, ts in rows(plan.input) if value(plan.predicate, row, ts) is True]
+        case node.Project():
+            return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows(plan.input)]
+        case node.Union():
+            names = plan.schema.names
+            members = [[(dict(zip(names, row.values(), strict=True)), ts) for row, ts in rows(m)] for m in plan.members]
+            return by_time([pair for member in members for pair in member])
+        case node.Distinct():
+            seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
+            for row, ts in by_time(rows(plan.input)):
+                seen.setdefault(tuple(row.values()), (row, ts))
+            return list(seen.values())
+        case node.WindowJoin():
+            return join(plan, rows(plan.left), rows(plan.right))
+        case node.TableJoin():
+            return table_join(plan, rows(plan.input), tables[plan.table])
+        case node.Sequence():
+            return sequence(plan, rows(plan.first), rows(plan.second))
+        case node.WindowAggregate():
+            return window_aggregate(plan, rows(plan.input))
+        case node.PaneAggregate():
+            return pane_aggregate(plan, rows(plan.input))
+    raise AssertionError(plan)
+
+
+def by_time(rows: Rows) -> Rows:
+    return sorted(rows, key=lambda pair: pair[1])
+
+
+def named(row: Row, prefix: str | None) -> Row:
+    return {f"{prefix}.{name}" if prefix else name: v for name, v in row.items()}
+
+
+def keys_equal(keys: tuple[tuple[str, str], ...], left: Row, right: Row) -> bool:
+    return all(left[a] is not None and left[a] == right[b] for a, b in keys)
+
+
+def holds(residual: Expression | None, row: Row, ts: int) -> bool:
+    return residual is None or value(residual, row, ts) is True
+
+
+# --- joins ------------------------------------------------------------------------------------------------------------
+
+
+def join(plan: node.WindowJoin, left: Rows, right: Rows) -> Rows:
+    events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
+    held: tuple[Rows, Rows] = ([], [])
+    windows = plan.left_window, plan.right_window
+    found: Rows = []
+    for ts, side, row in events:
+        for other, _ in visible(held[1 - side], windows[1 - side], ts):
+            a, b = (row, other) if side == 0 else (other, row)
+            made = named(a, plan.left_prefix) | named(b, plan.right_prefix)
+            if keys_equal(plan.keys, a, b) and holds(plan.residual, made, ts):
+                found.append((made, ts))
+        held[side].append((row, ts))
+    return found
+
+
+def visible(rows: Rows, window: Window, now: int) -> Rows:
+    if window.rows is not None:
+        return rows[len(rows) - min(window.rows, len(rows)) :]
+    return [(row, ts) for row, ts in rows if window.range is None or now - ts <= window.range]
+
+
+def table_join(plan: node.TableJoin, stream: Rows, table: list[Row]) -> Rows:
+    found: Rows = []
+    for row, ts in stream:
+        mine = named(row, plan.stream_prefix)
+        made = [
+            mine | named(other, plan.table_prefix)
+            for other in table
+            if keys_equal(plan.keys, row, other)
+            and holds(plan.residual, mine | named(other, plan.table_prefix), ts)
+        ]
+        if not made and plan.outer:
+            made = [mine | named(dict.fromkeys(plan.table_schema.names), plan.table_prefix)]
+        found += [(result, ts) for result in made]
+    return found
+
+
+def sequence(plan: node.Sequence, first: Rows, second: Rows) -> Rows:
+    """Among equal timestamps the second stream goes first. RECENT keeps the latest first per key."""
+    events = sorted([(ts, 1, row) for row, ts in first] + [(ts, 0, row) for row, ts in second], key=lambda e: e[:2])
+    held: list[Row] = []
+    found: Rows = []
+    for ts, is_first, row in events:
+        if is_first:
+            held.append(row)
+            continue
+        candidates = [a for a in held if keys_equal(plan.keys, a, row)]
+        pairs = [(a, named(a, plan.first_prefix) | named(row, plan.second_prefix)) for a in candidates]
+        if plan.mode == "RECENT":
+            found += [(made, ts) for _, made in pairs[-1:] if holds(plan.residual, made, ts)]
+            continue
+        eligible = [(a, made) for a, made in pairs if holds(plan.residual, made, ts)]
+        if eligible:
+            used, made = eligible[0]
+            found.append((made, ts))
+            held = [a for a in held if a is not used]
+    return found
+
+
+# --- aggregates -------------------------------------------------------------------------------------------------------
+
+
+def window_aggregate(plan: node.WindowAggregate, rows: Rows) -> Rows:
+    groups: dict[tuple[Any, ...], list[tuple[Row, int]]] = {}
+    for row, ts in rows:
+        key = tuple(row[name] for name in plan.group)
+        for end in ends(plan, row, ts):
+            groups.setdefault((end, *key), []).append((row, ts))
+    found: Rows = []
+    for (end, *key), members in groups.items():
+        made: Row = {} if plan.range is None else {WINDOW_START: end - plan.range, WINDOW_END: end}
+        made |= dict(zip(plan.group, key, strict=True))
+        inside = [row for row, _ in members]
+        made |= {call.name: (merged if plan.over_panes else aggregated)(call, inside) for call in plan.aggregates}
+        found.append((made, max(ts for _, ts in members) if plan.range is None else end))
+    return found
+
+
+def ends(plan: node.WindowAggregate, row: Row, ts: int) -> list[int | None]:
+    if plan.range is None or plan.slide is None:
+        return [None]
+    # a pane that ends at t holds times below t, and lies in a window as the time t - 1 does
+    time = row[PANE_END] - 1 if plan.over_panes else ts
+    first = (time // plan.slide + 1) * plan.slide
+    return [end for end in range(first, time + plan.range + 1, plan.slide) if end - plan.range <= time < end]
+
+
+def pane_aggregate(plan: node.PaneAggregate, rows: Rows) -> Rows:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row, ts in rows:
+        end = (ts // plan.pane + 1) * plan.pane
+        groups.setdefault((end, *(row[name] for name in plan.group)), []).append(row)
+    found: Rows = []
+    for (end, *key), members in groups.items():
+        made = {PANE_END: end} | dict(zip(plan.group, key, strict=True))
+        for call in plan.aggregates:
+            if call.function == "AVG":
+                values = non_null(members, call.argument)
+                made |= {f"{call.name}__sum": sum(values) if values else None, f"{call.name}__count": len(values)}
+            else:
+                made[call.name] = aggregated(call, members)
+        found.append((made, end))
+    return found
+
+
+def non_null(rows: list[Row], name: str | None) -> list[Any]:
+    return [row[name] for row in rows if name is None or row[name] is not None] if name else [1] * len(rows)
+
+
+def aggregated(call: node.AggregateCall, rows: list[Row]) -> Any:
+    values = non_null(rows, call.argument)
+    if call.function == "COUNT":
+        return len(values)
+    if not values:
+        return None
+    made = {"SUM": sum, "MIN": min, "MAX": max}.get(call.function)
+    return sum(values) / len(values) if made is None else made(values)
+
+
+def merged(call: node.AggregateCall, panes: list[Row]) -> Any:
+    if call.function == "AVG":
+        count = sum(pane[f"{call.name}__count"] for pane in panes)
+        total = sum(pane[f"{call.name}__sum"] or 0 for pane in panes)
+        return total / count if count else None
+    values = [pane[call.name] for pane in panes if pane[call.name] is not None]
+    if call.function == "COUNT":
+        return sum(values)
+    merge: dict[str, Callable[[list[Any]], Any]] = {"SUM": sum, "MIN": min, "MAX": max}
+    return merge[call.function](values) if values else None
+
+
+# --- expressions ------------------------------------------------------------------------------------------------------
+
+
+def value(expression: Expression, row: Row, ts: int) -> Any:
+    match expression:
+        case Column(name=name):
+            return ts if name == TS else row[name]
+        case Literal(value=made):
+            return made
+        case Cast(type=type_, operand=operand):
+            return cast(value(operand, row, ts), type_)
+        case Unary(op=op, operand=operand):
+            return unary(op, value(operand, row, ts))
+        case Binary(op=op, left=left, right=right):
+            return binary(op, value(left, row, ts), value(right, row, ts))
+        case InList(operand=operand, options=options):
+            mine, others = value(operand, row, ts), [value(option, row, ts) for option in options]
+            if mine is None:
+                return None
+            return True if mine in others else None if None in others else False
+        case Case(branches=branches, otherwise=otherwise):
+            for condition, made in branches:
+                if value(condition, row, ts) is True:
+                    return value(made, row, ts)
+            return None if otherwise is None else value(otherwise, row, ts)
+        case Call(function=function, arguments=arguments):
+            return call(function, [value(argument, row, ts) for argument in arguments])
+    raise AssertionError(expression)
+
+
+def cast(made: Any, type_: Type) -> Any:
+    if made is None:
+        return None
+    return {Type.DOUBLE: float, Type.BIGINT: int, Type.INT: int, Type.VARCHAR: str}[type_](made)
+
+
+def unary(op: str, made: Any) -> Any:
+    if op in ("IS NULL", "IS NOT NULL"):
+        return (made is None) == (op == "IS NULL")
+    if made is None:
+        return None
+    return -made if op == "-" else not made
+
+
+def binary(op: str, left: Any, right: Any) -> Any:
+    if op == "AND":
+        return False if left is False or right is False else None if None in (left, right) else True
+    if op == "OR":
+        return True if left is True or right is True else None if None in (left, right) else False
+    if left is None or right is None:
+        return None
+    operations: dict[str, Callable[[], Any]] = {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "||": lambda: left + right,
+        "=": lambda: left == right,
+        "<>": lambda: left != right,
+        "<": lambda: left < right,
+        "<=": lambda: left <= right,
+        ">": lambda: left > right,
+        ">=": lambda: left >= right,
+    }
+    return operations[op]()
+
+
+def call(function: str, arguments: list[Any]) -> Any:
+    if function == "COALESCE":
+        return next((argument for argument in arguments if argument is not None), None)
+    assert function == "ABS", function
+    return None if arguments[0] is None else abs(arguments[0])

@@ -1,0 +1,28 @@
+"""Every transcript, in every variant that must not change an answer."""
+
+from pathlib import Path
+
+import pytest
+
+from millstream.testing import Variant, run_text
+
+ROOT = Path(__file__).parent / "transcripts"
+FILES = sorted(ROOT.rglob("*.transcript"))
+VARIANTS = {
+    "whole": Variant(),
+    "tuple by tuple": Variant(cut="1"),
+    "random cuts": Variant(cut="random:11"),
+    "two shards": Variant(shards=2),
+    "three shards, cut": Variant(shards=3, cut="random:5"),
+    "restarted": Variant(restart=True, cut="random:3"),
+    "one-row pages": Variant(options=(("page_rows", 1),)),
+    "breadth first": Variant(options=(("strategy", "bfs"),), cut="random:2"),
+    "batches of two": Variant(options=(("strategy", "batch:2"), ("page_rows", 1))),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT).with_suffix("")))
+def test_transcript(path: Path, variant: Variant) -> None:
+    outcome = run_text(path.read_text(), variant, path.stem)
+    assert outcome.passed, "\n".join(outcome.failures)

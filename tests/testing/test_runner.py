@@ -1,0 +1,70 @@
+"""The runner must reject what is wrong: each transcript here fails, and for the stated reason."""
+
+import pytest
+
+from millstream.testing import Variant, run_text
+
+PREAMBLE = """\
+statement
+CREATE STREAM s (k BIGINT, v DOUBLE, ts BIGINT) ORDER BY ts PUNCTUATED ON (ts +)
+
+query q
+SELECT k, v FROM s
+
+input s
+1 | 0.5 | 1
+2 | 1.5 | 2
+[*, *, < 2]
+
+"""
+
+
+def failures(text: str, variant: Variant | None = None) -> str:
+    return "\n".join(run_text(PREAMBLE + text, variant).failures)
+
+
+def test_a_right_transcript_passes() -> None:
+    assert failures("expect q\n2 | 1.5\n1 | 0.5000000000000001\n\nstate q 0\nlate s 0\nbad s 0\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("expect q\n1 | 0.5\n", "extra:   2 | 1.5"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n2 | 1.5\n", "missing: 2 | 1.5"),
+        ("expect q\n1 | 0.5\n2 | 1.500001\n", "missing: 2 | 1.500001"),
+        ("expect q ordered\n2 | 1.5\n1 | 0.5\n", "their order is not"),
+        ("", "rows that no expect took"),
+        ("expect q\n1 | 0.5\n2 | 1.5 | 7\n", "is not a row of"),
+        ("expect q\n1 | 0.5\ntwo | 1.5\n", "is not a row of"),
+        ("expect nosuch\n1\n", "unknown query 'nosuch'"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nstate q 1\n", "state of 'q' is 0, expected 1"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nlate s 1\n", "late of 's' is 0, expected 1"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nbad s 1\n", "bad of 's' is 0, expected 1"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nstatement\nerror oops\nSET ets = 'none'\n", "but it succeeded"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nquery r\nerror oops\nSELECT nosuch FROM s\n", "got: M"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nquery r\nSELECT nosuch FROM s\n", "unknown column 'nosuch'"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\ninput nosuch\n1\n", "unknown stream 'nosuch'"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nfeedback q ~[*]\n", "not available yet"),
+    ],
+)
+def test_wrong_transcripts_fail(text: str, reason: str) -> None:
+    assert reason in failures(text)
+
+
+def test_wrong_punctuation_fails() -> None:
+    text = PREAMBLE.replace("SELECT k, v FROM s", "SELECT k, ts FROM s") + "expect q\n1 | 1\n2 | 2\n\n"
+    assert run_text(text + "expect q punctuation\n[*, < 2]\n").passed
+    assert "extra:   [*, < 2]" in run_text(text + "expect q punctuation\n").failures[0]
+    assert "missing: [*, < 3]" in run_text(text + "expect q punctuation\n[*, < 2]\n[*, < 3]\n").failures[0]
+
+
+@pytest.mark.parametrize(
+    "variant", [Variant(cut="1"), Variant(cut="random:1"), Variant(shards=2), Variant(restart=True)]
+)
+def test_wrong_transcripts_fail_in_every_variant(variant: Variant) -> None:
+    assert "extra:   2 | 1.5" in failures("expect q\n1 | 0.5\n", variant)
+
+
+def test_rows_before_a_restart_are_not_forgotten() -> None:
+    assert "extra:   2 | 1.5" in failures("restart\n\nexpect q\n1 | 0.5\n")

@@ -27,7 +27,7 @@ java:
 lint: $(STAMP)
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
-	@$(BIN)/lint-imports --no-timing | tail -n 3
+	@$(BIN)/lint-imports --no-cache > .lint.log || { cat .lint.log; exit 1; }; rm -f .lint.log
 
 types: $(STAMP)
 	@$(BIN)/mypy

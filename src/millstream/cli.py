@@ -32,7 +32,7 @@ def test(
     from millstream.testing.runner import Outcome, Variant, check_cut, run_paths
 
     if on != "local":
-        raise OptionError("M6012", f"transcripts cannot run on '{on}' yet", hint="use --on local")
+        raise OptionError("M6022", f"transcripts cannot run on '{on}' yet", hint="use --on local")
     variant = Variant(shards=shards, cut=check_cut(cut), restart=restart)
 
     def report(outcome: Outcome) -> None:
@@ -103,7 +103,7 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise OptionError("M6011", f"cannot read {file}: {error.strerror}") from error
+        raise OptionError("M6021", f"cannot read {file}: {error.strerror}") from error
 
 
 def main() -> None:

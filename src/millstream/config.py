@@ -1,8 +1,8 @@
-"""Options, one typed tree. Each can be set by `SET name = value`, by keyword, or by MILLSTREAM_<NAME> in the environment."""
+"""Options, one typed tree: set by `SET name = value`, by keyword, or by MILLSTREAM_<NAME> in the environment."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,14 +18,16 @@ class Options(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MILLSTREAM_", extra="forbid", validate_assignment=True)
 
-    strategy: str = Field("dfs", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)")
-    ets: str = Field("demand", description="how idle streams promise time: demand, punctuation, heartbeat, none")
-    heartbeat: Annotated[float, Field(gt=0)] = Field(
-        1.0, description="seconds between heartbeats, with ets = heartbeat"
+    strategy: str = Field(
+        default="dfs", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)"
     )
-    page_rows: Annotated[int, Field(ge=1)] = Field(8192, description="most tuples in a page; 1 is tuple at a time")
-    shards: Annotated[int, Field(ge=1)] = Field(1, description="how many parts the key space is hashed into")
-    paned: bool = Field(True, description="compute sliding aggregates from panes")
+    ets: str = Field(
+        default="demand", description="how idle streams promise time: demand, punctuation, heartbeat, none"
+    )
+    heartbeat: float = Field(default=1.0, gt=0, description="seconds between heartbeats, with ets = heartbeat")
+    page_rows: int = Field(default=8192, ge=1, description="most tuples in a page; 1 is tuple at a time")
+    shards: int = Field(default=1, ge=1, description="how many parts the key space is hashed into")
+    paned: bool = Field(default=True, description="compute sliding aggregates from panes")
 
     @field_validator("strategy")
     @classmethod

@@ -16,12 +16,13 @@ from millstream.optimizer import optimize
 from tests.logical.sample import QUERIES, SCHEMA, sample_catalog
 
 VALID = [*QUERIES, *(part.strip() for part in SCHEMA.split(";") if part.strip())]
-PIECES = sorted({word for text in VALID for word in text.replace("(", " ( ").replace(")", " ) ").split()}) + [
-    *"()[],;.*+-/%<>='\"#:|{}!@$?~^&\\",
-    "||", "<=", "<>", "::", "--", "/*", "*/", "'", "0", "1", "-5", "1e9", "99999999999999999999", "1.5", "NULL", "''",
-    "INTERVAL", "'5'", "OVER", "EVENT", "SEQ", "MODE", "LIMIT", "ORDER", "CAST", "EXTRACT", "EXISTS", "UNION", "ALL",
-    "é", "名", "\n", "\t", "\x00", "__ts", "current_time", "window_end", "TUMBLE", "DESCRIPTOR", "CREATE", "DROP", "SET",
-]  # fmt: skip
+WORDS = {word for text in VALID for word in text.replace("(", " ( ").replace(")", " ) ").split()}
+ODD = r"""
+( ) [ ] , ; . * + - / % < > = ' " # : | { } ! @ $ ? ~ ^ & \ || <= <> :: -- /* */ '' 0 1 -5 1e9 99999999999999999999
+1.5 NULL INTERVAL '5' OVER EVENT SEQ MODE LIMIT ORDER CAST EXTRACT EXISTS UNION ALL é 名 __ts current_time window_end
+TUMBLE DESCRIPTOR CREATE DROP SET
+"""
+PIECES = [*sorted(WORDS), *ODD.split(), "\n", "\x00"]
 CATALOG = sample_catalog()
 
 

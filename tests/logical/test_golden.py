@@ -13,9 +13,8 @@ import pytest
 
 from millstream.logical.explain import explain
 from millstream.optimizer import optimize
-from tests.logical.sample import bind, sample_catalog
+from tests.logical.sample import GOLDEN, bind, sample_catalog
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = sorted(GOLDEN.glob("*.plan.txt"))
 UPDATE = "MILLSTREAM_UPDATE_GOLDEN"
 

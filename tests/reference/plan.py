@@ -100,8 +100,7 @@ def table_join(plan: node.TableJoin, stream: Rows, table: list[Row]) -> Rows:
         made = [
             mine | named(other, plan.table_prefix)
             for other in table
-            if keys_equal(plan.keys, row, other)
-            and holds(plan.residual, mine | named(other, plan.table_prefix), ts)
+            if keys_equal(plan.keys, row, other) and holds(plan.residual, mine | named(other, plan.table_prefix), ts)
         ]
         if not made and plan.outer:
             made = [mine | named(dict.fromkeys(plan.table_schema.names), plan.table_prefix)]

@@ -8,6 +8,7 @@ from typing import Any
 from millstream.algebra.pattern import Pattern, below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.join_kernel import JoinWindow
+from tests.runtime.ports import covered
 
 Row = dict[str, Any]
 
@@ -106,7 +107,7 @@ class ReferenceJoin:
         if side == 1:
             names |= {b: self.names[0][a] for a, b in self.keys}
         renamed = pattern.rename(names)
-        if not any(known.covers(renamed) for known in self.out_patterns):
+        if not covered(renamed, self.out_patterns):
             self.out_patterns.append(renamed)
 
     def renamed(self, side: int, row: Row) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from hypothesis import strategies as st
 
@@ -15,12 +16,8 @@ from millstream.algebra.types import Type
 from millstream.runtime.operator import Input, Operator
 from tests.runtime.driving import Element, Row, Trace, frame, progress_of
 
-LEFT = Schema.of(
-    ("ts", Type.BIGINT), ("k", Type.BIGINT), ("x", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts"
-)
-RIGHT = Schema.of(
-    ("k", Type.BIGINT), ("y", Type.BIGINT), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts"
-)
+LEFT = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), ("x", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
+RIGHT = Schema.of(("k", Type.BIGINT), ("y", Type.BIGINT), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
 Arrival = tuple[int, Element]
 
 
@@ -66,8 +63,7 @@ class Feed:
     def _may_go(self, port: int, row: Row) -> bool:
         others = [other for other in range(len(self.queues)) if other != port]
         return not self.merges or all(
-            self.bounds[other] > row[TS]
-            or (self.bounds[other] == row[TS] and self.rank[other] >= self.rank[port])
+            self.bounds[other] > row[TS] or (self.bounds[other] == row[TS] and self.rank[other] >= self.rank[port])
             for other in others
         )
 
@@ -116,18 +112,22 @@ def in_order(step: Step, merges: bool, rank: Sequence[int] = (0, 1)) -> Iterator
     return iter(sorted(rows, key=lambda item: (item[1][TS], rank[item[0]])) if merges else rows)
 
 
-def strongest(patterns: Sequence[Pattern]) -> set[Pattern]:
-    """Without those that others cover: what remains whichever of two inputs came first."""
-    return {p for p in patterns if not any(q != p and q.covers(p) and not p.covers(q) for q in patterns)}
+def covered(pattern: Pattern, known: Sequence[Pattern]) -> bool:
+    """Whether every choice of values from the pattern's sets is covered by some known pattern."""
+    sets = {name: restriction.values for name, restriction in pattern.items if restriction.values}
+    rest = {name: restriction for name, restriction in pattern.items if not restriction.values}
+    choices = (dict(zip(sets, map(equal, chosen), strict=True)) for chosen in product(*sets.values()))
+    return all(any(other.covers(Pattern.of({**rest, **choice})) for other in known) for choice in choices)
 
 
 def same_promises(one: Sequence[Pattern], other: Sequence[Pattern]) -> bool:
-    """The same bag, if no pattern covers a different one; otherwise the same strongest patterns. None comes twice."""
+    """The same bag, if no pattern is covered by different ones; otherwise both cover the same, for which of two inputs
+    came first then decides what is put out. None comes twice."""
     assert max(Counter(one).values(), default=1) == 1, one
     everything = set(one) | set(other)
-    if strongest(list(everything)) == everything:
+    if not any(covered(pattern, list(everything - {pattern})) for pattern in everything):
         return Counter(one) == Counter(other)
-    return strongest(one) == strongest(other)
+    return all(covered(p, other) for p in one) and all(covered(p, one) for p in other)
 
 
 def restrictions() -> st.SearchStrategy[Restriction]:

@@ -18,7 +18,7 @@ from millstream.errors import BindError
 from millstream.runtime.evaluate import predicate, to_polars
 from tests.reference.evaluate import evaluate
 
-B, I, L, D, V, T, N, DAY = (
+B, INT, L, D, V, T, N, DAY = (
     Type.BOOLEAN,
     Type.INT,
     Type.BIGINT,
@@ -28,10 +28,10 @@ B, I, L, D, V, T, N, DAY = (
     Type.INTERVAL,
     Type.DATE,
 )
-SCHEMA = Schema.of(("b", B), ("i", I), ("n", L), ("d", D), ("s", V), ("t", T), ("w", N), ("day", DAY), time="t")
+SCHEMA = Schema.of(("b", B), ("i", INT), ("n", L), ("d", D), ("s", V), ("t", T), ("w", N), ("day", DAY), time="t")
 VALUES: dict[Type, st.SearchStrategy[Any]] = {
     B: st.booleans(),
-    I: st.integers(-9, 9),
+    INT: st.integers(-9, 9),
     L: st.integers(-9, 9),
     D: st.sampled_from([-2.5, -1.0, 0.0, 0.5, 1.25, 7.0]),
     V: st.text("aB.%_ ", max_size=4),
@@ -40,7 +40,7 @@ VALUES: dict[Type, st.SearchStrategy[Any]] = {
     DAY: st.dates(date(1969, 1, 1), date(2030, 1, 1)),
 }
 ROW = st.fixed_dictionaries({a.name: st.none() | VALUES[a.type] for a in SCHEMA} | {TS: st.integers(-(10**12), 10**15)})
-TYPES = (B, I, L, D, V, T, N, DAY)
+TYPES = (B, INT, L, D, V, T, N, DAY)
 
 
 def binary(type_: Type, op: str, left: Expression, right: Expression) -> Expression:
@@ -85,7 +85,7 @@ def expressions(draw: st.DrawFn, type_: Type, depth: int = 3) -> Expression:
             pattern = Literal(V, draw(st.text("aB%_. ", max_size=4)))
             return binary(B, "LIKE", sub(V), draw(st.sampled_from([pattern, Column(V, "s")])))
         return binary(B, some("=", "<>", "<", "<=", ">", ">="), sub(other), sub(other))
-    if type_ in (I, L, D):
+    if type_ in (INT, L, D):
         if shape == 3:
             return Unary(type_, "-", sub(type_))
         if shape == 4:
@@ -93,7 +93,7 @@ def expressions(draw: st.DrawFn, type_: Type, depth: int = 3) -> Expression:
         if shape == 5 and type_ is D:
             return Call(D, some("SQRT", "LN", "EXP", "ROUND"), (sub(D),))
         if shape == 6 and type_ is D:
-            return binary(D, "/", sub(draw(st.sampled_from([I, L, D]))), sub(D))
+            return binary(D, "/", sub(draw(st.sampled_from([INT, L, D]))), sub(D))
         if shape == 7 and type_ is L:
             return Call(L, "LENGTH", (sub(V),))
         if shape == 8 and type_ is L:
@@ -108,9 +108,9 @@ def expressions(draw: st.DrawFn, type_: Type, depth: int = 3) -> Expression:
         if shape == 5:
             return Call(V, "REPLACE", (sub(V), Literal(V, draw(st.text("aB.", min_size=1, max_size=2))), sub(V)))
         if shape == 6:
-            return Call(V, "SUBSTRING", (sub(V), sub(I), sub(L)))
+            return Call(V, "SUBSTRING", (sub(V), sub(INT), sub(L)))
         if shape == 7:
-            return Cast(V, sub(draw(st.sampled_from([B, I, L, D, T, DAY]))))
+            return Cast(V, sub(draw(st.sampled_from([B, INT, L, D, T, DAY]))))
         return Call(V, "CONCAT", (sub(V), sub(V))) if shape == 8 else binary(V, "||", sub(V), sub(V))
     if type_ is T:
         if shape < 7:
@@ -193,7 +193,7 @@ def test_functions(type_: Type, function: str, values: tuple[Any, ...], expected
     ("source", "value", "target", "expected"),
     [
         (V, " 12 ", L, 12),
-        (V, "2.7", I, 2),
+        (V, "2.7", INT, 2),
         (V, "nine", D, None),
         (V, "T", B, True),
         (V, "maybe", B, None),
@@ -206,8 +206,8 @@ def test_functions(type_: Type, function: str, values: tuple[Any, ...], expected
         (T, datetime(1970, 1, 1, 0, 1, 0, 7), L, 60),
         (T, datetime(2024, 1, 2, 3), V, "2024-01-02 03:00:00"),
         (D, -2.9, L, -2),
-        (L, 1 << 40, I, None),
-        (B, True, I, 1),
+        (L, 1 << 40, INT, None),
+        (B, True, INT, 1),
     ],
 )
 def test_casts(source: Type, value: Any, target: Type, expected: Any) -> None:

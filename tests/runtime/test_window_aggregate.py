@@ -82,7 +82,7 @@ def reference(items: Sequence[Element], **parameters: Any) -> WindowAggregateRef
 ranges = st.sampled_from([1, 2, 3, 5, 7, 10, 12, 30])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(elements(), cuts, ranges, ranges, st.sampled_from([(), ("g",), ("g", "v")]))
 def test_regular_and_paned_equal_the_reference(
     items: list[Element], cut: list[bool], range_: int, slide: int, group: tuple[str, ...]
@@ -98,7 +98,7 @@ def test_regular_and_paned_equal_the_reference(
     assert drive(inputs, low, top).bags() == got.bags()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(elements(), cuts, ranges, ranges)
 def test_windows_on_another_attribute_close_by_patterns_on_it_only(
     items: list[Element], cut: list[bool], range_: int, slide: int
@@ -112,7 +112,7 @@ def test_windows_on_another_attribute_close_by_patterns_on_it_only(
     assert drive(inputs, *paned(READINGS, range_, slide, ("g",), CALLS, "w")).bags() == got.bags()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(elements(), cuts, st.sampled_from([(), ("g",), ("g", "v"), ("ts",)]))
 def test_without_a_window_groups_close_by_patterns(
     items: list[Element], cut: list[bool], group: tuple[str, ...]
@@ -124,7 +124,7 @@ def test_without_a_window_groups_close_by_patterns(
     assert one.state_rows() == len(expected.state)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(elements(), cuts, ranges, ranges)
 def test_a_snapshot_after_every_step_changes_nothing(
     items: list[Element], cut: list[bool], range_: int, slide: int

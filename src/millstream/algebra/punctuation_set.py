@@ -56,12 +56,14 @@ class PunctuationSet:
 
     def add(self, punctuations: Punctuations) -> Punctuations:
         """Take them in order and return the fresh ones, with the progress if it is news."""
-        fresh = np.zeros(len(punctuations), dtype=np.bool_)
-        for groups, odd in _runs(punctuations.parts):
-            for group in self._add_groups(groups):
-                fresh[group.positions] = True
-            if odd is not None:
-                fresh[odd[0]] = self._add_odd(odd[1])
+        fresh = self._add_bounds(punctuations.parts)
+        if fresh is None:
+            fresh = np.zeros(len(punctuations), dtype=np.bool_)
+            for groups, odd in _runs(punctuations.parts):
+                for group in self._add_groups(groups):
+                    fresh[group.positions] = True
+                if odd is not None:
+                    fresh[odd[0]] = self._add_odd(odd[1])
         news = punctuations.progress if punctuations.progress > self.progress else NEVER
         self.progress = max(self.progress, news)
         return punctuations.keep(fresh).with_progress(news)
@@ -135,6 +137,26 @@ class PunctuationSet:
 
     def _groups(self) -> Iterator[Group]:
         return (group for segments in self._tables.values() for group in segments)
+
+    def _add_bounds(self, parts: Parts) -> Mask | None:
+        """The most usual batch, upper bounds on the one attribute that all bounds so far are on: a running maximum
+        tells which are fresh. None if the batch or the set is of another kind."""
+        if len(parts.groups) != 1 or parts.odd or self._odd or self._intervals or len(self._tables) > 1:
+            return None
+        group = parts.groups[0]
+        kind = _kind(group)
+        if len(group.shape) != 1 or group.shape[0][1] != "<" or not _is_integral(kind[1][0]):
+            return None
+        if self._tables and kind not in self._tables:
+            return None
+        bounds = next(iter(group.columns.values())).to_physical().to_numpy()
+        held = [next(iter(known.columns.values())).to_physical()[0] for known in self._tables.get(kind, ())]
+        highest = np.maximum.accumulate(np.concatenate(([max(held, default=NEVER)], bounds)))
+        fresh: Mask = bounds > highest[:-1] if held else np.concatenate(([True], bounds[1:] > highest[1:-1]))
+        if fresh.any():
+            at = int(np.flatnonzero(fresh)[-1])
+            self._tables[kind] = [group.slice(at, at + 1)]
+        return fresh
 
     def _add_groups(self, groups: Sequence[Group]) -> list[Group]:
         """Add patterns of simple shapes; returns the fresh ones."""
@@ -246,6 +268,10 @@ class PunctuationSet:
         for kind, segments in self._tables.items():
             if len(segments) > 1:
                 self._tables[kind] = [segments[0].concat(segments[1:]).compact()]
+
+
+def _is_integral(type_: pl.DataType) -> bool:
+    return type_ == pl.Int64 or type_ == pl.Datetime or type_ == pl.Date or type_ == pl.Duration
 
 
 def _kind(group: Group) -> Kind:

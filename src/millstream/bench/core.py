@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from millstream.ingest.source import PunctuatedRows
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.bench.core_plot import growth_plot, ratio_plot
 from millstream.bench.events import AuctionEvents, generate
 from millstream.config import Options
 from millstream.control.mill import LocalMill
+from millstream.ingest.source import PunctuatedRows
 
 PAGE_ROWS = 8192
 BATCH_ROWS = 16 * PAGE_ROWS
@@ -66,7 +66,8 @@ WORKLOADS = (
     ),
     Workload(
         "tumbling count, max",
-        "SELECT window_start, auction, COUNT(*) AS bids, MAX(price) AS top FROM bids [RANGE 10 SECONDS] GROUP BY auction",
+        "SELECT window_start, auction, COUNT(*) AS bids, MAX(price) AS top "
+        "FROM bids [RANGE 10 SECONDS] GROUP BY auction",
         _tumbling,
     ),
     Workload(
@@ -97,7 +98,8 @@ def run(out: Path, *, events: int = 2_000_000, rounds: int = 3) -> dict[str, Any
 
 def _on_one_thread(out: Path, events: int, rounds: int) -> dict[str, Any]:
     """Polars fixes its thread count when it is imported, so measure in a process of its own."""
-    code = f"from pathlib import Path; from millstream.bench.core import run; run(Path({str(out)!r}), events={events}, rounds={rounds})"
+    call = f"run(Path({str(out)!r}), events={events}, rounds={rounds})"
+    code = f"from pathlib import Path; from millstream.bench.core import run; {call}"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"POLARS_MAX_THREADS": "1"})
     loaded: dict[str, Any] = json.loads((out / "core.json").read_text())
     return loaded

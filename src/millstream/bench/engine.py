@@ -17,10 +17,14 @@ SEED = 4
 
 def experiments(*, quick: bool) -> list[Callable[[], Experiment]]:
     """What to run; a quick run has the same shape and shorter streams."""
-    scale = 0.05 if quick else 1.0
+    scale = 0.02 if quick else 1.0
     return [
         lambda: latency.modes_and_strategies(
-            seconds=60 * scale, cost=20, seed=SEED, beats=(1.0, 100.0) if quick else (1.0, 10.0, 100.0)
+            seconds=10 * scale,
+            silent_seconds=10 if quick else 100,
+            cost=20,
+            seed=SEED,
+            beats=(10.0,) if quick else (1.0, 10.0, 100.0),
         ),
         lambda: latency.burst_sizes(
             sizes=(1, 10, 50) if quick else (1, 2, 5, 10, 20, 50, 100),
@@ -31,25 +35,25 @@ def experiments(*, quick: bool) -> list[Callable[[], Experiment]]:
             k=5,
         ),
         lambda: waiting.policies(
-            seconds=1200 * scale,
+            seconds=400 * scale,
+            silent_seconds=60 if quick else 1800,
             cost=10,
             seed=SEED,
             beats=(1.0, 100.0) if quick else (0.1, 1.0, 10.0, 100.0),
             most_beats=round(30_000 * scale),
         ),
         lambda: waiting.memory(
-            seconds=600 * scale,
+            seconds=120 * scale,
             cost=400,
             seed=SEED,
             burst=20,
-            beats=(1.0, 1000.0) if quick else (0.1, 1.0, 10.0, 100.0, 300.0, 1000.0),
-            most_beats=round(30_000 * scale),
+            beats=(1.0, 1000.0) if quick else (0.1, 1.0, 10.0, 100.0, 1000.0),
         ),
         lambda: transport.transports(
-            seconds=20 * scale, cost=50, seed=SEED, extra=(0, 4) if quick else (0, 1, 2, 4, 6)
+            seconds=2 if quick else 20, cost=50, seed=SEED, extra=(0, 4) if quick else (0, 1, 2, 4, 6)
         ),
         lambda: burstiness.slides(
-            seconds=8 * scale if not quick else 1.0,
+            seconds=0.5 if quick else 8.0,
             cost=20,
             seed=SEED,
             sizes=(1, 100) if quick else (1, 10, 50, 100, 200, 500, 1000),

@@ -41,9 +41,11 @@ class Experiment:
 
 def format_cell(cell: Any) -> str:
     """
-    >>> format_cell(0.000123), format_cell(12.5), format_cell("dfs"), format_cell(None)
-    ('0.000123', '12.5', 'dfs', '–')
+    >>> format_cell(0.000123), format_cell(12.5), format_cell(25783.4), format_cell("dfs"), format_cell(None)
+    ('0.000123', '12.5', '25783', 'dfs', '–')
     """
     if cell is None:
         return "–"
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
+    return str(cell)

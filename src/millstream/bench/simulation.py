@@ -33,8 +33,8 @@ class Measured:
 
     @property
     def mean_latency(self) -> float:
-        """In milliseconds."""
-        return float(np.mean(self.latencies)) / 1000 if self.latencies else float("nan")
+        """In milliseconds; 0 if nothing came out."""
+        return float(np.mean(self.latencies)) / 1000 if self.latencies else 0.0
 
     @property
     def idle_share(self) -> float:

@@ -3,54 +3,53 @@
 from __future__ import annotations
 
 from millstream.bench.experiment import Experiment
-from millstream.bench.latency import mean_wait_ms, run_policy
+from millstream.bench.latency import expected_ms, labels, run_policy
 
 FAST, SLOW = 50.0, 0.05
 
 
-def policies(*, seconds: float, cost: int, seed: int, beats: tuple[float, ...], most_beats: int) -> Experiment:
+def policies(
+    *, seconds: float, silent_seconds: float, cost: int, seed: int, beats: tuple[float, ...], most_beats: int
+) -> Experiment:
     """Figures 3.13 and 3.14: latency and idle-waiting share of the union under each timestamp policy."""
     result = Experiment(
         "fig_3_13",
         "Latency and idle-waiting by timestamp policy",
         "fig. 3.13 and 3.14",
         {"fast": FAST, "slow": SLOW, "pass": 0.95, "cost_us": cost, "ets_cost_us": cost, "seed": seed},
-        ("policy", "beats_per_s", "seconds", "latency_ms", "expected_ms", "idle_percent", "ets"),
+        ("policy", "beats/s", "seconds", "latency_ms", "expected_ms", "idle_%", "ets"),
     )
     effective = 0.95 * SLOW
-    for label, rate in _labels(beats):
+    for label, rate in labels(beats):
         # A run with very many heartbeats is cut short; what it measures settles quickly.
-        span = min(seconds, most_beats / rate) if rate else seconds
+        span = min(seconds, most_beats / rate) if rate else silent_seconds if label == "none" else seconds
         measured = run_policy(label, "dfs", span, cost, seed, FAST, SLOW)
-        expected = mean_wait_ms(rate, effective) if rate else 1000 / effective if label == "none" else None
+        expected = expected_ms(label, rate, effective)
         idle = 100 * measured.idle_share
         result.rows.append((label, rate, span, measured.mean_latency, expected, idle, measured.ets))
     result.notes.append("heartbeats go into the sparse stream; expected is idle-waiting only")
     return result
 
 
-def memory(
-    *, seconds: float, cost: int, seed: int, burst: int, beats: tuple[float, ...], most_beats: int
-) -> Experiment:
+def memory(*, seconds: float, cost: int, seed: int, burst: int, beats: tuple[float, ...]) -> Experiment:
     """Figure 3.17: the most tuples and punctuations ever held in buffers, with bursts and a slow server."""
     result = Experiment(
         "fig_3_17",
         "Peak number of buffered tuples by timestamp policy",
         "fig. 3.17",
-        {"fast": FAST, "slow": SLOW, "burst": burst, "cost_us": cost, "ets_cost_us": cost, "seed": seed},
-        ("policy", "beats_per_s", "seconds", "peak"),
+        {
+            "fast": FAST,
+            "slow": SLOW,
+            "burst": burst,
+            "seconds": seconds,
+            "cost_us": cost,
+            "ets_cost_us": cost,
+            "seed": seed,
+        },
+        ("policy", "beats/s", "peak"),
     )
-    for label, rate in _labels(beats):
-        span = min(seconds, most_beats / rate) if rate else seconds
-        measured = run_policy(label, "dfs", span, cost, seed, FAST, SLOW, burst=burst)
-        result.rows.append((label, rate, span, measured.peak))
+    for label, rate in labels(beats):
+        measured = run_policy(label, "dfs", seconds, cost, seed, FAST, SLOW, burst=burst)
+        result.rows.append((label, rate, measured.peak))
+    result.notes.append("punctuations count as tuples; the server is slow enough for frequent heartbeats to queue up")
     return result
-
-
-def _labels(beats: tuple[float, ...]) -> list[tuple[str, float | None]]:
-    return [
-        ("none", None),
-        *((f"heartbeat {beat:g}/s", beat) for beat in beats),
-        ("on demand", None),
-        ("latent", None),
-    ]

@@ -164,7 +164,9 @@ class LocalMill:
     @staticmethod
     def _reads(plan: Plan, name: str) -> bool:
         names = {name, f"{name}__late", f"{name}__bad"}
-        return any((isinstance(p, Scan) and p.stream in names) or getattr(p, "table", None) == name for p in plan.walk())
+        return any(
+            (isinstance(p, Scan) and p.stream in names) or getattr(p, "table", None) == name for p in plan.walk()
+        )
 
     def _set(self, name: str, value: Any) -> None:
         if name.lower() == "shards" and self.queries:

@@ -18,7 +18,7 @@ class QueryOutput:
         self.schema = schema
         self.rows_out = 0
         self._rows: list[pl.DataFrame] = []
-        self._punctuations: list[Pattern] = []
+        self._punctuations: list[Punctuations] = []
         self._promised = [PunctuationSet() for _ in range(shards)]
         self._merged = PunctuationSet()
         self._pending: list[Pattern] = []
@@ -29,7 +29,7 @@ class QueryOutput:
             self._rows.append(element)
             self.rows_out += element.height
         elif len(self._promised) == 1:
-            self._punctuations += element.patterns()
+            self._punctuations.append(element)
         elif len(element):
             self._promised[shard].add(element)
             self._pending += element.patterns()
@@ -41,8 +41,9 @@ class QueryOutput:
             if self._merged.covers(pattern):
                 continue
             if all(promised.covers(pattern) for promised in self._promised):
-                self._merged.add(Punctuations.of([pattern]))
-                self._punctuations.append(pattern)
+                promise = Punctuations.of([pattern])
+                self._merged.add(promise)
+                self._punctuations.append(promise)
             else:
                 waiting.append(pattern)
         self._pending = waiting
@@ -55,7 +56,7 @@ class QueryOutput:
 
     def take_punctuations(self) -> list[Pattern]:
         taken, self._punctuations = self._punctuations, []
-        return taken
+        return [pattern for punctuations in taken for pattern in punctuations.patterns()]
 
     def snapshot(self) -> dict[str, object]:
         """The part that later punctuations depend on; rows already out are the taker's."""

@@ -7,6 +7,7 @@ shard of their key; punctuations, and the progress of time, concern every shard 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -38,15 +39,27 @@ class ShardGroup:
     def configure(self, options: Options) -> None:
         """Re-map the running graphs to the options' strategy and way of promising time."""
         name, _, size = options.strategy.partition(":")
+        self._in_paths = name == "rr"
         for graph in self.graphs:
             graph.set_strategy(name, k=int(size or 1))
             graph.set_ets(options.ets)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Round robin works on paths: cut the graphs into such, or heal the cuts when it is left."""
+        for graph in self.graphs:
+            if self._in_paths:
+                graph.cut_into_paths()
+            else:
+                for node in graph.operators.values():
+                    graph.unset_break(node)
 
     def add(self, name: str, plan: Plan, deliver: Deliver) -> None:
         for number, compiler in enumerate(self.compilers):
-            compiler.add(name, plan, lambda element, shard=number: deliver(shard, element))
+            compiler.add(name, plan, partial(deliver, number))
         for scanned, schema in self.compilers[0].streams().items():
             self._schemas[scanned] = schema
+        self._cut()
 
     def remove(self, name: str) -> None:
         for compiler in self.compilers:

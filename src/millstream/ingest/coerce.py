@@ -86,6 +86,16 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
         return made.set((made.cast(pl.Float64) != values.cast(pl.Float64)).fill_null(False), None)
     if given == pl.Float32 and type_ in (Type.DOUBLE, Type.DECIMAL):
         return values.cast(wanted)
+    if type_ is Type.REAL and (given.is_integer() or given.is_float()):
+        made = values.cast(wanted)
+        return made.set(made.is_infinite() & values.cast(pl.Float64).is_finite(), None)
+    if type_ is Type.TIMESTAMP and (given.is_integer() or given.is_float()):
+        seconds = values.cast(pl.Int64 if given.is_integer() else pl.Float64, strict=False)
+        seconds = seconds.set(~seconds.is_between(FIRST_SECOND, LAST_SECOND).fill_null(True), None)
+        counts = (seconds * MICROS).round() if given.is_float() else seconds * MICROS
+        return counts.cast(pl.Int64).cast(wanted)
+    if type_ is Type.TIMESTAMP and given == pl.String:
+        return values.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
     if given == pl.String and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
         return values.cast(wanted, strict=False)
     if given == pl.Date and type_ is Type.TIMESTAMP:
@@ -163,7 +173,7 @@ def _checked(value: Any, type_: Type) -> Any:
         raise _out_of_range(value, type_)
     if type_ is Type.REAL:
         try:
-            struct.pack("f", value)
+            struct.pack("<f", value)  # the native format would make it infinite
         except OverflowError:
             raise _out_of_range(value, type_) from None
     if type_ is Type.INTERVAL and abs(value) > timedelta(days=100_000_000):

@@ -15,7 +15,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type, format_value, parse_value
+from millstream.algebra.types import Type, parse_value
+from millstream.algebra.value_text import write_value
 
 QUOTES = "'\""
 _STARTS = QUOTES + "[{(#"
@@ -110,8 +111,8 @@ def write_line(values: Iterable[Any]) -> str:
 
 
 def _write(value: Any) -> str:
-    text = format_value(value)
     if not isinstance(value, str):
-        return text
+        return write_value(value)
+    text = value
     plain = text == text.strip() and "|" not in text and text.upper() != "NULL" and text[:1] not in tuple(_STARTS)
     return text if plain and text else "'" + text.replace("'", "''") + "'"

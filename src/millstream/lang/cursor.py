@@ -12,51 +12,12 @@ from millstream.lang.tokens import Kind, Token, tokenize
 MAXIMUM_DEPTH = 60
 """How deep expressions and subqueries may nest in the text."""
 
-RESERVED = frozenset(
-    [
-        "ALL",
-        "AND",
-        "AS",
-        "BETWEEN",
-        "CROSS",
-        "DISTINCT",
-        "ELSE",
-        "END",
-        "EXCEPT",
-        "FALSE",
-        "FROM",
-        "FULL",
-        "GROUP",
-        "HAVING",
-        "IN",
-        "INNER",
-        "INTERSECT",
-        "INTO",
-        "IS",
-        "JOIN",
-        "LEFT",
-        "LIKE",
-        "LIMIT",
-        "NATURAL",
-        "NOT",
-        "NULL",
-        "OFFSET",
-        "ON",
-        "OR",
-        "ORDER",
-        "OVER",
-        "RIGHT",
-        "SELECT",
-        "THEN",
-        "TRUE",
-        "UNION",
-        "USING",
-        "WHEN",
-        "WHERE",
-        "WINDOW",
-        "WITH",
-    ]
-)
+RESERVED = frozenset({
+    "ALL", "AND", "AS", "BETWEEN", "CROSS", "DISTINCT", "ELSE", "END", "EXCEPT", "FALSE", "FROM", "FULL", "GROUP",
+    "HAVING", "IN", "INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NULL",
+    "OFFSET", "ON", "OR", "ORDER", "OVER", "RIGHT", "SELECT", "THEN", "TRUE", "UNION", "USING", "WHEN", "WHERE",
+    "WINDOW", "WITH",
+})  # fmt: skip
 """Words that are never a name unless quoted: each of them continues or ends a clause."""
 
 

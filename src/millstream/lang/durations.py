@@ -45,32 +45,10 @@ def duration(cursor: Cursor, what: str) -> ast.Duration:
     return _made(cursor, amount, "", token)
 
 
-_AFTER_DURATION = frozenset(
-    [
-        "SLIDE",
-        "RANGE",
-        "ROWS",
-        "ON",
-        "WATTR",
-        "PRECEDING",
-        "WATERMARK",
-        "ORDER",
-        "PUNCTUATED",
-        "PRIMARY",
-        "WITH",
-        "SOURCE",
-        "MAX",
-        "AND",
-        "OR",
-        "AS",
-        "FROM",
-        "WHERE",
-        "WINDOW",
-        "GROUP",
-        "HAVING",
-        "UNION",
-    ]
-)
+_AFTER_DURATION = frozenset({
+    "SLIDE", "RANGE", "ROWS", "ON", "WATTR", "PRECEDING", "WATERMARK", "ORDER", "PUNCTUATED", "PRIMARY", "WITH",
+    "SOURCE", "MAX", "AND", "OR", "AS", "FROM", "WHERE", "WINDOW", "GROUP", "HAVING", "UNION",
+})  # fmt: skip
 
 
 def interval(cursor: Cursor) -> ast.Duration:

@@ -125,8 +125,9 @@ def _signed(cursor: Cursor) -> ast.Expr:
         operand = _signed(cursor)
     if token.text == "+":
         return operand
-    if isinstance(operand, ast.Constant) and type(operand.value) in (int, float):
-        return ast.Constant(-operand.value, **token.place)  # type: ignore[operator]
+    match operand:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return ast.Constant(-number, **token.place)
     return ast.Unary("-", operand, **token.place)
 
 

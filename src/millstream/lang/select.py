@@ -5,6 +5,8 @@ WHERE, WINDOW and GROUP BY may come in any order, as NiagaraST writes them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.expressions import expression, expressions
@@ -19,27 +21,15 @@ def query(cursor: Cursor) -> ast.Query:
     """A SELECT, or several put together by UNION ALL."""
     with cursor.nested():
         made: ast.Query = _member(cursor)
-        while cursor.at_any("UNION", "INTERSECT", "EXCEPT", "MINUS"):
+        while cursor.at_any("UNION", "INTERSECT", "EXCEPT"):
             token = cursor.advance()
-            op = "EXCEPT" if token.upper == "MINUS" else token.upper
-            if cursor.accept("ALL"):
-                op += " ALL"
-            else:
-                cursor.accept("DISTINCT")
+            op = f"{token.upper} ALL" if cursor.accept("ALL") else token.upper
+            cursor.accept("DISTINCT")
             with cursor.nested():
                 right = _member(cursor)
             made = ast.SetOperation(op, made, right, **token.place)
         tail = _tail(cursor)
-        if not tail:
-            return made
-        if isinstance(made, ast.Select):
-            return _with_tail(made, tail)
-        return ast.SetOperation(made.op, made.left, made.right, tail, line=made.line, column=made.column)
-
-
-def _with_tail(made: ast.Select, tail: tuple[ast.Unordered, ...]) -> ast.Select:
-    parts = (made.items, made.sources, made.where, made.window, made.group, made.having, made.distinct)
-    return ast.Select(*parts, tail, line=made.line, column=made.column)
+        return replace(made, tail=tail) if tail else made
 
 
 def _member(cursor: Cursor) -> ast.Query:
@@ -63,34 +53,49 @@ def _select(cursor: Cursor) -> ast.Select:
         cursor.fail("',' or FROM" if cursor.token.kind is not Kind.END else "FROM and a stream")
     cursor.advance()
     sources = _sources(cursor)
-    found: dict[str, object] = {}
+    clauses = _Clauses()
     while cursor.at_any(*_CLAUSES):
-        clause = cursor.token
-        if clause.upper in found:
-            cursor.error("M1007", f"{clause.upper} stands twice")
-        found[clause.upper] = _clause(cursor)
+        clauses.take(cursor)
     return ast.Select(
         tuple(items),
         sources,
-        found.get("WHERE"),  # type: ignore[arg-type]
-        found.get("WINDOW"),  # type: ignore[arg-type]
-        found.get("GROUP", ()),  # type: ignore[arg-type]
-        found.get("HAVING"),  # type: ignore[arg-type]
+        clauses.where,
+        clauses.window,
+        clauses.group,
+        clauses.having,
         distinct,
         **token.place,
     )
 
 
-def _clause(cursor: Cursor) -> object:
-    match cursor.advance().upper:
-        case "WINDOW":
-            return window(cursor)
-        case "GROUP":
-            cursor.expect("BY")
-            if cursor.at_any("ROLLUP", "CUBE", "GROUPING") and cursor.ahead().text in ("(", "SETS", "sets"):
-                cursor.not_yet(f"GROUP BY {cursor.token.upper}")
-            return expressions(cursor)
-    return expression(cursor)
+class _Clauses:
+    """The clauses after FROM, each at most once."""
+
+    def __init__(self) -> None:
+        self.where: ast.Expr | None = None
+        self.window: ast.WindowClause | None = None
+        self.group: tuple[ast.Expr, ...] = ()
+        self.having: ast.Expr | None = None
+        self._seen: set[str] = set()
+
+    def take(self, cursor: Cursor) -> None:
+        word = cursor.token.upper
+        if word in self._seen:
+            cursor.error("M1007", f"{word} stands twice")
+        self._seen.add(word)
+        cursor.advance()
+        match word:
+            case "WHERE":
+                self.where = expression(cursor)
+            case "WINDOW":
+                self.window = window(cursor)
+            case "HAVING":
+                self.having = expression(cursor)
+            case _:
+                cursor.expect("BY")
+                if cursor.at_any("ROLLUP", "CUBE", "GROUPING") and cursor.ahead().text.upper() in ("(", "SETS"):
+                    cursor.not_yet(f"GROUP BY {cursor.token.upper}")
+                self.group = expressions(cursor)
 
 
 def _item(cursor: Cursor) -> ast.SelectItem:

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Tokenizer, TokenType
@@ -113,9 +113,9 @@ def tokenize(text: str) -> list[Token]:
     return [*made, Token(Kind.END, "", len(text), len(text), line, column)]
 
 
-def _token(item: object, text: str, positions: Positions) -> Token:
-    kind = _KINDS.get(item.token_type, Kind.SYMBOL)  # type: ignore[attr-defined]
-    start, end, written = item.start, item.end + 1, item.text  # type: ignore[attr-defined]
+def _token(item: Any, text: str, positions: Positions) -> Token:
+    kind = _KINDS.get(item.token_type, Kind.SYMBOL)
+    start, end, written = item.start, item.end + 1, item.text
     line, column = positions.at(start)
     if kind is Kind.WORD and not _WORD.fullmatch(written):
         raise SqlSyntaxError("M1002", f"unexpected character in '{written}'", line=line, column=column)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millstream.lang import ast
 from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
@@ -11,60 +13,56 @@ _PARTS = ("RANGE", "SLIDE", "ROWS", "NOW", "UNBOUNDED", "ON", "WATTR")
 
 
 def window(cursor: Cursor) -> ast.WindowClause:
-    """`[RANGE 60 SECONDS SLIDE 20 SECONDS]`, `[RANGE=60s, SLIDE=20s, WATTR=ts]`, `[ROWS 10]`, `[NOW]`, …"""
+    """`[RANGE 60 SECONDS SLIDE 20 SECONDS]`, `[RANGE=60s, SLIDE=20s, WATTR=ts]`, `[ROWS 10]`, `[NOW]`, `[UNBOUNDED]`"""
     start = cursor.expect_symbol("[")
-    parts: dict[str, object] = {}
+    made = ast.WindowClause(**start.place)
+    seen: list[str] = []
     while True:
         token = cursor.token
-        word = token.upper
-        if word not in _PARTS:
+        if token.upper not in _PARTS:
             cursor.fail(f"one of {', '.join(_PARTS)}", hint=cursor.suggestion(_PARTS))
         cursor.advance()
-        key = "ON" if word == "WATTR" else word
-        if key in parts:
-            cursor.error("M1007", f"{word} stands twice in a window", token=token)
-        parts[key] = _part(cursor, key)
+        part = "ON" if token.upper == "WATTR" else token.upper
+        if part in seen:
+            cursor.error("M1007", f"{token.upper} stands twice in a window", token=token)
+        seen.append(part)
+        made = _with_part(cursor, made, part)
         cursor.accept_symbol(",")
         if cursor.accept_symbol("]"):
-            return _checked(cursor, parts, start)
+            _check_parts(cursor, seen, start)
+            return made
         if not cursor.token.upper:
             cursor.fail("']'")
 
 
-def _part(cursor: Cursor, key: str) -> object:
-    if key in ("NOW", "UNBOUNDED"):
-        return True
+def _with_part(cursor: Cursor, made: ast.WindowClause, part: str) -> ast.WindowClause:
+    """The window with one more part, whose keyword has been read."""
+    if part == "NOW":
+        return replace(made, now=True)
+    if part == "UNBOUNDED":
+        return made
     cursor.accept_symbol("=")
-    if key == "ON":
-        return cursor.name("the windowing column")
-    if key == "ROWS":
-        made: object = cursor.integer("a number of rows")
-    elif key == "RANGE" and cursor.accept("UNBOUNDED"):
-        made = None
-    else:
-        made = duration(cursor, "a duration")
+    if part == "ON":
+        return replace(made, attribute=cursor.name("the windowing column"))
+    if part == "ROWS":
+        made = replace(made, rows=cursor.integer("a number of rows"))
+    elif part == "SLIDE":
+        made = replace(made, slide=duration(cursor, "a duration"))
+    elif not cursor.accept("UNBOUNDED"):
+        made = replace(made, range=duration(cursor, "a duration"))
     cursor.accept("PRECEDING")
     return made
 
 
-def _checked(cursor: Cursor, parts: dict[str, object], start: Token) -> ast.WindowClause:
-    kinds = [key for key in ("RANGE", "ROWS", "NOW", "UNBOUNDED") if key in parts]
+def _check_parts(cursor: Cursor, seen: list[str], start: Token) -> None:
+    kinds = [part for part in ("RANGE", "ROWS", "NOW", "UNBOUNDED") if part in seen]
+    example = "[RANGE 60 SECONDS SLIDE 20 SECONDS]" if "SLIDE" in seen else ""
     if len(kinds) > 1:
         cursor.error("M1008", f"a window has either {kinds[0]} or {kinds[1]}", token=start)
     if not kinds:
-        hint = "[RANGE 60 SECONDS SLIDE 20 SECONDS]" if "SLIDE" in parts else ""
-        cursor.error("M1008", "a window needs RANGE, ROWS, NOW or UNBOUNDED", token=start, hint=hint)
-    if "SLIDE" in parts and kinds != ["RANGE"]:
-        hint = "[RANGE 60 SECONDS SLIDE 20 SECONDS]"
-        cursor.error("M1008", f"SLIDE goes with RANGE, not with {kinds[0]}", token=start, hint=hint)
-    return ast.WindowClause(
-        parts.get("RANGE"),  # type: ignore[arg-type]
-        parts.get("SLIDE"),  # type: ignore[arg-type]
-        parts.get("ROWS"),  # type: ignore[arg-type]
-        "NOW" in parts,
-        parts.get("ON"),  # type: ignore[arg-type]
-        **start.place,
-    )
+        cursor.error("M1008", "a window needs RANGE, ROWS, NOW or UNBOUNDED", token=start, hint=example)
+    if "SLIDE" in seen and kinds != ["RANGE"]:
+        cursor.error("M1008", f"SLIDE goes with RANGE, not with {kinds[0]}", token=start, hint=example)
 
 
 def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:

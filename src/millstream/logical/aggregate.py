@@ -16,7 +16,7 @@ from millstream.lang import ast
 from millstream.logical.coercion import cast
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.functions import AGGREGATES
-from millstream.logical.plan import WINDOW_END, WINDOW_START, AggregateCall, Plan, Project, WindowAggregate
+from millstream.logical.plan import AggregateCall, Plan, Project, WindowAggregate
 from millstream.logical.scope import PSEUDO_COLUMNS, Scope
 
 
@@ -49,7 +49,7 @@ class AggregateBinder:
     def add_groups(self, select: ast.Select) -> None:
         for written in select.group:
             node = _meant(written, select, self.scope)
-            if self._is_pseudo(node):
+            if self._pseudo(node) is not None:
                 continue  # windows are groups already
             if contains_aggregate(node):
                 raise PlanError("M3013", "GROUP BY cannot contain an aggregate").at(written.line, written.column)
@@ -59,8 +59,10 @@ class AggregateBinder:
             if all(bound != known for known, _ in self.groups):
                 self.groups.append((bound, self._column(bound, "group")))
 
-    def _is_pseudo(self, node: ast.Expr) -> bool:
-        return self.window.range is not None and isinstance(node, ast.Name) and node.parts in _PSEUDO
+    def _pseudo(self, node: ast.Expr) -> str | None:
+        """The window column that the name means, if there is a window."""
+        named = self.window.range is not None and isinstance(node, ast.Name) and len(node.parts) == 1
+        return str(node) if named and str(node) in PSEUDO_COLUMNS else None
 
     def _column(self, bound: Expression, stem: str) -> str:
         """The input column that holds the expression: itself, or one to be computed below."""
@@ -95,8 +97,8 @@ class AggregateBinder:
         if isinstance(node, ast.Function) and node.name in AGGREGATES:
             call = self._call(node)
             return Column(call.type, call.name)
-        if self._is_pseudo(node):
-            return Column(Type.BIGINT if self.window.integer else Type.TIMESTAMP, node.parts[0])  # type: ignore[attr-defined]
+        if (pseudo := self._pseudo(node)) is not None:
+            return Column(Type.BIGINT if self.window.integer else Type.TIMESTAMP, pseudo)
         return self._group(node)
 
     def _group(self, node: ast.Expr) -> Expression | None:
@@ -168,9 +170,6 @@ class AggregateBinder:
         groups = tuple(name for _, name in self.groups)
         window = self.window
         return WindowAggregate(source, window.range, window.slide, groups, tuple(self.calls.values()), window.attribute)
-
-
-_PSEUDO = ((WINDOW_START,), (WINDOW_END,))
 
 
 def _meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:

@@ -76,9 +76,10 @@ class ExpressionBinder:
 
     def _in_list(self, node: ast.InList) -> Expression:
         operand = self.bind(node.operand)
-        # Each option is checked against the operand as '=' would; the options end in the operand's type.
-        options = [binary("=", operand, self.bind(option)) for option in node.options]
-        _, made = unify([operand, *(option.right for option in options)], "IN")  # type: ignore[attr-defined]
+        options = [self.bind(option) for option in node.options]
+        for option in options:
+            binary("=", operand, option)  # refuses what cannot be compared, and says why
+        _, made = unify([operand, *options], "IN")
         return InList(Type.BOOLEAN, made[0], tuple(made[1:]))
 
     def _case(self, node: ast.Case) -> Expression:

@@ -3,8 +3,8 @@
 Two streams make a window join; a third joins the result. Such a result is as new as its newest part, so the windows of
 its older parts are checked again against the newcomer: every part must be within its own window of the newest one.
 
-Of two keys that a join makes equal it puts out punctuation on the left one, so whatever reads the right one above the
-join is bound to the left one instead: a group or a further join then meets the punctuation it needs.
+Of two keys that a join or a sequence makes equal, it puts out punctuation on the left one. So whatever reads the right
+one above it is bound to the left one instead: a group or a further join then meets the punctuation that it needs.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class JoinBinder:
                 *made, residual = interval_windows(residual, times[0].name, times[1].name, *written)
                 windows = made[0], made[1]
         else:
-            windows = _composite(left.streams, self), self._written(newcomer) or UNBOUNDED
+            windows = self._composite(left.streams), self._written(newcomer) or UNBOUNDED
             residual += self._still_within(left.streams, newcomer)
         if windows != (UNBOUNDED, UNBOUNDED):
             _same_units(left.streams, newcomer)
@@ -153,6 +153,19 @@ class JoinBinder:
             hint = f"its time column is '{entry.schema.time}'" if entry.schema.time else ""
             raise entry.fail("M3005", f"a window of a join is on time, not on '{clause.attribute}'", hint)
         return join_window(clause, entry.schema.unit)
+
+    def _composite(self, members: tuple[Entry, ...]) -> Window:
+        """The window of a join's result as an input of the next: the longest of its parts."""
+        longest = 0
+        for member in members:
+            window = self._written(member)
+            if window is not None and window.rows is not None:
+                hint = "put the stream with the ROWS window last in FROM"
+                raise member.fail("M3008", "a ROWS window in a join of three streams is not available yet", hint)
+            if window is None or window.range is None:
+                return UNBOUNDED
+            longest = max(longest, window.range)
+        return Window(range=longest)
 
     def _still_within(self, members: tuple[Entry, ...], newcomer: Entry) -> list[Expression]:
         """For each part of a composite with a window: it is not older than that beside the newcomer."""
@@ -189,6 +202,7 @@ class JoinBinder:
         names = first.names | second.names
         # A condition on one stream alone decides which tuples can pair at all, so it belongs to the sequence too.
         placed = split_keys(self._waiting.take_within(names), first.names, second.names)
+        self.same |= {other: one for one, other in placed.keys}
         plan = Sequence(
             first.plan,
             second.plan,
@@ -215,20 +229,6 @@ def _any_time(entry: Entry) -> Column:
         return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
     type_ = Type.BIGINT if entry.schema.unit == 1 else Type.TIMESTAMP
     return Column(type_, f"{entry.alias}.{ENTRY_TIME}")
-
-
-def _composite(members: tuple[Entry, ...], binder: JoinBinder) -> Window:
-    """The window of a join's result as an input of the next: the longest of its parts."""
-    longest = 0
-    for member in members:
-        window = binder._written(member)
-        if window is not None and window.rows is not None:
-            hint = "put the stream with the ROWS window last in FROM"
-            raise member.fail("M3008", "a ROWS window in a join of three streams is not available yet", hint)
-        if window is None or window.range is None:
-            return UNBOUNDED
-        longest = max(longest, window.range)
-    return Window(range=longest)
 
 
 def _same_units(members: tuple[Entry, ...], newcomer: Entry) -> None:

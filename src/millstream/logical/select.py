@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millstream.algebra.expression import Column, Expression, conjunction, conjuncts, rename
+from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
@@ -15,7 +16,7 @@ from millstream.logical.conjunct_sets import Conjuncts
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.joins import JoinBinder
 from millstream.logical.operators import binary
-from millstream.logical.plan import Distinct, Plan, Project, Select, Union
+from millstream.logical.plan import Distinct, Plan, Project, Select, Union, WindowJoin
 from millstream.logical.scope import Scope
 from millstream.logical.sources import Entry, bind_entries, scope_of
 from millstream.logical.windows import aggregate_window, attribute_unit, refuse_slide
@@ -55,7 +56,7 @@ def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
         if len(member.schema) != len(first):
             message = f"UNION ALL of {len(first)} and {len(member.schema)} columns"
             raise BindError("M2018", message, line=query.line, column=query.column)
-        if member.schema.unit != first.unit:
+        if member.schema.unit != first.unit and TimeKind.LATENT not in (member.schema.kind, first.kind):
             message = "UNION ALL of streams that count time in different units"
             raise BindError("M2018", message, line=query.line, column=query.column)
         for position, attribute in enumerate(member.schema):
@@ -218,6 +219,9 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
         attribute = None
     unit = schema.unit if attribute is None else attribute_unit(attribute.type.is_integer)
     window = None if clause is None else aggregate_window(clause, unit)
+    if window is not None and attribute is None and _mixes_units(plan):
+        hint = "name the column to window on: [RANGE 10 ON ts]"
+        raise PlanError("M3024", "a window over streams that count time in different units", hint=hint)
     if window is None:
         if not select.group:
             streams = [entry for entry in entries if entry.plan is not None]
@@ -226,6 +230,12 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
             raise PlanError("M3022", message, hint=f"add a window: {example}")
         return AggregateWindow()
     return AggregateWindow(*window, None if attribute is None else attribute.name, unit == 1)
+
+
+def _mixes_units(plan: Plan) -> bool:
+    """Whether the hidden timestamps of the plan come in seconds here and in microseconds there."""
+    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin))
+    return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
 
 def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:

@@ -69,7 +69,7 @@ def join_window(window: ast.WindowClause | None, unit: int) -> Window:
         return Window(rows=window.rows)
     if window.now:
         return Window(range=0)
-    return UNBOUNDED if window.range is None else Window(range=units(window.range, unit, "RANGE"))
+    return UNBOUNDED if window.range is None else Window(range=units(window.range, unit, "RANGE", zero=True))
 
 
 def refuse_slide(slide: ast.Duration) -> None:

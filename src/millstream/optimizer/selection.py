@@ -14,8 +14,10 @@ A conjunct goes
 - through a join into the side that has its columns, and into the other side too if it reads join keys only; what reads
   both sides becomes part of the join. Never into a side with a ROWS window: which tuples are the last n would change;
 - through a stream-table join into the stream; what reads the table becomes part of the join, unless it is outer;
-- into the second stream of a sequence only: a tuple of the first one that is filtered out would no longer replace
-  (RECENT) an older one. From above a CHRONICLE sequence nothing is pushed: there a pair uses its tuples up.
+- into both streams of a sequence, if it reads keys only, for each key value is a sequence of its own. Otherwise a
+  condition of the sequence goes into the second stream, and for CHRONICLE into the first (for RECENT a tuple that is
+  filtered out would no longer replace an older one). One from above goes into the second stream for RECENT, and for
+  CHRONICLE nowhere: there a pair uses its tuples up, wanted or not.
 """
 
 from __future__ import annotations
@@ -162,8 +164,19 @@ def _table_join(plan: node.TableJoin, conditions: Conditions) -> Plan:
 
 
 def _sequence(plan: node.Sequence, conditions: Conditions) -> Plan:
-    second = _Side(plan.second, plan.second_prefix, {})
-    inside = [condition for condition in conjuncts(plan.residual) if not second.take(condition)]
-    above = [c for c in conditions if plan.mode == "CHRONICLE" or TS in c.columns() or not second.take(c)]
-    made = replace(plan, first=_push(plan.first, ()), second=second.result(), residual=conjunction(_distinct(inside)))
+    to_first = {_output(b, plan.second_prefix): a for a, b in plan.keys}
+    to_second = {_output(a, plan.first_prefix): b for a, b in plan.keys}
+    keys = set(to_first) | set(to_second)
+    first = _Side(plan.first, plan.first_prefix, to_first)
+    second = _Side(plan.second, plan.second_prefix, to_second)
+    chronicle = plan.mode == "CHRONICLE"
+
+    def take(condition: Expression, into_first: bool, into_second: bool) -> bool:
+        if condition.columns() and condition.columns() <= keys:
+            return first.take(condition) and second.take(condition)
+        return (into_second and second.take(condition)) or (into_first and first.take(condition))
+
+    inside = [c for c in conjuncts(plan.residual) if not take(c, chronicle, True)]
+    above = [c for c in conditions if not take(c, False, not chronicle)]
+    made = replace(plan, first=first.result(), second=second.result(), residual=conjunction(_distinct(inside)))
     return _above(made, tuple(above), ())

@@ -22,5 +22,10 @@ def shared_prefixes(plans: Iterable[Plan]) -> tuple[Plan, ...]:
         for node in plan.walk():
             for input_ in node.inputs:
                 readers.setdefault(input_, []).append(node)
-    # Shared, and read by more than one distinct operator: otherwise its one reader is the larger shared part.
-    return tuple(plan for plan, found in readers.items() if len(found) > 1 and (len(set(found)) > 1 or None in found))
+    return tuple(plan for plan, found in readers.items() if len(found) > 1 and not _inside_larger(found, readers))
+
+
+def _inside_larger(found: list[Plan | None], readers: dict[Plan, list[Plan | None]]) -> bool:
+    """Whether one and the same larger plan reads it, once wherever that stands."""
+    first = found[0]
+    return first is not None and len(set(found)) == 1 and len(found) == len(readers[first])

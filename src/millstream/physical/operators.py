@@ -11,6 +11,7 @@ from millstream.errors import PlanError
 from millstream.logical import plan as logical
 from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.distinct import Distinct
+from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.operator import Operator
 from millstream.runtime.pane_aggregate import PaneAggregate
 from millstream.runtime.project import Project
@@ -19,7 +20,6 @@ from millstream.runtime.sequence import Chronicle, Recent
 from millstream.runtime.table_join import TableJoin
 from millstream.runtime.union import Union
 from millstream.runtime.window_aggregate import WindowAggregate
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.window_join import WindowJoin
 
 

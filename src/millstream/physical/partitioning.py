@@ -80,8 +80,8 @@ def _push(plan: node.Plan, key: tuple[str, ...]) -> Keys | None:
             positions = [names.index(k) for k in key]
             return _all(*(_push(m, tuple(m.schema.names[p] for p in positions)) for m in members))
         case node.TableJoin():
-            names = {_prefixed(n, plan.stream_prefix): n for n in plan.input.schema.names}
-            return _push(plan.input, tuple(names[k] for k in key)) if all(k in names for k in key) else None
+            own = {_prefixed(n, plan.stream_prefix): n for n in plan.input.schema.names}
+            return _push(plan.input, tuple(own[k] for k in key)) if all(k in own for k in key) else None
         case node.WindowAggregate(input, group=group) | node.PaneAggregate(input, group=group):
             return _push(input, key) if set(key) <= set(group) else None
         case node.WindowJoin(left_window=left, right_window=right):

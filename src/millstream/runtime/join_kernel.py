@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from millstream.runtime.evaluate import predicate
 Mask = npt.NDArray[np.bool_]
 SEQ = ("__left_seq", "__right_seq")
 BEFORE = ("__left_before", "__right_before")
-_OTHER = "__other"
+OTHER = "__other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,13 @@ class Equality:
         left_names = dict(zip(left.names, output.names[: len(left)], strict=True))
         right_names = dict(zip(right.names, output.names[len(left) :], strict=True))
         self.pairs = tuple((left_names[a], right_names[b]) for a, b in keys)
-        types = {name: output.type_of(name) for pair in self.pairs for name in pair}
+        self._types = tuple(_common(output.type_of(a), output.type_of(b)) for a, b in self.pairs)
         self._left_on: list[str | pl.Expr] = []
         self._right_on: list[str | pl.Expr] = []
         extra: list[pl.Expr] = []
         used: set[str] = set()
-        for pair in self.pairs:
+        for pair, common in zip(self.pairs, self._types, strict=True):
             if used.isdisjoint(pair):
-                common = _common(types[pair[0]], types[pair[1]])
                 self._left_on.append(pair[0] if common is None else pl.col(pair[0]).cast(common))
                 self._right_on.append(pair[1] if common is None else pl.col(pair[1]).cast(common))
                 used |= set(pair)
@@ -77,21 +77,44 @@ class Equality:
         self._extra = pl.all_horizontal(extra) if extra else None
 
     def join(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame:
-        """All pairs, ordered by the probing tuple and then by its partner. The partner's columns that are in both have
-        the suffix `__other`."""
-        probe, partner = (left, right) if probing_left else (right, left)
+        """All pairs, ordered by the probing tuple and then by its partner: the left columns, then the right ones. A
+        right column whose name is in both has the suffix `__other`."""
+        order: Literal["left_right", "right_left"] = "left_right" if probing_left else "right_left"
         if not self._left_on:
-            return probe.join(partner, how="cross", suffix=_OTHER, maintain_order="left_right")
-        probe_on, partner_on = (self._left_on, self._right_on) if probing_left else (self._right_on, self._left_on)
-        made = probe.join(
-            partner,
-            left_on=probe_on,
-            right_on=partner_on,
-            suffix=_OTHER,
+            return left.join(right, how="cross", suffix=OTHER, maintain_order=order)
+        made = left.join(
+            right,
+            left_on=self._left_on,
+            right_on=self._right_on,
+            suffix=OTHER,
             coalesce=False,
-            maintain_order="left_right",
+            maintain_order=order,
         )
         return made if self._extra is None else made.filter(self._extra)
+
+    def codes(self, left: pl.DataFrame, right: pl.DataFrame) -> npt.NDArray[np.int64]:
+        """A number for each key value of the left rows and then of the right ones; equal keys have equal numbers."""
+        keys = [f"__key{i}" for i in range(len(self.pairs))]
+        left_keys = [self._cast(0, i).alias(key) for i, key in enumerate(keys)]
+        right_keys = [self._cast(1, i).alias(key) for i, key in enumerate(keys)]
+        both = pl.concat([left.select(left_keys), right.select(right_keys)])
+        numbered = both.with_columns(pl.Series("__row", np.arange(both.height)))
+        return numbered.select(pl.col("__row").first().over(keys)).to_series().to_numpy()
+
+    def latest(self, left: pl.DataFrame, right: pl.DataFrame, place: str, upto: str) -> pl.Series:
+        """For each right row the highest `place` of a left row with equal keys that is at most its `upto`, or null.
+        Both columns ascend."""
+        keys = [f"__key{i}" for i in range(len(self.pairs))]
+        known = left.select(*(self._cast(0, i).alias(key) for i, key in enumerate(keys)), place)
+        asked = right.select(*(self._cast(1, i).alias(key) for i, key in enumerate(keys)), upto)
+        found = asked.join_asof(known, left_on=upto, right_on=place, by=keys, coalesce=False, check_sortedness=False)
+        return found.get_column(place)
+
+    def _cast(self, side: int, index: int) -> pl.Expr:
+        """A key of one side in the type in which it is compared."""
+        common = self._types[index]
+        column = pl.col(self.pairs[index][side])
+        return column if common is None else column.cast(common)
 
 
 def _common(left: Type, right: Type) -> pl.DataType | None:
@@ -105,53 +128,76 @@ def _common(left: Type, right: Type) -> pl.DataType | None:
     return pl.Datetime("us") if {left, right} == {Type.DATE, Type.TIMESTAMP} else left.polars
 
 
+class Half:
+    """One side of a step: what is stored, what is new."""
+
+    __slots__ = ("joined", "new", "old")
+
+    def __init__(self, old: pl.DataFrame, new: pl.DataFrame | None) -> None:
+        self.old, self.new = old, new
+        self.joined: pl.DataFrame | None = None
+        """`both`, if somebody has needed it."""
+
+    @property
+    def both(self) -> pl.DataFrame:
+        """Stored and new tuples, in one chunk: hashing is slow across chunks."""
+        if self.new is None or not self.old.height:
+            return self.old if self.new is None else self.new
+        if self.joined is None:
+            self.joined = pl.concat([self.old, self.new], rechunk=True)
+        return self.joined
+
+
 class JoinKernel:
     """Finds the pairs of one step."""
 
-    def __init__(
-        self, equality: Equality, output: Schema, residual: Expression | None, windows: tuple[JoinWindow, JoinWindow]
-    ) -> None:
+    def __init__(self, equality: Equality, residual: Expression | None, windows: tuple[JoinWindow, JoinWindow]) -> None:
         self._equality, self._windows = equality, windows
-        self._columns = list(output.names)
         self._residual = None if residual is None else predicate(residual)
         self.by_rows = any(window.rows is not None for window in windows)
 
-    def pairs(
-        self, old: tuple[pl.DataFrame, pl.DataFrame], new: tuple[pl.DataFrame | None, pl.DataFrame | None]
-    ) -> pl.DataFrame | None:
-        """The results of a step, by probing tuple and then by partner."""
-        (old_left, old_right), (left, right) = old, new
+    def pairs(self, left: Half, right: Half) -> pl.DataFrame | None:
+        """The results of a step; for a step of one side by probing tuple and then by partner."""
         found: list[pl.DataFrame | None] = []
-        if left is not None and right is not None:
-            if not old_right.height or (old_left.height and left.height < right.height):
-                found.append(self._meet(left, old_right, probing_left=True))
-                found.append(self._meet(_both(old_left, left), right, probing_left=False))
+        if left.new is not None and right.new is not None:
+            if not right.old.height or (left.old.height and left.new.height < right.new.height):
+                found.append(self._meet(left.new, right.old, probing_left=True))
+                found.append(self._meet(left.both, right.new, probing_left=False))
             else:
-                found.append(self._meet(left, _both(old_right, right), probing_left=True))
-                found.append(self._meet(old_left, right, probing_left=False))
-        elif left is not None:
-            found.append(self._meet(left, old_right, probing_left=True))
-        elif right is not None:
-            found.append(self._meet(old_left, right, probing_left=False))
+                found.append(self._meet(left.new, right.both, probing_left=True))
+                found.append(self._meet(left.old, right.new, probing_left=False))
+        elif left.new is not None:
+            found.append(self._meet(left.new, right.old, probing_left=True))
+        elif right.new is not None:
+            found.append(self._meet(left.old, right.new, probing_left=False))
         parts = [part for part in found if part is not None]
         return (pl.concat(parts) if len(parts) > 1 else parts[0]) if parts else None
 
     def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame | None:
-        if not left.height or not right.height:
+        if not left.height or not right.height or self._too_far(left, right):
             return None
         made = self._equality.join(left, right, probing_left=probing_left)
         if not made.height:
             return None
-        own, other = made.get_column(TS).to_numpy(), made.get_column(TS + _OTHER).to_numpy()
-        left_time, right_time = (own, other) if probing_left else (other, own)
+        # In place: these frames are ours alone, and building another one costs more than all of the arithmetic.
+        left_time, right_time = made.drop_in_place(TS).to_numpy(), made.drop_in_place(TS + OTHER).to_numpy()
         live = self._live(made, left_time, right_time)
-        time = np.maximum(left_time, right_time)
-        result = pl.DataFrame([*(made.get_column(name) for name in self._columns), pl.Series(TS, time)])
+        made.insert_column(made.width, pl.Series(TS, np.maximum(left_time, right_time)))
         if live is not None and not live.all():
-            result = result.filter(pl.Series(live))
+            made = made.filter(pl.Series(live))
         if self._residual is not None:
-            result = result.filter(self._residual)
-        return result if result.height else None
+            made = made.filter(self._residual)
+        return made if made.height else None
+
+    def _too_far(self, left: pl.DataFrame, right: pl.DataFrame) -> bool:
+        """Whether no two tuples are near enough in time to join."""
+        if self.by_rows or all(window.unbounded for window in self._windows):
+            return False
+        left_time, right_time = left.get_column(TS).to_numpy(), right.get_column(TS).to_numpy()
+        kept_left, kept_right = (window.range for window in self._windows)
+        if kept_left is not None and int(right_time.min()) - int(left_time.max()) > kept_left:
+            return True
+        return kept_right is not None and int(left_time.min()) - int(right_time.max()) > kept_right
 
     def _live(
         self, made: pl.DataFrame, left_time: npt.NDArray[np.int64], right_time: npt.NDArray[np.int64]
@@ -159,8 +205,9 @@ class JoinKernel:
         """Which pairs the windows let join; None if there are no windows."""
         left, right = self._windows
         if self.by_rows:
-            left_seq, left_before = made.get_column(SEQ[0]).to_numpy(), made.get_column(BEFORE[0]).to_numpy()
-            right_seq, right_before = made.get_column(SEQ[1]).to_numpy(), made.get_column(BEFORE[1]).to_numpy()
+            left_seq, left_before, right_seq, right_before = (
+                made.drop_in_place(name).to_numpy() for name in (SEQ[0], BEFORE[0], SEQ[1], BEFORE[1])
+            )
             left_live = _stored_is_live(left, left_seq, right_before, left_time, right_time)
             right_live = _stored_is_live(right, right_seq, left_before, right_time, left_time)
             return np.where(left_seq <= right_before, left_live, right_live)
@@ -185,7 +232,3 @@ def _stored_is_live(
         return np.ones(len(seq), dtype=np.bool_)
     age = probing - stored
     return (age >= 0) & (age <= window.range)
-
-
-def _both(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    return pl.concat([old, new]) if old.height else new

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.runtime.join_kernel import Half, JoinWindow
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.state import StateTable
 
@@ -32,11 +33,16 @@ class JoinSide:
         self._closed = PunctuationSet()
         self._any_closed = False
         self._pending = Pending()
-        self._shrunk = False
+        self._told = self._shrunk = False
 
     @property
     def rows(self) -> pl.DataFrame:
         return self.table.frame()
+
+    @property
+    def freed(self) -> bool:
+        """Whether punctuation may have become free since the last release."""
+        return len(self._pending) > 0 and (self._told or self._shrunk)
 
     def close(self, translated: Punctuations) -> None:
         """Purge what the other side will not join any more."""
@@ -59,37 +65,43 @@ class JoinSide:
             self.table.purge_below(TS, bound - self._window.range)
         self._shrunk = self._shrunk or len(self.table) < before
 
-    def insert(self, rows: pl.DataFrame, bound: int) -> None:
-        """Store the new tuples that a later tuple of the other side may still join."""
-        if bound == FOREVER:
+    def insert(self, half: Half, bound: int) -> None:
+        """Store the new tuples that a later tuple of the other side may still join; nothing has been purged since the
+        step began."""
+        if half.new is None or bound == FOREVER:
             return
-        if self._window.rows is not None:
-            rows = rows.tail(self._window.rows)
-        elif self._window.range is not None and bound > NEVER:
-            times = rows.get_column(TS)
-            limit = bound - self._window.range
-            times_ = times.to_numpy()
-            if rows.height and int(times_.min()) < limit:
-                rows = rows.clear() if int(times_.max()) < limit else rows.filter(times >= limit)
+        rows = self._lasting(half.new, bound)
         if rows.height and any(rows.get_column(key).null_count() for key in self._keys):
             rows = rows.drop_nulls(self._keys)
         if rows.height and self._any_closed:
             gone = self._closed.match(rows)
             if gone.any():
                 rows = rows.filter(~gone)
-        self.table.append(rows)
+        self.table.append(rows, half.joined if rows is half.new else None)
+
+    def _lasting(self, rows: pl.DataFrame, bound: int) -> pl.DataFrame:
+        """Those that are still in their window."""
+        if self._window.rows is not None:
+            return rows.tail(self._window.rows)
+        if self._window.range is None or bound == NEVER:
+            return rows
+        times, limit = rows.get_column(TS), bound - self._window.range
+        numbers = times.to_numpy()
+        if int(numbers.min()) >= limit:
+            return rows
+        if times.is_sorted():
+            return rows.slice(int(np.searchsorted(numbers, limit)))
+        return rows.filter(times >= limit)
 
     def promise(self, punctuations: Punctuations) -> None:
         """Take punctuation of this side, to be put out when nothing stored matches it."""
         self._pending.add(punctuations)
+        self._told = True
 
     def release(self) -> Punctuations:
         """The punctuations of this side that may go out now."""
-        if not len(self._pending):
-            self._shrunk = False
-            return NO_PUNCTUATIONS
-        free = self._pending.release(self.rows, shrunk=self._shrunk)
-        self._shrunk = False
+        free = self._pending.release(self.rows, shrunk=self._shrunk) if self.freed else NO_PUNCTUATIONS
+        self._told = self._shrunk = False
         return free
 
     def _keep(self, mask: pl.Series) -> None:
@@ -105,3 +117,4 @@ class JoinSide:
         self._closed = PunctuationSet.from_value(value["closed"])
         self._any_closed = True
         self._pending = Pending.from_value(value["pending"])
+        self._told = True

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 COMPACT_SEGMENTS = 32
@@ -23,6 +25,14 @@ class Changes:
     dropped: set[int] = field(default_factory=set)
 
 
+class Extent(NamedTuple):
+    """What is known about an integer column of a segment."""
+
+    lowest: int
+    highest: int
+    ascending: bool
+
+
 class StateTable:
     """A bag of rows in insertion order."""
 
@@ -33,17 +43,19 @@ class StateTable:
         self._changes = Changes()
         self._frame: pl.DataFrame | None = None
         self._names = list(self.schema)
-        self._ranges: dict[tuple[int, str], tuple[int, int]] = {}
+        self._extents: dict[tuple[int, str], Extent] = {}
+        self._count = 0
 
     def __len__(self) -> int:
-        return sum(segment.height for segment in self._segments.values())
+        return self._count
 
-    def append(self, rows: pl.DataFrame) -> None:
-        """Add rows (columns in any order)."""
+    def append(self, rows: pl.DataFrame, whole: pl.DataFrame | None = None) -> None:
+        """Add rows (columns in any order). `whole`, if the caller has it at hand, is the content afterwards."""
         if rows.height == 0:
             return
         self._put(self._next, rows if rows.columns == self._names else rows.select(self._names))
         self._next += 1
+        self._frame = whole
         if len(self._segments) > COMPACT_SEGMENTS:
             self.replace(self.frame())
 
@@ -71,16 +83,27 @@ class StateTable:
         The extremes of a segment are known, so only segments that hold rows on both sides of the limit are touched:
         for rows that came in order, at most one.
         """
-        gone = 0
+        frame, gone, kept, leading = self._frame, 0, False, True
         for key, segment in list(self._segments.items()):
-            lowest, highest = self._range(key, column)
-            if highest < limit:
+            extent = self._extent(key, column)
+            if extent.lowest >= limit:
+                kept = True
+                continue
+            leading = leading and not kept
+            if extent.highest < limit:
                 gone += segment.height
                 self._drop(key)
-            elif lowest < limit:
-                left = segment.filter(segment.get_column(column) >= limit)
-                gone += segment.height - left.height
-                self._put(key, left)
+                continue
+            kept = True
+            values = segment.get_column(column)
+            if extent.ascending:
+                left = segment.slice(int(np.searchsorted(values.to_numpy(), limit)))
+            else:
+                left, leading = segment.filter(values >= limit), False
+            gone += segment.height - left.height
+            self._put(key, left)
+        if frame is not None and leading:
+            self._frame = frame.slice(gone)
         return gone
 
     def keep(self, mask: pl.Series) -> None:
@@ -122,27 +145,31 @@ class StateTable:
         taken, self._changes = self._changes, Changes()
         return taken
 
-    def _range(self, key: int, column: str) -> tuple[int, int]:
-        """The lowest and the highest value of a segment's column."""
-        known = self._ranges.get((key, column))
+    def _extent(self, key: int, column: str) -> Extent:
+        known = self._extents.get((key, column))
         if known is None:
-            values = self._segments[key].get_column(column).to_numpy()
-            known = self._ranges[key, column] = int(values.min()), int(values.max())
+            values = self._segments[key].get_column(column)
+            numbers = values.to_numpy()
+            known = Extent(int(numbers.min()), int(numbers.max()), values.is_sorted())
+            self._extents[key, column] = known
         return known
 
     def _forget(self, key: int) -> None:
-        for known in [known for known in self._ranges if known[0] == key]:
-            del self._ranges[known]
+        for known in [known for known in self._extents if known[0] == key]:
+            del self._extents[known]
 
     def _put(self, key: int, segment: pl.DataFrame) -> None:
         if key in self._segments:
             self._forget(key)
+            self._count -= self._segments[key].height
         self._segments[key] = segment
+        self._count += segment.height
         self._changes.put[key] = segment
         self._frame = None
 
     def _drop(self, key: int) -> None:
         self._forget(key)
+        self._count -= self._segments[key].height
         del self._segments[key]
         self._changes.put.pop(key, None)
         self._changes.dropped.add(key)

@@ -65,4 +65,4 @@ class TableJoin(Operator):
             alone = rows.join(made.select(_ROW), on=_ROW, how="anti", maintain_order="left")
             if alone.height:
                 made = pl.concat([made, alone], how="diagonal").sort(_ROW, maintain_order=True)
-        return made.select(self.schema.polars) if made.height else None
+        return made.select(list(self.schema.polars)) if made.height else None

@@ -24,7 +24,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
-from millstream.runtime.join_kernel import BEFORE, SEQ, Equality, JoinKernel, JoinWindow, named
+from millstream.runtime.join_kernel import BEFORE, SEQ, Equality, Half, JoinKernel, JoinWindow, named
 from millstream.runtime.join_purge import Translation, key_names, time_name
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
@@ -54,7 +54,7 @@ class WindowJoin(Operator):
         self.schema, self.merges = schema, merges
         windows = (left_window, right_window)
         equality = Equality(left, right, schema, keys)
-        self._kernel = JoinKernel(equality, schema, residual, windows)
+        self._kernel = JoinKernel(equality, residual, windows)
         self.tie_order = (0, 1) if self._kernel.by_rows else None
         names = (list(schema.names[: len(left)]), list(schema.names[len(left) :]))
         self._input_columns = ([*left.names, TS], [*right.names, TS])
@@ -83,25 +83,22 @@ class WindowJoin(Operator):
 
     def process(self, inputs: Sequence[Input]) -> Output:
         new = self._incoming(inputs)
-        rows = self._kernel.pairs((self._sides[0].rows, self._sides[1].rows), new)
+        halves = tuple(Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True))
+        rows = self._kernel.pairs(halves[0], halves[1])
         if rows is not None and self.merges and not rows.get_column(TS).is_sorted():
             rows = rows.sort(TS, maintain_order=True)
         risen = self._registers.take(inputs)
-        told = False
+        for index, (side, half) in enumerate(zip(self._sides, halves, strict=True)):
+            bound = self._registers.bounds[1 - index]
+            side.insert(half, bound)
+            if risen or half.new is not None:
+                side.expire(bound)
         for index, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
-                told = True
-                own = port.punctuations.select(self._names[index]).with_progress(NO_PUNCTUATIONS.progress)
+                own = port.punctuations.select(self._names[index])
                 self._sides[index].promise(own)
                 self._sides[1 - index].close(self._translations[index](own))
-        for index, side in enumerate(self._sides):
-            bound = self._registers.bounds[1 - index]
-            arrived = new[index]
-            if risen or arrived is not None:
-                side.expire(bound)
-            if arrived is not None:
-                side.insert(arrived, bound)
-        punctuations = self._release().with_progress(self._registers.news()) if told or risen else NO_PUNCTUATIONS
+        punctuations = self._release().with_progress(self._registers.news())
         if rows is None and not punctuations:
             return NOTHING
         return Output(rows, punctuations or None)
@@ -136,6 +133,8 @@ class WindowJoin(Operator):
         return numbered[0], numbered[1]
 
     def _release(self) -> Punctuations:
+        if not any(side.freed for side in self._sides):
+            return NO_PUNCTUATIONS
         left, right = (side.release() for side in self._sides)
         return self._emitted.release([left, right.select(self._canonical)])
 

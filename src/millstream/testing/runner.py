@@ -74,7 +74,7 @@ class Failure(Exception):
 
 
 def run_paths(
-    paths: Iterable[Path], variant: Variant, report: Callable[[Outcome], None] = lambda outcome: None
+    paths: Iterable[Path], variant: Variant, report: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
     """Run every `*.transcript` file among and below the paths, in the order of their names."""
     outcomes = []
@@ -89,7 +89,7 @@ def transcripts(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise OptionError("M6011", f"no such file or folder: {path}")
+            raise OptionError("M6021", f"no such file or folder: {path}")
         found += sorted(path.rglob("*.transcript")) if path.is_dir() else [path]
     return found
 

@@ -186,7 +186,7 @@ def test_punctuations_stay_behind_the_rows_they_speak_of() -> None:
     assert listener.heard == [2, 6, about_two, 1, 7, about_one]
 
 
-def test_patterns_count_as_data_and_are_handed_over_at_once() -> None:
+def test_patterns_are_handed_over_at_once() -> None:
     listener = Listener()
     rig = Two(listener)
     pattern = Pattern.of(v=below(3))

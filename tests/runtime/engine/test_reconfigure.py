@@ -105,6 +105,24 @@ def test_a_branch_added_later_sees_only_what_comes() -> None:
     assert late.values == [2]
 
 
+def test_an_operator_added_while_running_gets_its_timestamps_in_the_same_run() -> None:
+    rig = Path()
+    silent = rig.source("silent")
+    late = []
+
+    def add(_: object, __: int) -> None:
+        if not late:
+            late.append(rig.sink(rig.add("∪", Union(), rig.s, silent)))
+            rig.push(rig.s, (2, 2))
+
+    rig.graph.on_step = add
+    rig.push(rig.s, (1, 1))
+    rig.now = 5
+    rig.run()
+    assert late[0].values == [2]
+    assert rig.out.values == [1, 2]
+
+
 def test_removing_a_slow_branch_frees_what_only_it_held_back() -> None:
     rig = Rig(mode="none")
     s, silent = rig.source("s"), rig.source("silent")

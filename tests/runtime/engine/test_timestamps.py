@@ -7,7 +7,7 @@ import pytest
 from millstream.algebra.schema import NEVER
 from millstream.errors import OptionError
 from millstream.runtime.engine import EtsMode, OperatorNode, Source
-from tests.runtime.engine.toys import Each, Join, Rig, TimeCount, Union
+from tests.runtime.engine.toys import CountSlide, Each, Join, Rig, TimeCount, Union
 
 
 def registers(node: OperatorNode) -> tuple[int, ...]:
@@ -131,6 +131,18 @@ def test_arcs_past_a_fork_and_to_a_timed_operator() -> None:
     rig = TwoStreams()
     rig.add("Σ", TimeCount(10), rig.add("π", Each(), rig.union))
     assert arcs(rig) == ["S1 ⇢ ∪.1", "S2 ⇢ ∪.2", "∪ ⇢ Σ.1"]
+
+
+def test_a_slide_by_count_is_skipped() -> None:
+    rig = Rig()
+    s1, s2 = rig.source("S1"), rig.source("S2")
+    out = rig.sink(rig.add("∪", Union(), rig.add("Σ", CountSlide(3), s1), s2))
+    assert arcs(rig) == ["S1 ⇢ ∪.1", "S2 ⇢ ∪.2"]
+    rig.push(s1, (1, 1), (1, 2), (1, 4), (1, 5))
+    rig.push(s2, (9, 3), (9, 5))
+    rig.now = 5
+    rig.run()
+    assert out.pairs == [(9, 3), (3, 4), (9, 5)]
 
 
 def test_hand_over_is_a_minimum_and_happens_once() -> None:

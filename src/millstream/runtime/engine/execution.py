@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Done(IntEnum):
     NOTHING = 0
     LEARNED = 1
-    """Only news about time was taken, and nothing came of it."""
+    """Only punctuation or time was taken, and no tuple came of it: no reason to ask sources for time again."""
     CONSUMED = 2
 
 
@@ -64,11 +64,11 @@ def _carry_time(
     """
     node.in_band = node.in_band or taken.progress
     own = told.progress if told is not None else NEVER
-    if graph.ets_mode.in_band or node.in_band:
+    if graph.in_band or node.in_band:
         value = NEVER
         if not node.more():
             value = node.bound()
-        elif silent and taken.rows and graph.ets_mode.in_band and node.operator.merges:
+        elif silent and taken.rows and graph.in_band and node.operator.merges:
             value = min(taken.latest, node.bound())
         known = node.sent if node.reader_unordered else max(node.sent, node.latest_out)
         if value > max(known, own):

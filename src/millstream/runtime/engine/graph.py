@@ -53,6 +53,7 @@ class Graph:
         """Operators that were last seen without work and may be idle-waiting."""
         self.strategy: Strategy = DFS
         self.ets_mode = EtsMode.EQG
+        self.on_demand, self.in_band = True, False
         self.trace: Trace | None = None
         self.on_step: Callable[[OperatorNode, int], None] | None = None
         """Hears of every execution step: the operator, and how many tuples and punctuations it took."""
@@ -253,9 +254,10 @@ class Graph:
     def set_ets(self, mode: EtsMode | str) -> None:
         """Choose how operators that wait learn the time."""
         self.ets_mode = EtsMode.parse(mode) if isinstance(mode, str) else mode
+        self.on_demand, self.in_band = self.ets_mode.on_demand, self.ets_mode.in_band
 
     def arcs(self) -> list[Arc]:
-        """The arcs of the enhanced query graph."""
+        """The arcs of the enhanced query graph, derived anew after a change of topology."""
         if self._arcs is None:
             self._arcs = build_arcs(self.sources.values(), self.operators.values())
         return self._arcs
@@ -299,7 +301,6 @@ class Graph:
 
     def run(self, max_steps: int | None = None) -> int:
         """Process until nothing changes, or so many steps have been taken; returns how many were."""
-        self.arcs()
         start = self.steps
         self.step_limit = UNLIMITED if max_steps is None else start + max_steps
         scheduler.run(self)

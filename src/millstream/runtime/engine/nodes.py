@@ -28,6 +28,7 @@ class Source:
     """Where elements enter. `promised` is the highest bound that an element in its buffer has carried."""
 
     executes: ClassVar[bool] = False
+    prone: ClassVar[bool] = True
 
     def __init__(self, name: str, schema: Schema, ets: Ets | None, ledger: Ledger) -> None:
         self.name = name
@@ -101,7 +102,7 @@ class Fork:
 
 class Taken(NamedTuple):
     """The input of one step. `rows` and `marks` count tuples and punctuations; `latest` is the highest timestamp of
-    the rows; `fresh` tells a step that took data from one that only learned the time."""
+    the rows; `progress` says that time came in band; `fresh` tells a step that took tuples from one that did not."""
 
     inputs: Sequence[Input]
     rows: int
@@ -114,9 +115,8 @@ class Taken(NamedTuple):
 def took_punctuations(inputs: Sequence[Input]) -> Taken:
     """The step that takes the punctuations in these inputs, and no rows."""
     found = [i.punctuations for i in inputs if i.punctuations is not None]
-    patterns = sum(map(len, found))
     progress = any(p.progress > NEVER for p in found)
-    return Taken(inputs, 0, max(1, patterns), NEVER, progress, patterns > 0)
+    return Taken(inputs, 0, max(1, sum(map(len, found))), NEVER, progress, fresh=False)
 
 
 class OperatorNode(ABC):
@@ -128,6 +128,7 @@ class OperatorNode(ABC):
         self.name = name
         self.operator = operator
         self.prone = operator.idle_waiting_prone
+        """Whether time has to stop here instead of skipping the operator."""
         self.buffer = Buffer(self, inputs[0].ledger)
         self.ports = tuple(
             Port(self, index, buffer, ordered=flag, merging=operator.merges)

@@ -27,7 +27,7 @@ def run(graph: Graph) -> None:
             if graph.steps >= graph.step_limit:
                 return
             Walk(graph).activate(entry)
-        if not graph.ets_mode.on_demand:
+        if not graph.on_demand:
             return
         drained, writes = graph.consumed, graph.writes
         for node in list(graph.waiting):

@@ -92,7 +92,7 @@ def build_arcs(sources: Iterable[Source], operators: Iterable[OperatorNode]) -> 
             port.arc = None
     origins: list[Producer] = [*sources, *nodes]
     for origin in origins:
-        arcs = _arcs_from(origin, origin.buffer, ()) if not origin.executes or getattr(origin, "prone", False) else []
+        arcs = _arcs_from(origin, origin.buffer, ()) if origin.prone else []
         origin.arcs = tuple(arcs)
         for arc in arcs:
             arc.target.arc = arc

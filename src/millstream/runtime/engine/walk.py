@@ -31,6 +31,7 @@ class Walk:
 
     def activate(self, entry: OperatorNode) -> None:
         graph = self.graph
+        graph.arcs()
         version = graph.version
         graph.epoch += 1
         current: Stop | None = entry
@@ -119,7 +120,7 @@ class Walk:
     def _ask(self, source: Source, reader: Stop) -> Stop | None:
         """Ask a source for an enabling timestamp on behalf of the idle operators on the path."""
         graph = self.graph
-        if not graph.ets_mode.on_demand or source in self.asked or not any(stop.idle() for stop in self.path):
+        if not graph.on_demand or source in self.asked or not any(stop.idle() for stop in self.path):
             return None
         self.asked.add(source)
         if graph.ets_mode is EtsMode.PUNCTUATION:

@@ -1,0 +1,266 @@
+"""Sequences: a tuple b of the second input paired with an earlier tuple a of the first.
+
+computes     RECENT: (a, b) for the latest a before b, if the predicate holds for them; an a may serve many b.
+             CHRONICLE: (a, b) for the earliest unused a before b for which the predicate holds; both are used once.
+             With equality keys both work within each key value (NULL never equals). The result carries b's time.
+order        timestamp order only; among equal times the second input goes first, so a never meets its own instant
+state        RECENT: the latest a (of each key). CHRONICLE: the a's not used yet. No b is ever stored.
+punctuation  p of the second that restricts only keys -> the a's that only such b could use are purged, later ones
+             not stored -> p goes out at once, for no b is held
+             p of the first -> nothing is purged -> p goes out once no stored a matches it
+             equal keys go out under the first's name; none goes out that one put out earlier covers
+progress     the lower of both inputs', if it is news and came in band; an ended second input clears the state
+cost         RECENT: one search for the step's b's. CHRONICLE: a sort by key and cumulative sums; with a residual
+             predicate a loop over the pairs that it allows, for what one b takes decides what is left for the next
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.runtime.evaluate import predicate
+from millstream.runtime.join_kernel import Equality, named
+from millstream.runtime.join_purge import Translation, key_names
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
+from millstream.runtime.registers import Registers
+from millstream.runtime.state import StateTable
+
+Places = npt.NDArray[np.int64]
+_PLACE, _SERVED = "__place", "__served"
+
+
+class SequenceJoin(Operator):
+    """What both modes share: names, order, punctuation, purge."""
+
+    arity = 2
+    merges = True
+    tie_order = (1, 0)
+
+    def __init__(
+        self,
+        first: Schema,
+        second: Schema,
+        schema: Schema,
+        keys: tuple[tuple[str, str], ...] = (),
+        residual: Expression | None = None,
+    ) -> None:
+        self.schema = schema
+        names = (list(schema.names[: len(first)]), list(schema.names[len(first) :]))
+        self._input_columns = ([*first.names, TS], [*second.names, TS])
+        self._columns = ([*names[0], TS], [*names[1], TS])
+        self._names = tuple(dict(zip(s.names, own, strict=True)) for s, own in zip((first, second), names, strict=True))
+        self._equality = Equality(first, second, schema, keys)
+        self._keys = tuple(list(dict.fromkeys(pair[side] for pair in self._equality.pairs)) for side in (0, 1))
+        self._residual = None if residual is None else predicate(residual)
+        backwards = key_names([(b, a) for a, b in self._equality.pairs])
+        self._translation = Translation(backwards, None, None)
+        self._canonical = {name: name for name in names[1]} | backwards
+        self.table = StateTable({name: schema.polars[name] for name in self._columns[0]})
+        self._closed, self._any_closed = PunctuationSet(), False
+        self._pending, self._emitted, self._registers = Pending(), Emitted(), Registers(2)
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        first, second = (
+            None
+            if port.rows is None or not port.rows.height
+            else named(port.rows, self._input_columns[side], self._columns[side]).drop_nulls(self._keys[side] or TS)
+            for side, port in enumerate(inputs)
+        )
+        rows = self._advance(first, second) if first is not None or second is not None else None
+        ended = self._registers.take(inputs) and self._registers.bounds[1] == FOREVER
+        punctuations = self._punctuate([port.punctuations for port in inputs], ended)
+        punctuations = punctuations.with_progress(self._registers.news())
+        if rows is not None and not rows.height:
+            rows = None
+        if rows is None and not punctuations:
+            return NOTHING
+        return Output(rows, punctuations or None)
+
+    @abstractmethod
+    def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
+        """Pair the step's tuples and bring the state up to date."""
+
+    def _punctuate(self, ports: Sequence[Punctuations | None], ended: bool) -> Punctuations:
+        first, second = (
+            NO_PUNCTUATIONS if told is None else told.select(self._names[side]) for side, told in enumerate(ports)
+        )
+        closing = self._translation(second)
+        if len(closing):
+            fresh = self._closed.add(closing)
+            self._any_closed = True
+            if len(fresh) and len(self.table):
+                self.table.keep(~fresh.match(self.table.frame()))
+        if ended:
+            self.table.replace(self.table.frame().clear())
+        self._pending.add(first)
+        free = self._pending.release(self.table.frame()) if len(self._pending) else NO_PUNCTUATIONS
+        return self._emitted.release([free, second.select(self._canonical)])
+
+    def _store(self, rows: pl.DataFrame) -> None:
+        if rows.height and self._any_closed:
+            rows = rows.filter(~self._closed.match(rows))
+        if self._registers.bounds[1] != FOREVER:
+            self.table.append(rows)
+
+    def _paired(self, first: pl.DataFrame, second: pl.DataFrame, left: Places, right: Places) -> pl.DataFrame:
+        """The pairs at these places, in order of the second."""
+        a, b = first[left], second[right]
+        names = self._columns
+        columns = [a.get_column(n) for n in names[0] if n != TS] + [b.get_column(n) for n in names[1]]
+        return pl.DataFrame(columns)
+
+    def tables(self) -> Mapping[str, StateTable]:
+        return {"first": self.table}
+
+    def scalars(self) -> dict[str, Any]:
+        return {
+            "closed": self._closed.to_value(),
+            "pending": self._pending.to_value(),
+            "emitted": self._emitted.to_value(),
+            "registers": self._registers.to_value(),
+        }
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        self._closed, self._any_closed = PunctuationSet.from_value(values["closed"]), True
+        self._pending = Pending.from_value(values["pending"])
+        self._emitted = Emitted.from_value(values["emitted"])
+        self._registers = Registers.from_value(values["registers"])
+
+
+class Recent(SequenceJoin):
+    """Each b with the latest a before it."""
+
+    def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
+        old = self.table.frame()
+        candidates = old if first is None else pl.concat([old, first])
+        made = None
+        if second is not None and second.height and candidates.height:
+            # How many candidates have come before each b: all old ones, and the new ones that are older than it.
+            times = candidates.get_column(TS).to_numpy()[old.height :]
+            before = old.height + np.searchsorted(times, second.get_column(TS).to_numpy())
+            place = self._latest(candidates, second, before)
+            made = self._paired(candidates, second, place[place >= 0], np.flatnonzero(place >= 0))
+            made = made if self._residual is None else made.filter(self._residual)
+        if first is not None and first.height:
+            self._replace(first)
+        return made
+
+    def _latest(self, candidates: pl.DataFrame, second: pl.DataFrame, before: Places) -> Places:
+        """For each b the place of the last candidate with its key among those before it, or -1."""
+        if not self._keys[0]:
+            return before - 1
+        keyed = candidates.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_PLACE))
+        asked = second.with_columns(pl.Series(_SERVED, before - 1, dtype=pl.Int64))
+        return self._equality.latest(keyed, asked, _PLACE, _SERVED).fill_null(-1).to_numpy()
+
+    def _replace(self, first: pl.DataFrame) -> None:
+        keys = self._keys[0]
+        if not keys:
+            self.table.replace(first.tail(0))
+            self._store(first.tail(1))
+            return
+        latest = first.unique(keys, keep="last", maintain_order=True)
+        if len(self.table):
+            old = self.table.frame()
+            known = latest.select(keys).with_columns(pl.lit(True).alias(_SERVED))
+            replaced = old.select(keys).join(known, on=keys, how="left", maintain_order="left").get_column(_SERVED)
+            self.table.keep(replaced.is_null())
+        self._store(latest)
+
+
+class Chronicle(SequenceJoin):
+    """Each b with the earliest a before it that no other b has used."""
+
+    def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
+        old = self.table.frame()
+        if second is None or not second.height:
+            if first is not None:
+                self._store(first)
+            return None
+        new = old.clear() if first is None else first
+        waiting = pl.concat([old, new]) if new.height else old
+        if not waiting.height:
+            return None
+        times, b_times = new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy()
+        # Places in the order of processing: old a's, then the step's tuples by time, b before a among equals.
+        a_place = np.concatenate(
+            [np.arange(-old.height, 0), np.arange(new.height) + np.searchsorted(b_times, times, side="right")]
+        )
+        b_place = np.arange(second.height) + np.searchsorted(times, b_times)
+        if self._residual is None:
+            left, right = self._in_turn(waiting, second, a_place, b_place)
+        else:
+            left, right = self._one_by_one(waiting, second, a_place, b_place)
+        unused = np.ones(waiting.height, dtype=np.bool_)
+        unused[left] = False
+        self.table.keep(pl.Series(unused[: old.height]))
+        self._store(new.filter(pl.Series(unused[old.height :])))
+        return self._paired(waiting, second, left, right)
+
+    def _in_turn(
+        self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places
+    ) -> tuple[Places, Places]:
+        """Pairs without a predicate: within a key a queue, which each a makes longer and each b shorter unless it is
+        empty. The queue's length is a walk that is reflected at 0: a b finds it empty exactly when the plain walk
+        reaches a new low. The n-th b that is served takes the n-th a."""
+        place = np.concatenate([a_place, b_place])
+        codes = self._codes(waiting, second)
+        order = np.lexsort((place, codes))
+        is_a = order < waiting.height
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        segment = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+        walk = _running(np.where(is_a, 1, -1), starts, segment)
+        # Every key's walk is shifted below those of the keys before it, so that one running minimum serves all.
+        shift = segment * (2 * len(order) + 2)
+        low = np.minimum.accumulate(np.minimum(walk, 0) - shift) + shift
+        before = np.concatenate([[0], low[:-1]])
+        before[starts] = 0
+        served = ~is_a & (walk >= before)
+        a_rank, b_rank = (_running(counted.astype(np.int64), starts, segment) for counted in (is_a, served))
+        # Within a key the ranks of a's and of served b's ascend, so one search finds each b's a.
+        width = len(order) + 1
+        a_at, b_at = np.flatnonzero(is_a), np.flatnonzero(served)
+        found = np.searchsorted(segment[a_at] * width + a_rank[a_at], segment[b_at] * width + b_rank[b_at])
+        left, right = order[a_at[found]], order[b_at] - waiting.height
+        by_second = np.argsort(right)
+        return left[by_second], right[by_second]
+
+    def _codes(self, waiting: pl.DataFrame, second: pl.DataFrame) -> Places:
+        """A number for each key value, the same on both sides."""
+        if not self._keys[0]:
+            return np.zeros(waiting.height + second.height, dtype=np.int64)
+        return self._equality.codes(waiting, second)
+
+    def _one_by_one(
+        self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places
+    ) -> tuple[Places, Places]:
+        """Pairs with a predicate: each b in turn takes the earliest a that is left among those it may take."""
+        a = waiting.with_columns(pl.Series(_PLACE, np.arange(waiting.height)))
+        b = second.with_columns(pl.Series(_SERVED, np.arange(second.height)))
+        pairs = self._equality.join(a, b, probing_left=False)
+        pairs = pairs if self._residual is None else pairs.filter(self._residual)
+        left, right = pairs.get_column(_PLACE).to_numpy(), pairs.get_column(_SERVED).to_numpy()
+        earlier = a_place[left] < b_place[right]
+        used: set[int] = set()
+        taken: dict[int, int] = {}
+        for i, j in zip(left[earlier].tolist(), right[earlier].tolist(), strict=True):
+            if j not in taken and i not in used:
+                taken[j] = i
+                used.add(i)
+        return np.array(list(taken.values()), dtype=np.int64), np.array(list(taken), dtype=np.int64)
+
+
+def _running(steps: Places, starts: Places, segment: Places) -> Places:
+    """Running sums that begin anew at each start."""
+    sums = np.cumsum(steps)
+    return np.asarray(sums - np.concatenate([[0], sums])[starts][segment])

@@ -1,0 +1,86 @@
+"""Mistakes in the text: each error says where, what was expected, and what may have been meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.errors import SqlSyntaxError
+from millstream.lang import parse
+
+CASES = [
+    # text, code, line, column, part of the message, part of the hint
+    ("SELEC a FROM s", "M1001", 1, 1, "expected a statement", "'select'"),
+    ("SELECT FROM s", "M1001", 1, 8, "expected a column or an expression", "SELECT *"),
+    ("SELECT a,, b FROM s", "M1001", 1, 10, "expected an expression, found ','", ""),
+    ("SELECT a", "M1001", 1, 9, "expected FROM and a stream, found the end of the text", ""),
+    ("SELECT a b c FROM s", "M1001", 1, 12, "expected ',' or FROM, found 'c'", ""),
+    ("SELECT a FROM", "M1001", 1, 14, "expected a stream", ""),
+    ("SELECT a FROM where", "M1001", 1, 15, "expected a stream, found 'where'", "double quotes"),
+    ("SELECT (a + FROM s", "M1001", 1, 13, "expected an expression, found 'FROM'", ""),
+    ("SELECT (a FROM s", "M1001", 1, 11, "expected ')'", ""),
+    ("SELECT a FROM s x y", "M1001", 1, 19, "expected ';' or the end of the statement", ""),
+    ("SELECT a\nFROM s\nWHERE a >", "M1001", 3, 10, "expected an expression, found the end", ""),
+    ("SELECT a FROM s WHERE a = 'it", "M1004", 1, 27, "unterminated string", "close it with '"),
+    ('SELECT "a FROM s', "M1004", 1, 8, "unterminated quoted name", ""),
+    ("SELECT a /* FROM s", "M1004", 1, 10, "unterminated comment", "*/"),
+    ("SELECT a FROM s WHERE a ! b", "M1001", 1, 25, "found '!'", ""),
+    ("SELECT a FROM s WHERE € = 1", "M1002", 1, 23, "unexpected character", ""),
+    ("SELECT 99999999999999999999 FROM s", "M1003", 1, 8, "out of range for BIGINT", ""),
+    ("SELECT 1e999 FROM s", "M1003", 1, 8, "out of range for DOUBLE", ""),
+    ("SELECT 1e FROM s", "M1003", 1, 8, "not a number", ""),
+    ('SELECT "a.b" FROM s', "M1002", 1, 8, "cannot be a name", ""),
+    ("SELECT a FROM s [RANGE 10 SECNDS]", "M1006", 1, 27, "unknown unit 'SECNDS'", "'seconds'"),
+    ("SELECT a FROM s [RANGE]", "M1001", 1, 23, "expected a duration", ""),
+    ("SELECT a FROM s [RANG 10]", "M1001", 1, 18, "expected one of RANGE", "'range'"),
+    ("SELECT a FROM s [SLIDE 10]", "M1008", 1, 17, "needs RANGE", "[RANGE 60"),
+    ("SELECT a FROM s [ROWS 10 SLIDE 5]", "M1008", 1, 17, "SLIDE goes with RANGE", ""),
+    ("SELECT a FROM s [ROWS 10 RANGE 5]", "M1008", 1, 17, "either RANGE or ROWS", ""),
+    ("SELECT a FROM s [RANGE 1 RANGE 5]", "M1007", 1, 26, "RANGE stands twice", ""),
+    ("SELECT a FROM s [ROWS x]", "M1001", 1, 23, "expected a number of rows", ""),
+    ("SELECT a FROM s [RANGE 1 MONTH]", "M1006", 1, 24, "MONTH has no fixed length", "DAYS"),
+    ("SELECT INTERVAL 'x' SECOND FROM s", "M1006", 1, 8, "'x' is not a plain number", ""),
+    ("SELECT INTERVAL '5' FROM s", "M1006", 1, 8, "'5' is not an interval", "INTERVAL '5' SECOND"),
+    ("SELECT a FROM s WHERE a WHERE b", "M1007", 1, 25, "WHERE stands twice", ""),
+    ("SELECT a FROM s GROUP a", "M1001", 1, 23, "expected BY", ""),
+    ("SELECT a FROM s JOIN t", "M1001", 1, 23, "expected ON or USING", "CROSS JOIN"),
+    ("SELECT CASE a END FROM s", "M1001", 1, 15, "expected WHEN", ""),
+    ("SELECT CASE WHEN a THEN b FROM s", "M1001", 1, 27, "expected END", ""),
+    ("SELECT CAST(a BIGINT) FROM s", "M1001", 1, 15, "expected AS", ""),
+    ("SELECT EXTRACT(HOURS FROM a) FROM s", "M1001", 1, 16, "expected one of YEAR", "'hour'"),
+    ("SELECT a IS 5 FROM s", "M1001", 1, 13, "expected NULL, TRUE or FALSE", ""),
+    ("SELECT * FROM a, b WHERE SEQ(a, b)", "M1001", 1, 35, "expected MODE", ""),
+    ("SELECT * FROM a, b WHERE SEQ(a, b) MODE RECNT", "M1001", 1, 41, "expected RECENT", "'recent'"),
+    ("CREATE STREM s (a INT)", "M1001", 1, 8, "expected STREAM", "'stream'"),
+    ("CREATE STREAM s (a)", "M1001", 1, 19, "the type of column 'a'", ""),
+    ("CREATE STREAM s (a INT b INT)", "M1001", 1, 24, "expected ',' or ')'", ""),
+    ("CREATE STREAM s (a INT) ODER BY a", "M1001", 1, 25, "expected one of ORDER BY", "'order'"),
+    ("CREATE STREAM s (a INT) ORDER BY a ORDER BY a", "M1007", 1, 42, "ORDER BY stands twice", ""),
+    ("CREATE STREAM s (a INT) PUNCTUATED ON (a)", "M1001", 1, 41, "expected +, # or -", "upper bound"),
+    ("CREATE STREAM s (a INT) WATERMARK FOR a AS b - 5", "M1011", 1, 44, "computed from 'a'", ""),
+    ("CREATE STREAM s (a INT) WITH (x = )", "M1001", 1, 35, "expected a value", ""),
+    ("CREATE STREAM s (a INT) WITH (x = 1, x = 2)", "M1007", 1, 38, "option 'x' stands twice", ""),
+    ("DROP STREM s", "M1001", 1, 6, "expected STREAM, TABLE or QUERY", "'stream'"),
+    ("SHOW STREAM", "M1001", 1, 6, "expected STREAMS", "'streams'"),
+    ("SET x 5", "M1001", 1, 7, "expected '='", ""),
+    ("EXPLAIN LOGICL SELECT * FROM s", "M1001", 1, 9, "expected a query", "'logical'"),
+    ("EXPLAIN CREATE TABLE t (a INT)", "M1009", 1, 9, "only a query can be explained", ""),
+    # what comes later says so
+    ("CREATE AGGREGATE f (x INT) : INT {}", "M1090", 1, 8, "user-defined aggregates: not available yet", ""),
+    ("SELECT SUM(a) OVER (PARTITION BY k) FROM s", "M1090", 1, 15, "running aggregates", "[RANGE"),
+    ("SELECT a FROM s MATCH_RECOGNIZE (x)", "M1090", 1, 17, "MATCH_RECOGNIZE: not available yet", ""),
+    ("SELECT * FROM a, b WHERE EVENT SEQ(a, b)", "M1090", 1, 26, "event patterns", ""),
+    ("SELECT a FROM s WHERE a IN (SELECT b FROM t)", "M1090", 1, 29, "a subquery inside an expression", "FROM"),
+    ("SELECT a FROM s WHERE EXISTS (SELECT 1 FROM t)", "M1090", 1, 23, "EXISTS", ""),
+    ("SELECT a FROM s NATURAL JOIN t", "M1090", 1, 17, "NATURAL JOIN", "USING"),
+    ("SELECT a FROM s GROUP BY ROLLUP (a)", "M1090", 1, 26, "GROUP BY ROLLUP", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "line", "column", "message", "hint"), CASES, ids=[case[0] for case in CASES])
+def test_errors(text: str, code: str, line: int, column: int, message: str, hint: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse(text)
+    error = caught.value
+    assert (error.code, error.line, error.column) == (code, line, column), str(error)
+    assert message in error.message
+    assert hint in error.hint

@@ -84,6 +84,7 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
         for element in taken.elements:
             if isinstance(element, Punctuations):
                 found.append(element.patterns())
+                assert element.progress == NEVER or element.progress > progress
                 progress = max(progress, element.progress)
             else:
                 assert 0 < element.height <= page_rows and element.schema == schema.polars
@@ -149,6 +150,15 @@ def test_lines_and_elements_in_order() -> None:
     assert taken.late.rows() == [(5, 2, None, 0), (7, 2, 1.0, 0)]
     assert taken.bad.rows() == [("x | 1", "expected 3 values, found 2", 0)]
     assert (source.accepted, source.late, source.bad) == (2, 2, 1)
+
+
+def test_bounds_count_when_other_punctuations_come() -> None:
+    source = StreamSource(ANY_ORDER, VirtualClock())
+    source.take(["[<= 10, *, *]"])
+    assert source.take(["[< 4, 1, *]", "[<= 10, *, *]", "[= 9, *, *]"]).elements == []
+    (fresh,) = source.take(["[*, 1, *]", "[< 10, *, *]", "[< 12, 1, *]", "[< 11, *, *]"]).elements
+    assert isinstance(fresh, Punctuations) and fresh.progress == 11
+    assert fresh.patterns() == [Pattern.of(k=equal(1)), Pattern.of(ts=below(11))]
 
 
 def test_timestamps_and_a_watermark() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,11 +92,14 @@ def test_regular_and_paned_equal_the_reference(
     inputs = steps(items, cut, READINGS, "ts")
     one = regular(READINGS, range_, slide, group, CALLS)
     got = drive(inputs, one)
-    assert got.bags() == (bag(expected.rows), bag_of(expected.punctuations))
-    assert one.state_rows() == len(expected.state)
+    assert got.bags() == (bag(expected.rows), Counter(expected.punctuations))
     assert one.waiting() == bool(expected.state)
+    assert one.state_rows() == len(expected.state)
     low, top = paned(READINGS, range_, slide, group, CALLS)
-    assert drive(inputs, low, top).bags() == got.bags()
+    in_panes = drive(inputs, low, top)
+    assert in_panes.bags() == got.bags()
+    one_by_one = drive(steps(items, [True], READINGS, "ts"), regular(READINGS, range_, slide, group, CALLS))
+    assert got.progress == in_panes.progress == one_by_one.progress
 
 
 @settings(max_examples=30, deadline=None)
@@ -108,7 +112,7 @@ def test_windows_on_another_attribute_close_by_patterns_on_it_only(
     one = regular(READINGS, range_, slide, ("g",), CALLS, "w")
     assert not one.timed
     got = drive(inputs, one)
-    assert got.bags() == (bag(expected.rows), bag_of(expected.punctuations))
+    assert got.bags() == (bag(expected.rows), Counter(expected.punctuations))
     assert drive(inputs, *paned(READINGS, range_, slide, ("g",), CALLS, "w")).bags() == got.bags()
 
 
@@ -120,8 +124,10 @@ def test_without_a_window_groups_close_by_patterns(
     expected = reference(items, range=None, slide=1, group=group)
     one = regular(READINGS, None, None, group, CALLS)
     got = drive(steps(items, cut, READINGS, "ts"), one)
-    assert got.bags() == (bag(expected.rows), bag_of(expected.punctuations))
+    assert got.bags() == (bag(expected.rows), Counter(expected.punctuations))
     assert one.state_rows() == len(expected.state)
+    one_by_one = drive(steps(items, [True], READINGS, "ts"), regular(READINGS, None, None, group, CALLS))
+    assert got.progress == one_by_one.progress
 
 
 @settings(max_examples=20, deadline=None)
@@ -147,13 +153,7 @@ def test_a_snapshot_after_every_step_changes_nothing(
         punctuations += [] if output.punctuations is None else output.punctuations.patterns()
         stored = {0: operator.tables()["groups"].frame()}
         scalars = pickle.dumps(operator.scalars())
-    assert (bag(rows), bag_of(punctuations)) == expected
-
-
-def bag_of(patterns: Sequence[Pattern]) -> Any:
-    from collections import Counter
-
-    return Counter(patterns)
+    assert (bag(rows), Counter(punctuations)) == expected
 
 
 SENSORS = Schema.of(
@@ -171,6 +171,11 @@ FIGURE = [
 ]  # fmt: skip
 MORE = [*FIGURE, (255, 2, 54, 35), 260, (265, 1, 55, 26)]
 TOTAL = (("total", "SUM", "volume", Type.BIGINT),)
+
+
+def page_of(*readings: tuple[Any, ...]) -> pl.DataFrame:
+    """Tuples (ts, sensor, volume) as a page."""
+    return frame(SENSORS, [dict(zip(SENSORS.polars, (t, s, 1, v, t), strict=True)) for t, s, v in readings])
 
 
 def feed(operators: Sequence[Operator], items: Sequence[Any]) -> tuple[list[Any], list[str]]:
@@ -236,7 +241,7 @@ def test_group_wise_punctuation_w18() -> None:
 
 def test_a_slide_aggregate_closes_on_time_alone() -> None:
     one = regular(SENSORS, 10, 10, (), (("n", "COUNT", None, Type.BIGINT),))
-    page = frame(SENSORS, [dict(ts=t, sensor=1, speed=1, volume=1, __ts=t) for t in (1, 3, 12)])
+    page = page_of((1, 1, 1), (3, 1, 1), (12, 1, 1))
     output = one.process([Input(page, None, 12)])
     assert output.rows is not None and output.rows.rows() == [(0, 10, 2, 10)]
     assert output.punctuations is None and one.waiting()
@@ -251,15 +256,23 @@ def test_a_tuple_of_a_closed_window_does_not_open_it_again() -> None:
     one = regular(SENSORS, 20, 20, ("sensor",), TOTAL)
     rows, _ = feed([one], [(1, 1, 0, 5), Pattern.of(sensor=equal(1)), (2, 2, 0, 5), 20])
     assert rows == [(20, 1, 5), (20, 2, 5)]
-    late = frame(SENSORS, [dict(ts=t, sensor=s, speed=1, volume=1, __ts=t) for t, s in ((3, 2), (25, 1), (26, 2))])
+    late = page_of((3, 2, 1), (25, 1, 1), (26, 2, 1))
     output = one.process([Input(late, None, FOREVER)])
     assert output.rows is not None and output.rows.rows() == [(20, 40, 2, 1, 40)]
 
 
+def test_nor_does_one_of_a_window_that_time_closed() -> None:
+    one = regular(SENSORS, 20, 20, (), TOTAL)
+    pages = [page_of((t, 1, 1)) for t in (3, 4, 25)]
+    assert one.process([Input(pages[0], None, 20)]).rows is not None
+    assert one.process([Input(pages[1], None, 20)]).rows is None
+    closed = one.process([Input(pages[2], None, 40)]).rows
+    assert closed is not None and closed.rows() == [(20, 40, 1, 40)]
+
+
 def test_rows_come_in_the_order_in_which_they_close() -> None:
     one = regular(SENSORS, 20, 20, ("sensor",), TOTAL)
-    items = [(30, 2, 0, 1), (10, None, 0, 2), (10, 2, 0, 3), (30, 1, 0, 4), (10, 1, 0, 5)]
-    page = frame(SENSORS, [dict(ts=t, sensor=s, speed=p, volume=v, __ts=t) for t, s, p, v in items])
+    page = page_of((30, 2, 1), (10, None, 2), (10, 2, 3), (30, 1, 4), (10, 1, 5))
     closing = [Pattern.of(sensor=equal(2)), Pattern.of(ts=below(40))]
     output = one.process([Input(page, Punctuations.of(closing, 40))])
     assert output.rows is not None
@@ -278,11 +291,8 @@ def test_timestamps_and_other_types() -> None:
     )  # fmt: skip
     second = 1_000_000
     stamps = [second, 2 * second, 61 * second]
-    page = pl.DataFrame(
-        {"at": stamps, "k": ["b", "a", None], "x": [2**31 - 1, 2**31 - 1, 1], "y": [0.5, None, None], "d": [0, 1, None], TS: stamps}
-    ).cast(schema.polars)  # fmt: skip
-    for operators in ([regular(schema, 60 * second, 60 * second, ("k",), calls[:2])],):
-        assert drive([Input(page, None, FOREVER)], *operators).rows[0]["s"] == 2**31 - 1
+    columns = {"k": ["b", "a", None], "x": [2**31 - 1, 2**31 - 1, 1], "y": [0.5, None, None], "d": [0, 1, None]}
+    page = pl.DataFrame({"at": stamps, **columns, TS: stamps}).cast(schema.polars)
     one = regular(schema, 60 * second, 60 * second, (), calls)
     output = one.process([Input(page, Punctuations.of([Pattern.of(at=below(page["at"][2]))], 61 * second))])
     assert output.rows is not None and output.punctuations is not None
@@ -311,7 +321,7 @@ def test_folding_often_changes_nothing(monkeypatch: pytest.MonkeyPatch, limit: i
 
 def test_time_does_not_pass_results_that_are_still_held() -> None:
     one = regular(SENSORS, None, None, ("sensor",), TOTAL)
-    page = frame(SENSORS, [dict(ts=t, sensor=s, speed=1, volume=1, __ts=t) for t, s in ((3, 1), (8, 1), (5, 2))])
+    page = page_of((3, 1, 1), (8, 1, 1), (5, 2, 1))
     output = one.process([Input(page, Punctuations.of([Pattern.of(ts=below(10))], 10))])
     assert output.punctuations is not None and output.punctuations.progress == 5 == one.output_bound([10])
     output = one.process([Input(None, Punctuations.of([Pattern.of(sensor=equal(2))]))])

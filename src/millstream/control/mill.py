@@ -235,8 +235,10 @@ class LocalMill:
             while end < len(arrived) and arrived[end][0] == name:
                 end += 1
             self._take(name, [element for _, element in arrived[start:end]])
+            self._run()  # before the next stream's elements, so that operators see streams in order of arrival
             start = end
-        self._run()
+        if not arrived:
+            self._run()
 
     def _take(self, name: str, elements: list[Any]) -> None:
         if name in self._tables:

@@ -26,6 +26,11 @@ class Promises:
         self._all: PunctuationSet | None = None
         self._progress = NEVER
 
+    @property
+    def none(self) -> bool:
+        """Whether nothing was promised yet."""
+        return self._all is None and self._key == NO_KEY
+
     def broken(self, rows: pl.DataFrame, stamps: Integers, marks: Marks) -> Mask:
         """Which rows match an earlier promise, or one of the marks that stand before them."""
         found = np.zeros(rows.height, dtype=np.bool_)

@@ -7,7 +7,7 @@ how a checkpoint finds its operators again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -19,6 +19,9 @@ from millstream.physical.operators import build
 from millstream.runtime.engine import Graph, Sink, Source
 from millstream.runtime.engine.nodes import Producer
 from millstream.runtime.operator import Operator
+from millstream.runtime.pipeline import Pipeline
+from millstream.runtime.project import Project
+from millstream.runtime.select import Select
 
 Element = pl.DataFrame | Punctuations
 TableFrames = Mapping[str, pl.DataFrame]
@@ -47,7 +50,7 @@ class Compiler:
         """Remove a query's sink and every operator that no other query reads."""
         _, sink = self._queries.pop(name)
         self._graph.remove(sink)
-        needed = {part for plan, _ in self._queries.values() for part in plan.walk()}
+        needed = {part for plan, _ in self._queries.values() for part in _carried_out(plan)}
         for plan in list(self._compiled):
             if plan not in needed:
                 unread = self._compiled.pop(plan).node
@@ -64,7 +67,7 @@ class Compiler:
 
     def operators(self, name: str) -> list[Operator]:
         plan, _ = self._queries[name]
-        found = {part: self._compiled[part].operator for part in plan.walk()}
+        found = {part: self._compiled[part].operator for part in _carried_out(plan)}
         return [operator for operator in found.values() if operator is not None]
 
     def _compile(self, plan: logical.Plan) -> _Compiled:
@@ -74,12 +77,35 @@ class Compiler:
         if isinstance(plan, logical.Scan):
             made = _Compiled(self._graph.source(name, plan.schema, self._ets(plan.stream)), None)
         else:
-            inputs = [self._compile(part).node for part in plan.inputs]
-            operator = build(plan, self._tables)
-            ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in plan.inputs)
+            chain = _chain(plan)
+            read = chain[-1].inputs
+            inputs = [self._compile(part).node for part in read]
+            made_of = [build(part, self._tables) for part in reversed(chain)]
+            stages = [stage for stage in made_of if isinstance(stage, Select | Project)]
+            operator = Pipeline(stages) if len(chain) > 1 else made_of[0]
+            ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in read)
             made = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
         self._compiled[plan] = made
         return made
+
+
+def _chain(plan: logical.Plan) -> list[logical.Plan]:
+    """The plan and the nodes below it that one step carries out with it: a projection takes along the selections and
+    projections that it reads. It depends on the plan alone, so that a restart builds the same operators."""
+    chain = [plan]
+    while isinstance(plan, logical.Project) and isinstance(chain[-1], logical.Project | logical.Select):
+        below = chain[-1].input
+        if not isinstance(below, logical.Project | logical.Select):
+            break
+        chain.append(below)
+    return chain
+
+
+def _carried_out(plan: logical.Plan) -> Iterator[logical.Plan]:
+    """The nodes of a plan that have an operator, or a source, of their own."""
+    yield plan
+    for part in _chain(plan)[-1].inputs:
+        yield from _carried_out(part)
 
 
 def operator_name(plan: logical.Plan) -> str:

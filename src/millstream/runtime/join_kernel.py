@@ -16,23 +16,23 @@ purging never shifts a window.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.expression import Expression
-from millstream.algebra.schema import TS, Schema
-from millstream.algebra.types import Type
+from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate
+from millstream.runtime.join_index import Equality, Places
 
 Mask = npt.NDArray[np.bool_]
+FEW = 64
+"""Looking at the times of so few tuples costs less than joining them in vain."""
 SEQ = ("__left_seq", "__right_seq")
 BEFORE = ("__left_before", "__right_before")
-OTHER = "__other"
+HIDDEN = (TS, *SEQ, *BEFORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,78 +54,31 @@ def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFr
     return made
 
 
-class Equality:
-    """The equality part of a join, over frames that already carry the output's names (and no others in common but the
-    timestamp). NULL keys never join; without keys all pairs do."""
-
-    def __init__(self, left: Schema, right: Schema, output: Schema, keys: Sequence[tuple[str, str]]) -> None:
-        left_names = dict(zip(left.names, output.names[: len(left)], strict=True))
-        right_names = dict(zip(right.names, output.names[len(left) :], strict=True))
-        self.pairs = tuple((left_names[a], right_names[b]) for a, b in keys)
-        self._types = tuple(_common(output.type_of(a), output.type_of(b)) for a, b in self.pairs)
-        self._left_on: list[str | pl.Expr] = []
-        self._right_on: list[str | pl.Expr] = []
-        extra: list[pl.Expr] = []
-        used: set[str] = set()
-        for pair, common in zip(self.pairs, self._types, strict=True):
-            if used.isdisjoint(pair):
-                self._left_on.append(pair[0] if common is None else pl.col(pair[0]).cast(common))
-                self._right_on.append(pair[1] if common is None else pl.col(pair[1]).cast(common))
-                used |= set(pair)
-            else:
-                extra.append(pl.col(pair[0]) == pl.col(pair[1]))
-        self._extra = pl.all_horizontal(extra) if extra else None
-
-    def join(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame:
-        """All pairs, ordered by the probing tuple and then by its partner: the left columns, then the right ones. A
-        right column whose name is in both has the suffix `__other`."""
-        order: Literal["left_right", "right_left"] = "left_right" if probing_left else "right_left"
-        if not self._left_on:
-            return left.join(right, how="cross", suffix=OTHER, maintain_order=order)
-        made = left.join(
-            right,
-            left_on=self._left_on,
-            right_on=self._right_on,
-            suffix=OTHER,
-            coalesce=False,
-            maintain_order=order,
-        )
-        return made if self._extra is None else made.filter(self._extra)
-
-    def codes(self, left: pl.DataFrame, right: pl.DataFrame) -> npt.NDArray[np.int64]:
-        """A number for each key value of the left rows and then of the right ones; equal keys have equal numbers."""
-        keys = [f"__key{i}" for i in range(len(self.pairs))]
-        left_keys = [self._cast(0, i).alias(key) for i, key in enumerate(keys)]
-        right_keys = [self._cast(1, i).alias(key) for i, key in enumerate(keys)]
-        both = pl.concat([left.select(left_keys), right.select(right_keys)])
-        numbered = both.with_columns(pl.Series("__row", np.arange(both.height)))
-        return numbered.select(pl.col("__row").first().over(keys)).to_series().to_numpy()
-
-    def latest(self, left: pl.DataFrame, right: pl.DataFrame, place: str, upto: str) -> pl.Series:
-        """For each right row the highest `place` of a left row with equal keys that is at most its `upto`, or null.
-        Both columns ascend."""
-        keys = [f"__key{i}" for i in range(len(self.pairs))]
-        known = left.select(*(self._cast(0, i).alias(key) for i, key in enumerate(keys)), place)
-        asked = right.select(*(self._cast(1, i).alias(key) for i, key in enumerate(keys)), upto)
-        found = asked.join_asof(known, left_on=upto, right_on=place, by=keys, coalesce=False, check_sortedness=False)
-        return found.get_column(place)
-
-    def _cast(self, side: int, index: int) -> pl.Expr:
-        """A key of one side in the type in which it is compared."""
-        common = self._types[index]
-        column = pl.col(self.pairs[index][side])
-        return column if common is None else column.cast(common)
+def paired(
+    left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], time: npt.NDArray[np.int64]
+) -> pl.DataFrame:
+    """The pairs of these rows: the left columns, the right ones, the timestamp."""
+    made, other = (_take(frame, wanted) for frame, wanted in zip((left, right), rows, strict=True))
+    # In place: these frames are ours alone, and building another one costs more than all of the arithmetic.
+    for frame in (made, other):
+        for name in HIDDEN:
+            if name in frame.columns:
+                frame.drop_in_place(name)
+    made.hstack(other.get_columns(), in_place=True)
+    made.insert_column(made.width, pl.Series(TS, time))
+    return made
 
 
-def _common(left: Type, right: Type) -> pl.DataType | None:
-    """The type in which keys of different types are compared."""
-    if left.polars == right.polars:
-        return None
-    if left.is_integer and right.is_integer:
-        return pl.Int64()
-    if left.is_numeric and right.is_numeric:
-        return pl.Float64()
-    return pl.Datetime("us") if {left, right} == {Type.DATE, Type.TIMESTAMP} else left.polars
+def holds(frame: pl.DataFrame, condition: pl.Expr) -> Mask:
+    """For which rows a condition is true."""
+    return frame.with_columns(condition.fill_null(False).alias("__holds")).get_column("__holds").to_numpy()
+
+
+def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
+    """The rows in this order; all of them cost nothing."""
+    if len(rows) == frame.height and rows[0] == 0 and (rows[1:] > rows[:-1]).all():
+        return frame.clone()
+    return frame[pl.Series(rows.astype(np.uint32))]
 
 
 class Half:
@@ -176,22 +129,22 @@ class JoinKernel:
     def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame | None:
         if not left.height or not right.height or self._too_far(left, right):
             return None
-        made = self._equality.join(left, right, probing_left=probing_left)
-        if not made.height:
-            return None
-        # In place: these frames are ours alone, and building another one costs more than all of the arithmetic.
-        left_time, right_time = made.drop_in_place(TS).to_numpy(), made.drop_in_place(TS + OTHER).to_numpy()
-        live = self._live(made, left_time, right_time)
-        made.insert_column(made.width, pl.Series(TS, np.maximum(left_time, right_time)))
+        rows = self._equality.match(left, right, probing_left=probing_left)
+        times = left.get_column(TS).to_numpy()[rows[0]], right.get_column(TS).to_numpy()[rows[1]]
+        live = self._live(left, right, rows, times)
         if live is not None and not live.all():
-            made = made.filter(pl.Series(live))
+            rows = rows[0][live], rows[1][live]
+            times = times[0][live], times[1][live]
+        if not len(rows[0]):
+            return None
+        made = paired(left, right, rows, np.maximum(*times))
         if self._residual is not None:
             made = made.filter(self._residual)
         return made if made.height else None
 
     def _too_far(self, left: pl.DataFrame, right: pl.DataFrame) -> bool:
-        """Whether no two tuples are near enough in time to join."""
-        if self.by_rows or all(window.unbounded for window in self._windows):
+        """Whether no two tuples are near enough in time to join; asked only where finding out costs little."""
+        if self.by_rows or min(left.height, right.height) > FEW:
             return False
         left_time, right_time = left.get_column(TS).to_numpy(), right.get_column(TS).to_numpy()
         kept_left, kept_right = (window.range for window in self._windows)
@@ -200,22 +153,21 @@ class JoinKernel:
         return kept_right is not None and int(left_time.min()) - int(right_time.max()) > kept_right
 
     def _live(
-        self, made: pl.DataFrame, left_time: npt.NDArray[np.int64], right_time: npt.NDArray[np.int64]
+        self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places]
     ) -> Mask | None:
         """Which pairs the windows let join; None if there are no windows."""
-        left, right = self._windows
+        left_window, right_window = self._windows
         if self.by_rows:
-            left_seq, left_before, right_seq, right_before = (
-                made.drop_in_place(name).to_numpy() for name in (SEQ[0], BEFORE[0], SEQ[1], BEFORE[1])
-            )
-            left_live = _stored_is_live(left, left_seq, right_before, left_time, right_time)
-            right_live = _stored_is_live(right, right_seq, left_before, right_time, left_time)
+            left_seq, left_before = (left.get_column(name).to_numpy()[rows[0]] for name in (SEQ[0], BEFORE[0]))
+            right_seq, right_before = (right.get_column(name).to_numpy()[rows[1]] for name in (SEQ[1], BEFORE[1]))
+            left_live = _stored_is_live(left_window, left_seq, right_before, times[0], times[1])
+            right_live = _stored_is_live(right_window, right_seq, left_before, times[1], times[0])
             return np.where(left_seq <= right_before, left_live, right_live)
-        if left.range is None and right.range is None:
+        if left_window.range is None and right_window.range is None:
             return None
-        age = right_time - left_time
-        live: Mask = np.ones(len(age), dtype=np.bool_) if left.range is None else age <= left.range
-        return live if right.range is None else live & (age >= -right.range)
+        age = times[1] - times[0]
+        live: Mask = np.ones(len(age), dtype=np.bool_) if left_window.range is None else age <= left_window.range
+        return live if right_window.range is None else live & (age >= -right_window.range)
 
 
 def _stored_is_live(

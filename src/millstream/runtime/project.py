@@ -40,6 +40,9 @@ class Project(Operator):
         }
         self._computed = [to_polars(item).alias(name) for name, item in items if name not in self._plain]
         self._order = [*schema.names, TS]
+        computed = dict(zip((name for name, _ in items if name not in self._plain), self._computed, strict=True))
+        plain = {name: pl.col(source).alias(name) for name, source in self._plain.items()}
+        self._lazy = [*(plain.get(name, computed.get(name)) for name in schema.names), pl.col(TS)]
         self._names = output_names(items, input_schema, equal)
         shared = len(set(self._names.values())) < len(self._names)
         self._emitted = PunctuationSet() if shared else None
@@ -47,7 +50,7 @@ class Project(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
         rows = None if port.rows is None else self._rows(port.rows)
-        punctuations = None if port.punctuations is None else self._pass_on(port.punctuations)
+        punctuations = None if port.punctuations is None else self.pass_on(port.punctuations)
         if rows is None and not punctuations:
             return NOTHING
         return Output(rows, punctuations or None)
@@ -57,7 +60,11 @@ class Project(Operator):
         columns = {name: rows.get_column(source).alias(name) for name, source in self._plain.items()}
         return pl.DataFrame([columns[name] if name in columns else made.get_column(name) for name in self._order])
 
-    def _pass_on(self, punctuations: Punctuations) -> Punctuations:
+    def lazily(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """The same on a frame that is computed later, as a stage of a pipeline."""
+        return rows.select(self._lazy)
+
+    def pass_on(self, punctuations: Punctuations) -> Punctuations:
         kept = punctuations.select(self._names)
         return kept if self._emitted is None else self._emitted.add(kept)
 

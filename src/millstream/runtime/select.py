@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import polars as pl
+
 from millstream.algebra.expression import Expression
+from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
@@ -32,3 +35,10 @@ class Select(Operator):
         if rows is None and not port.punctuations:
             return NOTHING
         return Output(rows, port.punctuations or None)
+
+    def lazily(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """The same on a frame that is computed later, as a stage of a pipeline."""
+        return rows.filter(self._predicate)
+
+    def pass_on(self, punctuations: Punctuations) -> Punctuations:
+        return punctuations

@@ -21,22 +21,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.evaluate import predicate
-from millstream.runtime.join_kernel import Equality, named
+from millstream.runtime.join_index import Equality, Places
+from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.join_purge import Translation, key_names
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
 from millstream.runtime.registers import Registers
 from millstream.runtime.state import StateTable
 
-Places = npt.NDArray[np.int64]
-_PLACE, _SERVED = "__place", "__served"
+_KNOWN = "__known"
 
 
 class SequenceJoin(Operator):
@@ -80,8 +79,7 @@ class SequenceJoin(Operator):
         ended = self._registers.take(inputs) and self._registers.bounds[1] == FOREVER
         punctuations = self._punctuate([port.punctuations for port in inputs], ended)
         punctuations = punctuations.with_progress(self._registers.news())
-        if rows is not None and not rows.height:
-            rows = None
+        rows = None if rows is None or not rows.height else rows
         if rows is None and not punctuations:
             return NOTHING
         return Output(rows, punctuations or None)
@@ -112,12 +110,11 @@ class SequenceJoin(Operator):
         if self._registers.bounds[1] != FOREVER:
             self.table.append(rows)
 
-    def _paired(self, first: pl.DataFrame, second: pl.DataFrame, left: Places, right: Places) -> pl.DataFrame:
-        """The pairs at these places, in order of the second."""
-        a, b = first[left], second[right]
-        names = self._columns
-        columns = [a.get_column(n) for n in names[0] if n != TS] + [b.get_column(n) for n in names[1]]
-        return pl.DataFrame(columns)
+    def _paired(self, first: pl.DataFrame, second: pl.DataFrame, rows: tuple[Places, Places]) -> pl.DataFrame | None:
+        """The pairs of these rows, in order of the second."""
+        if not len(rows[0]):
+            return None
+        return paired(first, second, rows, second.get_column(TS).to_numpy()[rows[1]])
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"first": self.table}
@@ -148,20 +145,13 @@ class Recent(SequenceJoin):
             # How many candidates have come before each b: all old ones, and the new ones that are older than it.
             times = candidates.get_column(TS).to_numpy()[old.height :]
             before = old.height + np.searchsorted(times, second.get_column(TS).to_numpy())
-            place = self._latest(candidates, second, before)
-            made = self._paired(candidates, second, place[place >= 0], np.flatnonzero(place >= 0))
-            made = made if self._residual is None else made.filter(self._residual)
+            place = self._equality.latest(candidates, second, before - 1) if self._keys[0] else before - 1
+            made = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
+            if made is not None and self._residual is not None:
+                made = made.filter(self._residual)
         if first is not None and first.height:
             self._replace(first)
         return made
-
-    def _latest(self, candidates: pl.DataFrame, second: pl.DataFrame, before: Places) -> Places:
-        """For each b the place of the last candidate with its key among those before it, or -1."""
-        if not self._keys[0]:
-            return before - 1
-        keyed = candidates.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(_PLACE))
-        asked = second.with_columns(pl.Series(_SERVED, before - 1, dtype=pl.Int64))
-        return self._equality.latest(keyed, asked, _PLACE, _SERVED).fill_null(-1).to_numpy()
 
     def _replace(self, first: pl.DataFrame) -> None:
         keys = self._keys[0]
@@ -172,8 +162,8 @@ class Recent(SequenceJoin):
         latest = first.unique(keys, keep="last", maintain_order=True)
         if len(self.table):
             old = self.table.frame()
-            known = latest.select(keys).with_columns(pl.lit(True).alias(_SERVED))
-            replaced = old.select(keys).join(known, on=keys, how="left", maintain_order="left").get_column(_SERVED)
+            known = latest.select(keys).with_columns(pl.lit(True).alias(_KNOWN))
+            replaced = old.select(keys).join(known, on=keys, how="left", maintain_order="left").get_column(_KNOWN)
             self.table.keep(replaced.is_null())
         self._store(latest)
 
@@ -205,7 +195,7 @@ class Chronicle(SequenceJoin):
         unused[left] = False
         self.table.keep(pl.Series(unused[: old.height]))
         self._store(new.filter(pl.Series(unused[old.height :])))
-        return self._paired(waiting, second, left, right)
+        return self._paired(waiting, second, (left, right))
 
     def _in_turn(
         self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places
@@ -245,11 +235,11 @@ class Chronicle(SequenceJoin):
         self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places
     ) -> tuple[Places, Places]:
         """Pairs with a predicate: each b in turn takes the earliest a that is left among those it may take."""
-        a = waiting.with_columns(pl.Series(_PLACE, np.arange(waiting.height)))
-        b = second.with_columns(pl.Series(_SERVED, np.arange(second.height)))
-        pairs = self._equality.join(a, b, probing_left=False)
-        pairs = pairs if self._residual is None else pairs.filter(self._residual)
-        left, right = pairs.get_column(_PLACE).to_numpy(), pairs.get_column(_SERVED).to_numpy()
+        left, right = self._equality.match(waiting, second, probing_left=False)
+        if self._residual is not None and len(left):
+            pairs = paired(waiting, second, (left, right), second.get_column(TS).to_numpy()[right])
+            allowed = holds(pairs, self._residual)
+            left, right = left[allowed], right[allowed]
         earlier = a_place[left] < b_place[right]
         used: set[int] = set()
         taken: dict[int, int] = {}

@@ -15,6 +15,8 @@ import polars as pl
 
 COMPACT_SEGMENTS = 32
 """Merge the small segments when there are more than this many."""
+RECHUNK_ROWS = 1 << 16
+"""Up to this many rows one chunk saves more in joins than it costs to make."""
 FEW_SEGMENTS = 3
 """Rewriting more segments than this one by one costs more than rewriting all of them at once."""
 
@@ -137,7 +139,8 @@ class StateTable:
     def frame(self) -> pl.DataFrame:
         if self._frame is None:
             parts = list(self._segments.values())
-            self._frame = pl.concat(parts, rechunk=True) if parts else pl.DataFrame(schema=self.schema)
+            few = self._count <= RECHUNK_ROWS
+            self._frame = pl.concat(parts, rechunk=few) if parts else pl.DataFrame(schema=self.schema)
         return self._frame
 
     def changes(self) -> Changes:

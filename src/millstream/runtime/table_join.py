@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import predicate
-from millstream.runtime.join_kernel import Equality, named
+from millstream.runtime.join_index import Equality, Places
+from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
-
-_ROW = "__row"
 
 
 class TableJoin(Operator):
@@ -42,6 +42,7 @@ class TableJoin(Operator):
         self._names = dict(zip(self._input_names, self._own_names, strict=True))
         table_names = list(schema.names[len(input_schema) :])
         self._table = named(table, list(table_schema.names), table_names)
+        self._nulls = [pl.lit(None, dtype=schema.type_of(name).polars).alias(name) for name in table_names]
         self._equality = Equality(input_schema, table_schema, schema, keys)
         self._residual = None if residual is None else predicate(residual)
 
@@ -56,13 +57,25 @@ class TableJoin(Operator):
         return Output(rows, punctuations or None)
 
     def _join(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+        left, right = self._equality.match(rows, self._table, probing_left=True)
+        made = None
+        if len(left):
+            made = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy()[left])
+            if self._residual is not None:
+                allowed = holds(made, self._residual)
+                left, made = left[allowed], made.filter(allowed)
         if self._outer:
-            rows = rows.with_row_index(_ROW)
-        made = self._equality.join(rows, self._table, probing_left=True)
-        if self._residual is not None:
-            made = made.filter(self._residual)
-        if self._outer:
-            alone = rows.join(made.select(_ROW), on=_ROW, how="anti", maintain_order="left")
-            if alone.height:
-                made = pl.concat([made, alone], how="diagonal").sort(_ROW, maintain_order=True)
-        return made.select(list(self.schema.polars)) if made.height else None
+            made = self._with_the_lonely(rows, made, left)
+        return made if made is not None and made.height else None
+
+    def _with_the_lonely(self, rows: pl.DataFrame, made: pl.DataFrame | None, left: Places) -> pl.DataFrame | None:
+        """Also the tuples without a partner, each in its place."""
+        lonely = np.ones(rows.height, dtype=np.bool_)
+        lonely[left] = False
+        if not lonely.any():
+            return made
+        bare = rows.filter(lonely).select(*self._own_names, *self._nulls, TS)
+        if made is None:
+            return bare
+        order = np.argsort(np.concatenate([left, np.flatnonzero(lonely)]), kind="stable")
+        return pl.concat([made, bare])[pl.Series(order)]

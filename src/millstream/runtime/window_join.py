@@ -24,7 +24,8 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
-from millstream.runtime.join_kernel import BEFORE, SEQ, Equality, Half, JoinKernel, JoinWindow, named
+from millstream.runtime.join_index import Equality
+from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, JoinWindow, named
 from millstream.runtime.join_purge import Translation, key_names, time_name
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.operator import NOTHING, Input, Operator, Output

@@ -156,7 +156,7 @@ class MergeNode(OperatorNode):
         for port in self.ports:
             taken = None
             if port.reorder is not None:
-                taken = port.reorder.pending.popleft() if port.reorder.can_tell() else None
+                taken = port.reorder.tell() if port.reorder.can_tell() else None
             elif (entry := port.head()) is not None and not entry.rows:
                 taken = port.take_punctuations(entry)
             found.append(taken)

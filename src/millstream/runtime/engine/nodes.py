@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
+import polars as pl
+
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.runtime.engine.buffer import Buffer, Element, Entry, Ledger
@@ -243,17 +245,32 @@ class ArrivalNode(OperatorNode):
 
 
 def take_head(ports: Sequence[Port], index: int, entry: Entry) -> Taken:
-    """Take the whole head element of one port; the other ports only say how far their time is."""
+    """Take the whole head element of one port; the other ports only say how far their time is. A page of several rows
+    is taken together with the punctuations that came right behind it: they were cut from one piece of the stream."""
     port = ports[index]
-    if entry.rows:
-        rows = port.take_rows(entry, entry.rows - port.offset)
-        if len(ports) == 1:
-            return Taken((Input(rows, None, port.bound()),), rows.height, 0, entry.last, False, True)
-        inputs = tuple(Input(rows if i == index else None, None, p.bound()) for i, p in enumerate(ports))
-        return Taken(inputs, rows.height, 0, entry.last, False, True)
-    punctuations = port.take_punctuations(entry)
-    inputs = tuple(Input(None, punctuations if i == index else None, p.bound()) for i, p in enumerate(ports))
-    return took_punctuations(inputs)
+    if not entry.rows:
+        punctuations = port.take_punctuations(entry)
+        return took_punctuations(_offer(ports, index, None, punctuations))
+    rows = port.take_rows(entry, entry.rows - port.offset)
+    behind = port.head() if entry.rows > 1 else None
+    if behind is None or behind.rows or behind.sequence != entry.sequence + 1:
+        return Taken(_offer(ports, index, rows, None), rows.height, 0, entry.last, False, True)
+    punctuations = port.take_punctuations(behind)
+    inputs = _offer(ports, index, rows, punctuations)
+    marks = max(1, len(punctuations))
+    return Taken(inputs, rows.height, marks, entry.last, punctuations.progress > NEVER, True)
+
+
+def _offer(
+    ports: Sequence[Port], index: int, rows: pl.DataFrame | None, punctuations: Punctuations | None
+) -> tuple[Input, ...]:
+    """What one port has to offer in this step, and the time of all."""
+    if len(ports) == 1:
+        return (Input(rows, punctuations, ports[0].bound()),)
+    return tuple(
+        Input(rows, punctuations, port.bound()) if i == index else Input(None, None, port.bound())
+        for i, port in enumerate(ports)
+    )
 
 
 Producer = Source | OperatorNode

@@ -76,7 +76,7 @@ class Port:
     def bound(self) -> int:
         """No row taken from this port later can have a lower timestamp."""
         if self.reorder is not None:
-            return min(self.register, self.reorder.lowest)
+            return min(self.register, self.reorder.lowest, self.reorder.told())
         if self.ordered and self.at != self.buffer.tail:
             entry = self.buffer.entries[self.at]
             if entry.rows:
@@ -132,8 +132,8 @@ class Port:
                 self.reorder.add(entry.page)
                 self.buffer.ledger.hold(entry.rows)
             else:
+                self.reorder.pending.append((self.register, entry.punctuations))
                 self.raise_to(entry.first)
-                self.reorder.pending.append(entry.punctuations)
             self.advance()
 
     def release(self, limit: int) -> pl.DataFrame | None:

@@ -24,7 +24,8 @@ class Reorder:
         self._parts: list[pl.DataFrame] = []
         self.rows = 0
         self.lowest = FOREVER
-        self.pending: deque[Punctuations] = deque()
+        self.pending: deque[tuple[int, Punctuations]] = deque()
+        """Punctuations that wait, each with what the register said before them."""
 
     def add(self, page: pl.DataFrame) -> None:
         self._parts.append(page)
@@ -54,11 +55,18 @@ class Reorder:
         self.lowest = int(late[count]) if rest.height else FOREVER
         return held.slice(0, count)
 
+    def told(self) -> int:
+        """Up to where the operator may believe in time: not beyond punctuations that it has yet to hear."""
+        return self.pending[0][0] if self.pending else FOREVER
+
+    def tell(self) -> Punctuations:
+        return self.pending.popleft()[1]
+
     def can_tell(self) -> bool:
         """Whether the oldest waiting punctuations speak of no row that is still held."""
         if not self.pending:
             return False
-        oldest = self.pending[0]
+        _, oldest = self.pending[0]
         if oldest.progress > self.lowest:
             return False
         held = self.frame() if len(oldest) else None

@@ -48,7 +48,9 @@ def _window(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
 @st.composite
 def queries(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
     a, b = (_source(draw, name) for name in draw(st.permutations(["s1", "s2"])))
-    shape = draw(st.sampled_from(["select", "union", "aggregate", "join", "over join", "sequence", "distinct", "theta"]))
+    shape = draw(
+        st.sampled_from(["select", "union", "aggregate", "join", "over join", "sequence", "distinct", "theta"])
+    )
     where = draw(st.sampled_from(["", "AND x.v <> y.v", "AND x.v + y.v > 4"]))
     left, right = _window(draw, kinds), _window(draw, kinds)
     join = f"FROM {a} AS x {left} JOIN {b} AS y {right} ON x.k = y.k {where}"
@@ -62,15 +64,15 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
             group = draw(st.sampled_from(["GROUP BY k", ""]))
             key = "k, " if group else ""
             return (
-                f"SELECT window_end, {key}COUNT(*) AS n, SUM(v) AS s, MIN(v) AS lo FROM {a} AS x [RANGE {size} SLIDE {slide}] "
-                f"{group}"
+                f"SELECT window_end, {key}COUNT(*) AS n, SUM(v) AS s, MIN(v) AS lo "
+                f"FROM {a} AS x [RANGE {size} SLIDE {slide}] {group}"
             )
         case "join":
             return f"SELECT x.k, x.v, y.v AS w, y.ts {join}"
         case "over join":
             return (
-                f"SELECT window_end, k, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j [RANGE {size} SLIDE {slide}] "
-                "GROUP BY k"
+                f"SELECT window_end, k, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j "
+                f"[RANGE {size} SLIDE {slide}] GROUP BY k"
             )
         case "sequence":
             mode = draw(st.sampled_from(["RECENT", "CHRONICLE"]))

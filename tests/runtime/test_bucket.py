@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from millstream.algebra.pattern import Pattern, below, between, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
-from millstream.runtime.bucket import close_windows, closed_end, ends_of_pane, pane_end, pane_length, spread, window_ids
+from millstream.runtime.bucket import (
+    close_windows,
+    closed_end,
+    drop_idle_bounds,
+    ends_of_pane,
+    integers,
+    pane_end,
+    pane_length,
+    spread,
+    window_ids,
+)
 
 times = st.integers(-500, 500)
 lengths = st.integers(1, 40)
@@ -87,3 +97,22 @@ def test_a_tuple_lies_in_exactly_its_windows(time: int, range_: int, slide: int)
 def test_bounds_on_panes_close_what_bounds_on_time_close(bound: int, range_: int, slide: int) -> None:
     pane = pane_length(range_, slide)
     assert closed_end(closed_end(bound, pane), slide) == closed_end(bound, slide)
+
+
+def test_times_of_every_type_as_integers() -> None:
+    day = 86_400_000_000
+    assert integers(pl.Series([1, 2]).cast(pl.Int32).cast(pl.Date)).tolist() == [day, 2 * day]
+    assert integers(pl.Series([-1, 2]).cast(pl.Datetime("us"))).tolist() == [-1, 2]
+    assert integers(pl.Series([-0.5, 2.0])).tolist() == [-1, 2]
+    assert integers(pl.Series([-3, 2])).tolist() == [-3, 2]
+
+
+def test_bounds_that_pass_no_window_end_are_dropped() -> None:
+    bounds = [Pattern.of(ts=below(t, t % 2 == 0)) for t in (5, 9, 10, 11, 19, 12, 40, 31)]
+    reaching = drop_idle_bounds(Punctuations.of(bounds, 40), "ts", 10, 0)
+    assert reaching.punctuations.patterns() == [bounds[2], bounds[6]]
+    assert (reaching.end, reaching.alone, reaching.punctuations.progress) == (40, True, 40)
+    other = Pattern.of(ts=below(5), k=equal(1))
+    mixed = drop_idle_bounds(Punctuations.of([bounds[0], other]), "ts", 10, 20)
+    assert mixed.punctuations.patterns() == [other] and (mixed.end, mixed.alone) == (20, False)
+    assert len(drop_idle_bounds(Punctuations.of(bounds), "ts", 10, 40).punctuations) == 0

@@ -131,6 +131,10 @@ class Punctuations:
 
     def select(self, names: Mapping[str, str]) -> Punctuations:
         """Those that restrict only attributes in `names`, renamed by it; the progress stays."""
+        if not self.parts.odd and all(
+            names.get(name) == name for group in self.parts.groups for name, _ in group.shape
+        ):
+            return self
         groups: list[Group] = []
         odd = [(at, pattern.rename(names)) for at, pattern in self.parts.odd if pattern.attributes <= names.keys()]
         for group in self.parts.groups:
@@ -202,6 +206,10 @@ class Punctuations:
 
 def _renumbered(groups: Sequence[Group], odd: Sequence[tuple[int, Pattern]], progress: int) -> Punctuations:
     """A batch from parts whose positions have gaps."""
+    if len(groups) == 1 and not odd:
+        only = groups[0]
+        whole = only.with_positions(np.arange(only.height, dtype=np.int64))
+        return Punctuations(only.height, progress, parts=Parts((whole,), ()))
     taken = np.sort(np.concatenate([*(group.positions for group in groups), [at for at, _ in odd]]).astype(np.int64))
     moved = tuple(group.with_positions(np.searchsorted(taken, group.positions)) for group in groups)
     placed = tuple((int(np.searchsorted(taken, at)), pattern) for at, pattern in sorted(odd, key=itemgetter(0)))

@@ -56,6 +56,13 @@ class PunctuationSet:
 
     def add(self, punctuations: Punctuations) -> Punctuations:
         """Take them in order and return the fresh ones, with the progress if it is news."""
+        fresh = self.admit(punctuations)
+        news = punctuations.progress if punctuations.progress > self.progress else NEVER
+        self.progress = max(self.progress, news)
+        return punctuations.keep(fresh).with_progress(news)
+
+    def admit(self, punctuations: Punctuations) -> Mask:
+        """Take their patterns in order and tell which ones are fresh."""
         fresh = self._add_bounds(punctuations.parts)
         if fresh is None:
             fresh = np.zeros(len(punctuations), dtype=np.bool_)
@@ -64,9 +71,7 @@ class PunctuationSet:
                     fresh[group.positions] = True
                 if odd is not None:
                     fresh[odd[0]] = self._add_odd(odd[1])
-        news = punctuations.progress if punctuations.progress > self.progress else NEVER
-        self.progress = max(self.progress, news)
-        return punctuations.keep(fresh).with_progress(news)
+        return fresh
 
     def match(self, frame: pl.DataFrame) -> pl.Series:
         """Which rows match any punctuation added so far."""

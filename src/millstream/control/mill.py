@@ -253,6 +253,9 @@ class LocalMill:
             self._push(f"{name}__bad", taken.bad)
 
     def _extend_table(self, name: str, elements: Sequence[Any]) -> None:
+        if readers := [query.name for query in self.queries.values() if self._reads(query.plan, name)]:
+            hint = f"DROP QUERY {readers[0]} first, or fill the table before the query starts"
+            raise BindError("M2096", f"table '{name}' is static: query '{readers[0]}' reads it", hint=hint)
         scratch = StreamSource(self.catalog.table(name).schema, self.clock)
         taken = scratch.take(list(elements))
         if taken.bad.height:
@@ -351,10 +354,11 @@ class LocalMill:
         held = pickle.loads(checkpoint)
         mill = cls(Options(**held["options"]))
         mill.clock.advance(held["now"])
-        for _, text in held["statements"]:
+        for (_, name), text in held["statements"]:
             mill.execute(text)
+            if name in mill._tables:
+                mill._tables[name] = held["tables"][name]
         mill._next_beat, mill._anonymous = held["next_beat"], held["anonymous"]
-        mill._tables.update(held["tables"])
         for name, values in held["sources"].items():
             mill._sources[name].restore(values)
         for key, values in held["groups"].items():

@@ -52,7 +52,7 @@ def coerce(values: pl.Series, type_: Type) -> Column:
     wanted = type_.polars
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
         values = values.cast(pl.String)
-    if values.dtype == wanted and type_ is not Type.TIMESTAMP:
+    if values.dtype == wanted and (type_ is not Type.TIMESTAMP or _in_range(values)):
         return Column(values, {})
     if values.dtype == pl.Null:
         return Column(values.cast(wanted), {})
@@ -67,6 +67,15 @@ def coerce(values: pl.Series, type_: Type) -> Column:
     if tried.values.null_count() < len(places):
         made = made.scatter(places, tried.values)
     return Column(made, {places[at]: reason for at, reason in tried.wrong.items()})
+
+
+def _in_range(times: pl.Series) -> bool:
+    """Whether all timestamps can be written."""
+    counts = times.to_physical()
+    lowest, highest = counts.min(), counts.max()
+    if not isinstance(lowest, int) or not isinstance(highest, int):
+        return True
+    return lowest >= FIRST_SECOND * MICROS and highest <= LAST_SECOND * MICROS
 
 
 def _cast(values: pl.Series, type_: Type) -> pl.Series | None:

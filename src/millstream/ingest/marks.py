@@ -80,15 +80,14 @@ class Marks:
     def keep(self, mask: npt.NDArray[np.bool_]) -> Marks:
         return self if mask.all() else Marks(self.punctuations.keep(mask), self.positions[mask])
 
-    def within(self, after: int, upto: int) -> Marks:
-        """Those at positions above `after` and not above `upto`."""
-        first, last = (int(place) for place in np.searchsorted(self.positions, [after, upto], side="right"))
+    def slice(self, first: int, last: int) -> Marks:
+        """Those from the first place up to, not including, the last."""
         if last - first == len(self):
             return self
         held = self.punctuations.parts
         groups = []
         for group in held.groups:
-            low, high = (int(place) for place in np.searchsorted(group.positions, [first, last]))
+            low, high = (int(place) for place in group.positions.searchsorted((first, last)))
             if low < high:
                 groups.append(group.slice(low, high).with_positions(group.positions[low:high] - first))
         odd = tuple((at - first, pattern) for at, pattern in held.odd if first <= at < last)

@@ -31,12 +31,15 @@ class Promises:
         """Whether nothing was promised yet."""
         return self._all is None and self._key == NO_KEY
 
-    def broken(self, rows: pl.DataFrame, stamps: Integers, marks: Marks) -> Mask:
+    def keys(self, marks: Marks) -> Integers:
+        """The keys of the marks that bound time alone."""
+        return marks.keys(self._time)
+
+    def broken(self, rows: pl.DataFrame, stamps: Integers, marks: Marks, keys: Integers) -> Mask:
         """Which rows match an earlier promise, or one of the marks that stand before them."""
         found = np.zeros(rows.height, dtype=np.bool_)
         if self._all is not None:
             found |= self._all.match(rows).to_numpy()
-        keys = marks.keys(self._time)
         others = keys == NO_KEY
         if self._time is not None and (self._key > NO_KEY or not others.all()):
             strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
@@ -50,14 +53,11 @@ class Promises:
             found |= matched & (position <= np.arange(rows.height))
         return found
 
-    def add(self, marks: Marks) -> Punctuations:
+    def add(self, marks: Marks, keys: Integers) -> Punctuations:
         """Take the marks; those that no earlier one covers come back, with progress if time moved."""
-        if not len(marks):
-            return marks.punctuations
-        keys = marks.keys(self._time)
         strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
         if self._all is None and (keys > NO_KEY).all():
-            fresh = marks.keep(keys > strongest[:-1]).punctuations if (keys > strongest[:-1]).any() else _NONE
+            fresh = marks.punctuations.keep(keys > strongest[:-1])
         else:
             self._all = self._all if self._all is not None else self._everything()
             fresh = self._all.add(marks.punctuations)
@@ -82,6 +82,3 @@ class Promises:
     def restore(self, value: dict[str, Any]) -> None:
         self._key, self._progress = value["key"], value["progress"]
         self._all = None if value["all"] is None else PunctuationSet.from_value(value["all"])
-
-
-_NONE = Punctuations.of(())

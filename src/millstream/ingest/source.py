@@ -89,14 +89,17 @@ class StreamSource:
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
         rows, marks = arrivals.rows, arrivals.marks
-        stamps = self._stamps(rows, now)
+        stamps, keys = self._stamps(rows, now), self._promises.keys(marks)
         if self._all_in_order(stamps, marks):
             accepted = np.ones(len(stamps), dtype=np.bool_)
         else:
-            accepted, before = self._judge(rows, stamps, marks)
-            marks = Marks.interleave([*self._derive(rows, stamps, accepted, before), marks])
+            accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, marks, keys))
+            derived = self._derive(rows, stamps, accepted)
+            if derived:
+                marks = Marks.interleave([*derived, marks])
+                keys = self._promises.keys(marks)
         rows = rows.with_columns(pl.Series(TS, stamps, dtype=pl.Int64))
-        made = self._pages(rows, marks, accepted)
+        made = self._pages(rows, accepted, marks, keys)
         clean = bool(accepted.all())
         late = rows.clear() if clean else rows.filter(~pl.Series(accepted, dtype=pl.Boolean))
         late = late.with_columns(pl.lit(now, pl.Int64).alias(TS))
@@ -112,45 +115,46 @@ class StreamSource:
         return np.full(rows.height, max(now, self._promised, self._newest), dtype=np.int64)
 
     def _all_in_order(self, stamps: Integers, marks: Marks) -> bool:
-        """Whether the batch is plainly right: an ordered stream without keys, nothing promised, nothing out of order."""
+        """Whether the batch is plainly right: an ordered stream, no keys, nothing promised, nothing out of order."""
         if not self._in_order or self._key or len(marks) or not self._promises.none or not len(stamps):
             return False
         return int(stamps[0]) >= max(self._newest, self._promised) and bool((stamps[1:] >= stamps[:-1]).all())
 
-    def _judge(self, rows: pl.DataFrame, stamps: Integers, marks: Marks) -> tuple[Mask, Integers]:
-        """Which tuples are accepted, and for each the highest timestamp accepted before it.
+    def _judge(self, rows: pl.DataFrame, stamps: Integers, broken: Mask) -> Mask:
+        """Which tuples are accepted.
 
         Whether a tuple is late depends on those accepted before it. Each round judges all tuples by the outcome of
         the round before; once a round changes nothing, that is the outcome of judging one by one.
         """
-        fits = ~self._promises.broken(rows, stamps, marks)
+        fits = ~broken
         if self._time is not None and self._promised > NEVER:
             fits &= stamps >= self._promised
         accepted = fits
         while True:
-            before = self._before(stamps, accepted)
             judged = fits.copy()
             if self._in_order:
-                judged &= stamps >= before
+                judged &= stamps >= self._before(stamps, accepted)
             elif self._watermark is not None:
+                before = self._before(stamps, accepted)
                 judged &= (before == NEVER) | (stamps >= np.maximum(before, -TIME_LIMIT) - self._watermark)
             if self._key:
                 places = np.flatnonzero(judged)
                 keys = rows.select(self._key).filter(pl.Series(judged, dtype=pl.Boolean))
                 judged[places] = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
             if np.array_equal(judged, accepted) or not self._key:
-                return judged, self._before(stamps, judged)
+                return judged
             accepted = judged
 
     def _before(self, stamps: Integers, accepted: Mask) -> Integers:
+        """For each tuple the highest timestamp accepted before it."""
         known = np.concatenate(([self._newest], np.where(accepted, stamps, NEVER)))
         return np.maximum.accumulate(known)[:-1]
 
-    def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, before: Integers) -> list[Marks]:
+    def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask) -> list[Marks]:
         """The punctuations that follow from the tuples themselves."""
         made: list[Marks] = []
         if self._watermark is not None and self._time is not None:
-            places = np.flatnonzero(accepted & (stamps > before))
+            places = np.flatnonzero(accepted & (stamps > self._before(stamps, accepted)))
             bounds = pl.Series(np.maximum(stamps[places] - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
             time = bounds.cast(self.schema.type_of(self._time).polars)
             made.append(Marks.below(self._time, time, places + 1))
@@ -159,9 +163,11 @@ class StreamSource:
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
         return made
 
-    def _pages(self, rows: pl.DataFrame, marks: Marks, accepted: Mask) -> list[pl.DataFrame | Punctuations]:
+    def _pages(
+        self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers
+    ) -> list[pl.DataFrame | Punctuations]:
         made: list[pl.DataFrame | Punctuations] = []
-        clean = bool(accepted.all())
+        clean, first = bool(accepted.all()), 0
         for start in range(0, max(rows.height, 1), self._page_rows):
             page = rows.slice(start, self._page_rows)
             end = start + page.height
@@ -169,9 +175,11 @@ class StreamSource:
                 page = page.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
             if page.height:
                 made.append(page)
-            fresh = self._promises.add(marks.within(start if start else -1, end))
+            last = int(marks.positions.searchsorted(end, side="right"))
+            fresh = self._promises.add(marks.slice(first, last), keys[first:last]) if last > first else None
             if fresh:
                 made.append(fresh)
+            first = last
         return made
 
     def _count(self, stamps: Integers, now: int) -> None:

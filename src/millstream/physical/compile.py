@@ -15,13 +15,10 @@ import polars as pl
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical import plan as logical
-from millstream.physical.operators import build
+from millstream.physical.operators import build, build_pipeline
 from millstream.runtime.engine import Graph, Sink, Source
 from millstream.runtime.engine.nodes import Producer
 from millstream.runtime.operator import Operator
-from millstream.runtime.pipeline import Pipeline
-from millstream.runtime.project import Project
-from millstream.runtime.select import Select
 
 Element = pl.DataFrame | Punctuations
 TableFrames = Mapping[str, pl.DataFrame]
@@ -80,9 +77,7 @@ class Compiler:
             chain = _chain(plan)
             read = chain[-1].inputs
             inputs = [self._compile(part).node for part in read]
-            made_of = [build(part, self._tables) for part in reversed(chain)]
-            stages = [stage for stage in made_of if isinstance(stage, Select | Project)]
-            operator = Pipeline(stages) if len(chain) > 1 else made_of[0]
+            operator = build(plan, self._tables) if len(chain) == 1 else build_pipeline(chain)
             ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in read)
             made = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
         self._compiled[plan] = made

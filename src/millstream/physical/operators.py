@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from millstream.algebra.expression import Column, Expression, conjunction, rewrite
 from millstream.algebra.schema import TS, TimeKind
 from millstream.errors import PlanError
 from millstream.logical import plan as logical
@@ -14,6 +15,7 @@ from millstream.runtime.distinct import Distinct
 from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.operator import Operator
 from millstream.runtime.pane_aggregate import PaneAggregate
+from millstream.runtime.pipeline import Pipeline
 from millstream.runtime.project import Project
 from millstream.runtime.select import Select
 from millstream.runtime.sequence import Chronicle, Recent
@@ -56,6 +58,26 @@ def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
             calls = _aggregations(plan.aggregates)
             return PaneAggregate(plan.input.schema, plan.schema, plan.pane, plan.group, calls, plan.attribute)
     raise PlanError("M3090", f"no operator carries out {type(plan).__name__}")
+
+
+def build_pipeline(chain: Sequence[logical.Plan]) -> Operator:
+    """One operator for a chain of selections and projections, the topmost first."""
+    bottom = chain[-1].inputs[0].schema
+    columns: dict[str, Expression] = {a.name: Column(a.type, a.name) for a in bottom}
+    conditions: list[Expression] = []
+    stages: list[Select | Project] = []
+
+    def over_input(expression: Expression) -> Expression:
+        return rewrite(expression, lambda node: columns.get(node.name) if isinstance(node, Column) else None)
+
+    for plan in reversed(chain):
+        if isinstance(plan, logical.Select):
+            conditions.append(over_input(plan.predicate))
+            stages.append(Select(plan.schema, plan.predicate))
+        elif isinstance(plan, logical.Project):
+            columns = {name: over_input(item) for name, item in plan.items}
+            stages.append(Project(plan.input.schema, plan.schema, plan.items, equal_columns(plan.input)))
+    return Pipeline(stages, conjunction(tuple(conditions)), tuple(columns.items()))
 
 
 def _aggregations(calls: tuple[logical.AggregateCall, ...]) -> tuple[Aggregation, ...]:

@@ -20,38 +20,29 @@ Keys = dict[str, tuple[str, ...]]
 
 def partition_keys(plan: node.Plan) -> Keys | None:
     """The columns to hash each stream on, or None if the query needs everything in one place."""
-    for key in _wishes(plan):
-        pushed = _push(plan, key)
+    for anchor, key in _wishes(plan):
+        pushed = _push(anchor, key)
         if pushed is not None:
             return pushed
     return None
 
 
-def _wishes(plan: node.Plan) -> Iterator[tuple[str, ...]]:
-    """Keys over the plan's output columns worth trying: all columns of the topmost operator's key, then each alone."""
+def _wishes(plan: node.Plan) -> Iterator[tuple[node.Plan, tuple[str, ...]]]:
+    """The topmost operator that cares, and keys over its output worth trying: all columns of its key, then each alone.
+    What stands above it works tuple by tuple and does not care where."""
     match plan:
-        case node.Project(input, items):
-            outputs = {e.name: name for name, e in reversed(items) if isinstance(e, Column)}
-            for key in _wishes(input):
-                if all(column in outputs for column in key):
-                    yield tuple(outputs[column] for column in key)
-        case node.Select(input, _) | node.Distinct(input):
+        case node.Project(input, _) | node.Select(input, _) | node.TableJoin(input):
             yield from _wishes(input)
-        case node.Union(members):
-            first = members[0]
-            yield from _wishes(first)
         case node.WindowJoin():
-            names = [_prefixed(left, plan.left_prefix) for left, _ in plan.keys]
-            yield from _subsets(names)
+            yield from ((plan, key) for key in _subsets([_prefixed(a, plan.left_prefix) for a, _ in plan.keys]))
         case node.Sequence():
-            yield from _subsets([_prefixed(second, plan.second_prefix) for _, second in plan.keys])
+            yield from ((plan, key) for key in _subsets([_prefixed(b, plan.second_prefix) for _, b in plan.keys]))
         case node.WindowAggregate() | node.PaneAggregate():
-            yield from _subsets(list(plan.group))
-        case node.TableJoin():
-            for key in _wishes(plan.input):
-                yield tuple(_prefixed(column, plan.stream_prefix) for column in key)
+            yield from ((plan, key) for key in _subsets(list(plan.group)))
+        case node.Union() | node.Distinct():
+            yield from ((plan, (name,)) for name in plan.schema.names)
         case node.Scan():
-            yield from _subsets(list(plan.schema.names[:1]))
+            yield plan, plan.schema.names[:1]
 
 
 def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:

@@ -15,7 +15,6 @@ grammatical stream, but if it does then it must not open a second window of the 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,13 +34,22 @@ NONE = Punctuations.of(())
 class GroupedAggregate(Operator):
     """`time` names the input attribute whose upper bounds close windows, if there is one; `timed` says that the windows
     are over the hidden timestamp, so that time closes them and results are stamped with their end (otherwise they carry
-    the newest timestamp of their tuples)."""
+    the newest timestamp of their tuples); `finish` makes output rows of partial results."""
 
     def __init__(
-        self, schema: Schema, state: GroupState, group: tuple[str, ...], slide: int, time: str | None, timed: bool
+        self,
+        schema: Schema,
+        state: GroupState,
+        group: tuple[str, ...],
+        slide: int,
+        time: str | None,
+        finish: list[pl.Expr],
+        *,
+        timed: bool,
     ) -> None:
         self.schema, self.timed = schema, timed
         self._state, self._slide = state, slide
+        self._finish = finish
         self._time = time if state.end is not None else None
         self._names = {name: name for name in (*group, *([self._time] if self._time is not None else []))}
         self._reached = NEVER  # window ends up to here are closed by punctuations on time alone, put out
@@ -50,10 +58,6 @@ class GroupedAggregate(Operator):
         self._bound = NEVER  # the highest bound that a step has acted on
         self._heard = NEVER  # the highest progress that came in band
         self._told = NEVER  # the highest progress put out
-
-    @abstractmethod
-    def finish(self, groups: pl.DataFrame) -> pl.DataFrame:
-        """Output rows from merged partial results."""
 
     def time_of(self, bound: int) -> int:
         """Up to where a bound on input timestamps says that time is complete."""
@@ -75,13 +79,13 @@ class GroupedAggregate(Operator):
         end = max(self._end_closed_by(self._bound), reached)
         rows = None
         if len(new) or end > self._closed:
-            if self._state:
-                self._fold()  # before this step's punctuations count: they come after its tuples
+            # Before this step's punctuations count: they come after its tuples.
+            partials = self._drain(end if self.timed and others is None else None)
             if others is not None:
                 self._put_out = others
                 new = others.add(new)
             self._reached, self._closed = reached, max(self._closed, end)
-            rows = self._close(new, others is not None) if self._state else None
+            rows = self._close(partials, new, others is not None)
         elif self._state.full:
             self._fold()
         told = self._progress()
@@ -119,24 +123,27 @@ class GroupedAggregate(Operator):
 
     def _progress(self) -> int:
         """The progress to put out, if it is more than was put out before."""
-        if self._heard <= self._told:
-            return NEVER
         if self.timed:
             progress = self.bound_of(closed_end(self.time_of(self._heard), self._slide))
         else:
-            progress = self._oldest(self._heard)
+            progress = self._oldest(self._heard) if self._heard > self._told else NEVER
         if progress <= self._told:
             return NEVER
         self._told = progress
         return progress
 
     def _fold(self) -> None:
-        partials = self._state.drain()
-        if partials.height and self._put_out is not None:
-            partials = partials.filter(~self._put_out.match(partials))
-        if partials.height and self._closed > NEVER:
-            partials = partials.filter(~self._ended(partials))
-        self._state.append(partials)
+        self._state.append(self._drain())
+
+    def _drain(self, end: int | None = None) -> pl.DataFrame:
+        """The waiting tuples (with `end`, those that may close by then) as partial results, without closed groups."""
+        partials = self._state.drain(end)
+        if not partials.height:
+            return partials
+        late = self._ended(partials)
+        if self._put_out is not None:
+            late = late | self._put_out.match(partials)
+        return partials.filter(~late) if late.any() else partials
 
     def _ended(self, frame: pl.DataFrame) -> pl.Series:
         """Which groups' windows end by the last end that is closed."""
@@ -144,23 +151,25 @@ class GroupedAggregate(Operator):
             return pl.repeat(self._closed == FOREVER, frame.height, dtype=pl.Boolean, eager=True)
         return pl.Series(integers(frame.get_column(self._state.end)) <= self._closed)
 
-    def _close(self, punctuations: Punctuations, by_group: bool) -> pl.DataFrame | None:
+    def _close(self, partials: pl.DataFrame, punctuations: Punctuations, by_group: bool) -> pl.DataFrame | None:
         """Purge the groups that this step closes; their rows, in the order in which they close."""
-        frame = self._state.table.frame()
-        gone = self._ended(frame)
-        if by_group:
-            gone = gone | punctuations.match(frame)
-        if not gone.any():
+
+        def closes(frame: pl.DataFrame) -> pl.Series:
+            ended = self._ended(frame)
+            return ended | punctuations.match(frame) if by_group else ended
+
+        groups = self._state.close(partials, closes)
+        if not groups.height:
             return None
-        groups = self._state.merge(frame.filter(gone))
-        self._state.table.keep(~gone)
         order = self._state.keys
+        if self._state.end is not None and groups.get_column(self._state.end).n_unique() == 1:
+            order = order[1:]
         if by_group and len(punctuations) > 1:  # bounds on time alone close in the order of the ends anyway
             first = punctuations.first_match(groups).fill_null(len(punctuations))
             groups, order = groups.with_columns(first.alias(INDEX)), [INDEX, *order]
         if order:
             groups = groups.sort(order, nulls_last=True)
-        return self.finish(groups).select(list(self.schema.polars))
+        return groups.select(self._finish)
 
     @property
     def idle_waiting_prone(self) -> bool:
@@ -183,10 +192,7 @@ class GroupedAggregate(Operator):
             return bound
         self._fold()
         frame = self._state.table.frame()
-        if frame.filter(pl.col(TS) < bound).height == 0:
-            return bound
-        oldest: int = self._state.merge(frame).select(pl.col(TS).min()).item()
-        return min(bound, oldest)
+        return bound if (frame.get_column(TS) >= bound).all() else min(bound, self._state.newest())
 
     def tables(self) -> Mapping[str, StateTable]:
         self._fold()

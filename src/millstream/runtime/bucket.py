@@ -96,24 +96,29 @@ def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached:
 
     Most punctuations of a fine-grained stream pass no window end; this finds them at the cost of a division each.
     """
+    alone_shapes = ((time, "<"),), ((time, "<="),)
+    bounds = [
+        (group.positions, integers(group.columns[time]))
+        for group in punctuations.parts.groups
+        if group.shape in alone_shapes
+    ]
+    alone = sum(len(values) for _, values in bounds) == len(punctuations)
+    if alone and all(closed_end(int(values.max()), slide) <= reached for _, values in bounds):
+        return Reaching(Punctuations.of((), punctuations.progress), reached, alone)
     ends = np.full(len(punctuations), NEVER, dtype=np.int64)
     others = np.ones(len(punctuations), dtype=np.bool_)
-    for group in punctuations.parts.groups:
-        if group.shape in (((time, "<"),), ((time, "<="),)) and is_time(group.columns[time]):
-            ends[group.positions] = integers(group.columns[time]) // slide * slide
-            others[group.positions] = False
+    for positions, values in bounds:
+        ends[positions] = values // slide * slide
+        others[positions] = False
     steps = np.maximum.accumulate(np.concatenate(([reached], ends)))
     kept = others | (ends > steps[:-1])
     left = punctuations.keep(kept) if kept.any() else Punctuations.of((), punctuations.progress)
-    return Reaching(left, int(steps[-1]), not others.any())
-
-
-def is_time(values: pl.Series) -> bool:
-    """Whether values are held as the integers that window arithmetic works on."""
-    return values.dtype == pl.Int64 or values.dtype == pl.Datetime("us")
+    return Reaching(left, int(steps[-1]), alone)
 
 
 def integers(times: pl.Series) -> npt.NDArray[np.int64]:
-    """Times, none of them NULL, as those integers."""
+    """Times, none of them NULL, as the integers that window arithmetic works on: microseconds, or the plain number."""
     held = times.to_numpy()
-    return held.view(np.int64) if held.dtype.kind == "M" else held
+    if held.dtype.kind == "M":
+        return held.astype("datetime64[us]", copy=False).view(np.int64)
+    return np.floor(held).astype(np.int64, copy=False) if held.dtype.kind == "f" else held

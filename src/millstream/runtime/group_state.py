@@ -9,17 +9,20 @@ table has doubled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
-from millstream.algebra.schema import TS, Schema
+from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.accumulate import Aggregation, grouped
-from millstream.runtime.bucket import pane_end, pane_length, spread, window_ids
+from millstream.runtime.bucket import integers, pane_end, pane_length, spread, window_ids
 from millstream.runtime.state import StateTable
 
-FOLD_ROWS = 65_536
+FOLD_ROWS = 131_072
 """Pre-aggregate when more tuples than this wait."""
-FEW_PANES = 4
+LARGE_PANE = 16_384
+"""How many tuples must share a pane on average to make taking it alone worth while."""
 
 
 class GroupState:
@@ -55,11 +58,12 @@ class GroupState:
         else:
             arguments = [a.argument for a in aggregations if a.argument is not None]
         self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *([TS] if stamped else [])]))
-        self._time = _as_integer(time, schema)
+        self._column, self._time = time, _as_integer(time, schema)
         self._nullable = attribute if end and not panes else None
         self._pending: list[pl.DataFrame] = []
         self._waiting = 0
-        self._settled = 0
+        self._settled = 0  # how many groups the table had when it was last merged
+        self._distinct = False  # whether the table is known to hold each group once
         self.table = StateTable(
             ({end[0]: end[1]} if end else {}) | types | partial_types | ({TS: pl.Int64()} if stamped else {})
         )
@@ -69,7 +73,10 @@ class GroupState:
 
     def take(self, rows: pl.DataFrame) -> None:
         """Add tuples; those that belong to no window are gone at once."""
-        page = pl.DataFrame([rows.get_column(name) for name in self._read])
+        if rows.width == len(self._read):
+            page = rows
+        else:
+            page = pl.DataFrame([rows.get_column(name) for name in self._read])
         if self._nullable is not None:
             page = page.filter(pl.col(self._nullable).is_not_null())
         if self.end is not None and self._range < self._slide and not self._merged_input:
@@ -84,48 +91,95 @@ class GroupState:
         """Whether enough tuples wait to be worth pre-aggregating."""
         return self._waiting > FOLD_ROWS
 
-    def drain(self) -> pl.DataFrame:
-        """The waiting tuples as partial results, which are handed over and no longer held."""
-        if not self._pending:
+    def drain(self, end: int | None = None) -> pl.DataFrame:
+        """The waiting tuples as partial results, one a group, which are handed over and no longer held.
+
+        With `end`, tuples that lie in no window that ends by then may go on waiting (if the hidden timestamp is what
+        windows are over): a tuple is then grouped only once, with all others of its pane.
+        """
+        ready, self._pending = self._pending, []
+        if end is not None and end != FOREVER:
+            ready, self._pending = self._before(ready, end + 1 if self._merged_input else end)
+        self._waiting = sum(page.height for page in self._pending)
+        if not ready:
             return pl.DataFrame(schema=self.table.schema)
-        frame = pl.concat(self._pending) if len(self._pending) > 1 else self._pending[0]
-        self._pending, self._waiting = [], 0
-        group = self.keys[1:] if self.end is not None else self.keys
+        frame = pl.concat(ready) if len(ready) > 1 else ready[0]
         if self.end is None:
-            return grouped(frame, group, self._partials).select(list(self.table.schema))
+            return grouped(frame, self.keys, self._partials)
         if self._merged_input:
             made = frame.with_columns(self._time.alias(self.end))
         else:
-            made = self._panes(frame, self.end, group)
+            made = self._panes(frame, self.end, self.keys[1:])
         made = spread(made, self.end, self._range, self._slide)
         if self._merged_input or self._range != self._slide:
             made = grouped(made, self.keys, self._merges)
-        return made.with_columns(pl.col(self.end).cast(self.table.schema[self.end])).select(list(self.table.schema))
+        end_type = self.table.schema[self.end]
+        return made if end_type == pl.Int64 else made.with_columns(pl.col(self.end).cast(end_type))
+
+    def _before(self, pages: list[pl.DataFrame], limit: int) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+        """The pages parted at a time."""
+        before: list[pl.DataFrame] = []
+        after: list[pl.DataFrame] = []
+        for page in pages:
+            times = integers(page.get_column(self._column))
+            if times.max() < limit:
+                before.append(page)
+            elif times.min() >= limit:
+                after.append(page)
+            else:
+                early = pl.Series(times < limit)
+                before.append(page.filter(early))
+                after.append(page.filter(~early))
+        return before, after
 
     def _panes(self, frame: pl.DataFrame, end: str, group: list[str]) -> pl.DataFrame:
         """Partial results by pane and group. Grouping by one key less is so much faster that panes are taken one by
-        one if there are few, as there are wherever tuples come roughly in order."""
+        one if there are few large ones, as there are wherever many tuples come roughly in order."""
         pane = pane_length(self._range, self._slide)
-        first, last = frame.select(
-            pane_end(self._time.min(), pane), pane_end(self._time.max(), pane).alias("last")
-        ).row(0)
-        if (last - first) // pane >= FEW_PANES:
-            return grouped(frame, [pane_end(self._time, pane).alias(end), *group], self._partials)
-        made: list[pl.DataFrame] = []
-        for at in range(first, last + 1, pane):
-            part = frame if first == last else frame.filter(self._time.is_between(at - pane, at, closed="left"))
-            made.append(grouped(part, group, self._partials).with_columns(pl.lit(at, pl.Int64).alias(end)))
-        return pl.concat(made)
+        if frame.height >= LARGE_PANE:
+            low, high = frame.select(self._time.min(), self._time.max().alias("high")).row(0)
+            ends = range(pane_end(low, pane), pane_end(high, pane) + 1, pane)
+            if len(ends) * LARGE_PANE <= frame.height:
+                made = [self._pane(frame, at - pane, at, end, group) for at in ends]
+                return pl.concat(made) if len(made) > 1 else made[0]
+        return grouped(frame, [pane_end(self._time, pane).alias(end), *group], self._partials)
+
+    def _pane(self, frame: pl.DataFrame, low: int, high: int, end: str, group: list[str]) -> pl.DataFrame:
+        part = frame.filter(self._time.is_between(low, high, closed="left"))
+        return grouped(part, group, self._partials).with_columns(pl.lit(high, pl.Int64).alias(end))
 
     def append(self, partials: pl.DataFrame) -> None:
-        self.table.append(partials)
-        if len(self.table) > 2 * self._settled + FOLD_ROWS:
-            self.table.replace(self.merge(self.table.frame()))
-            self._settled = len(self.table)
+        """Hold partial results, one a group at most."""
+        if partials.height:
+            self._distinct = len(self.table) == 0
+            self.table.append(partials)
+            if len(self.table) > 2 * self._settled + FOLD_ROWS:
+                self.table.replace(self._merge(self.table.frame()))
+                self._settled, self._distinct = len(self.table), True
 
-    def merge(self, partials: pl.DataFrame) -> pl.DataFrame:
+    def close(self, new: pl.DataFrame, closes: Callable[[pl.DataFrame], pl.Series]) -> pl.DataFrame:
+        """Take the groups that close out of those held and the new ones; the other new ones are held from now on."""
+        held = self.table.frame()
+        both = new if not held.height else pl.concat([held, new.select(held.columns)]) if new.height else held
+        gone = closes(both)
+        if not gone.any():
+            self.append(new)
+            return pl.DataFrame(schema=self.table.schema)
+        old, fresh = gone.head(held.height), gone.slice(held.height)
+        distinct = not old.any() or (self._distinct and not fresh.any())
+        self.table.keep(~old)
+        self.append(new if not fresh.any() else new.filter(~fresh))
+        closed = both if gone.all() else both.filter(gone)
+        return closed if distinct else self._merge(closed)
+
+    def newest(self) -> int:
+        """The timestamp of the group whose newest tuple is oldest."""
+        oldest: int = self._merge(self.table.frame()).select(pl.col(TS).min()).item()
+        return oldest
+
+    def _merge(self, partials: pl.DataFrame) -> pl.DataFrame:
         """One row per group."""
-        return grouped(partials, self.keys, self._merges).select(list(self.table.schema))
+        return grouped(partials, self.keys, self._merges)
 
     def count(self) -> int:
         """How many groups (of a window) the table holds."""

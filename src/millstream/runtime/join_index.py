@@ -115,11 +115,12 @@ def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | Non
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if len(partner) <= 4 * len(probe) and (found := _look_up(partner, probe)) is not None:
         hit = np.flatnonzero(found >= 0)
-        return hit, found if len(hit) == len(found) else found[hit]
+        return hit, found if len(hit) == len(found) else found.take(hit)
     if len(probe) < len(partner) and (found := _look_up(probe, partner)) is not None:
         hit = np.flatnonzero(found >= 0)
-        order = np.argsort(found[hit], kind="stable")
-        return found[hit][order], hit[order]
+        found = found.take(hit)
+        order = np.argsort(found, kind="stable")
+        return found.take(order), hit.take(order)
     if not (partner[1:] >= partner[:-1]).all():
         return None
     first = np.searchsorted(partner, probe)
@@ -135,10 +136,11 @@ def _look_up(known: Places, asked: Places) -> Places | None:
     span = highest - lowest + 1
     if span > 4 * len(known) + 1024 or lowest <= -_SAFE or highest >= _SAFE:
         return None
-    rows = np.arange(len(known))
-    table = np.full(span + 1, -1, dtype=np.int64)
-    table[known - lowest] = rows
-    if not np.array_equal(table[known - lowest], rows):
+    # The first and the last entry stand for all keys below and above.
+    base = lowest - 1
+    table = np.full(span + 2, -1, dtype=np.int64)
+    rows, places = np.arange(len(known)), known - base
+    table[places] = rows
+    if not (table.take(places) == rows).all():
         return None
-    # As unsigned numbers, keys below the lowest are far above the highest; all of these find the last -1.
-    return table[np.minimum((asked - lowest).view(np.uint64), np.uint64(span)).view(np.int64)]
+    return table.take(asked - base, mode="clip")

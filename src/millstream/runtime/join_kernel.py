@@ -32,7 +32,7 @@ FEW = 64
 """Looking at the times of so few tuples costs less than joining them in vain."""
 SEQ = ("__left_seq", "__right_seq")
 BEFORE = ("__left_before", "__right_before")
-HIDDEN = (TS, *SEQ, *BEFORE)
+NUMBERS = (*SEQ, *BEFORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,23 @@ def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFr
 
 
 def paired(
-    left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], time: npt.NDArray[np.int64]
+    left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places] | None = None
 ) -> pl.DataFrame:
-    """The pairs of these rows: the left columns, the right ones, the timestamp."""
-    made, other = (_take(frame, wanted) for frame, wanted in zip((left, right), rows, strict=True))
+    """The pairs of these rows: the left columns, the right ones, the newer of the timestamps (given in `times`). Only
+    the left has a timestamp if none are given."""
+    made, other = _take(left, rows[0]), _take(right, rows[1])
     # In place: these frames are ours alone, and building another one costs more than all of the arithmetic.
     for frame in (made, other):
-        for name in HIDDEN:
-            if name in frame.columns:
-                frame.drop_in_place(name)
+        while frame.columns[-1] in NUMBERS:
+            frame.drop_in_place(frame.columns[-1])
+    time = made.drop_in_place(TS)
+    if times is not None:
+        other_time = other.drop_in_place(TS)
+        if not (times[0] >= times[1]).all():
+            later = bool((times[1] >= times[0]).all())
+            time = other_time if later else pl.Series(TS, np.maximum(*times))
     made.hstack(other.get_columns(), in_place=True)
-    made.insert_column(made.width, pl.Series(TS, time))
+    made.insert_column(made.width, time)
     return made
 
 
@@ -97,7 +103,7 @@ class Half:
         if self.new is None or not self.old.height:
             return self.old if self.new is None else self.new
         if self.joined is None:
-            self.joined = pl.concat([self.old, self.new], rechunk=True)
+            self.joined = self.old.clone().extend(self.new)
         return self.joined
 
 
@@ -130,14 +136,14 @@ class JoinKernel:
         if not left.height or not right.height or self._too_far(left, right):
             return None
         rows = self._equality.match(left, right, probing_left=probing_left)
-        times = left.get_column(TS).to_numpy()[rows[0]], right.get_column(TS).to_numpy()[rows[1]]
+        times = left.get_column(TS).to_numpy().take(rows[0]), right.get_column(TS).to_numpy().take(rows[1])
         live = self._live(left, right, rows, times)
         if live is not None and not live.all():
             rows = rows[0][live], rows[1][live]
             times = times[0][live], times[1][live]
         if not len(rows[0]):
             return None
-        made = paired(left, right, rows, np.maximum(*times))
+        made = paired(left, right, rows, times)
         if self._residual is not None:
             made = made.filter(self._residual)
         return made if made.height else None
@@ -158,8 +164,8 @@ class JoinKernel:
         """Which pairs the windows let join; None if there are no windows."""
         left_window, right_window = self._windows
         if self.by_rows:
-            left_seq, left_before = (left.get_column(name).to_numpy()[rows[0]] for name in (SEQ[0], BEFORE[0]))
-            right_seq, right_before = (right.get_column(name).to_numpy()[rows[1]] for name in (SEQ[1], BEFORE[1]))
+            left_seq, left_before = (left.get_column(name).to_numpy().take(rows[0]) for name in (SEQ[0], BEFORE[0]))
+            right_seq, right_before = (right.get_column(name).to_numpy().take(rows[1]) for name in (SEQ[1], BEFORE[1]))
             left_live = _stored_is_live(left_window, left_seq, right_before, times[0], times[1])
             right_live = _stored_is_live(right_window, right_seq, left_before, times[1], times[0])
             return np.where(left_seq <= right_before, left_live, right_live)

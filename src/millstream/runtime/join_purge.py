@@ -21,6 +21,19 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 
 
+class Renaming:
+    """Punctuation under other names; nothing is done for what keeps its names."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = dict(names)
+        self._changed = frozenset(name for name, new in names.items() if name != new)
+
+    def __call__(self, punctuations: Punctuations) -> Punctuations:
+        if all(self._changed.isdisjoint(said) for said in _restricted(punctuations)):
+            return punctuations
+        return punctuations.select(self._names)
+
+
 class Translation:
     """From punctuation of one side to what it makes useless on the other, both under the output's names."""
 

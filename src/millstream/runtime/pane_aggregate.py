@@ -48,10 +48,10 @@ class PaneAggregate(GroupedAggregate):
             attribute=attribute,
             stamped=attribute is not None,
         )
-        super().__init__(schema, state, group, pane, attribute or input_schema.time, attribute is None)
-
-    def finish(self, groups: pl.DataFrame) -> pl.DataFrame:
-        return groups.with_columns(pl.col(PANE_END).to_physical().alias(TS)) if self.timed else groups
+        timed = attribute is None
+        finish = [pl.col(name) for name in schema.names]
+        finish.append(pl.col(PANE_END).to_physical().alias(TS) if timed else pl.col(TS))
+        super().__init__(schema, state, group, pane, attribute or input_schema.time, finish, timed=timed)
 
     def bound_of(self, time: int) -> int:
         return time + 1 if time not in (NEVER, FOREVER) else time

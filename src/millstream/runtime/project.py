@@ -16,16 +16,18 @@ punctuation needs to be compared with earlier ones only if two input columns go 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from millstream.algebra.expression import Column, Expression
-from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import to_polars
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.propagation import Emitted
 
 Groups = tuple[tuple[str, ...], ...]
 
@@ -40,12 +42,10 @@ class Project(Operator):
         }
         self._computed = [to_polars(item).alias(name) for name, item in items if name not in self._plain]
         self._order = [*schema.names, TS]
-        computed = dict(zip((name for name, _ in items if name not in self._plain), self._computed, strict=True))
-        plain = {name: pl.col(source).alias(name) for name, source in self._plain.items()}
-        self._lazy = [*(plain.get(name, computed.get(name)) for name in schema.names), pl.col(TS)]
         self._names = output_names(items, input_schema, equal)
-        shared = len(set(self._names.values())) < len(self._names)
-        self._emitted = PunctuationSet() if shared else None
+        targets = Counter(self._names.values())
+        self._shared = [name for name, sources in targets.items() if sources > 1]
+        self._emitted = Emitted(self._shared)
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
@@ -60,20 +60,17 @@ class Project(Operator):
         columns = {name: rows.get_column(source).alias(name) for name, source in self._plain.items()}
         return pl.DataFrame([columns[name] if name in columns else made.get_column(name) for name in self._order])
 
-    def lazily(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """The same on a frame that is computed later, as a stage of a pipeline."""
-        return rows.select(self._lazy)
-
     def pass_on(self, punctuations: Punctuations) -> Punctuations:
+        """What goes out of punctuation that comes in."""
         kept = punctuations.select(self._names)
-        return kept if self._emitted is None else self._emitted.add(kept)
+        return self._emitted.release([kept]).with_progress(kept.progress) if self._shared else kept
 
     def scalars(self) -> dict[str, Any]:
-        return {} if self._emitted is None else {"emitted": self._emitted.to_value()}
+        return {"emitted": self._emitted.to_value()} if self._shared else {}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        if self._emitted is not None:
-            self._emitted = PunctuationSet.from_value(values["emitted"])
+        if self._shared:
+            self._emitted = Emitted.from_value(values["emitted"], self._shared)
 
 
 def output_names(items: tuple[tuple[str, Expression], ...], schema: Schema, equal: Groups = ()) -> dict[str, str]:

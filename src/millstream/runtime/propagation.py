@@ -16,7 +16,7 @@ input differently does not lose the weaker ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -28,9 +28,10 @@ from millstream.algebra.column_order import canonical
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.punctuation_group import Group
+from millstream.algebra.schema import NEVER
 
 Mask = npt.NDArray[np.bool_]
-_INSIDE: dict[str, Callable[[pl.Series, Any], pl.Series]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
+_INSIDE: dict[str, Callable[[Any, Any], Any]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
 """For each comparison, how a bound stands to a value that lies inside it."""
 NO_PUNCTUATIONS = Punctuations.of(())
 
@@ -75,23 +76,47 @@ class Pending:
 
 
 class Emitted:
-    """What an operator has put out."""
+    """What an operator has put out. `shared` are the attributes that several inputs can restrict, None if all are: an
+    input never repeats itself, so only punctuations that restrict a shared attribute need to be compared at all."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_shared")
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Collection[str] | None = None) -> None:
         self._known = PunctuationSet()
+        self._shared = None if shared is None else frozenset(shared)
 
     def release(self, ports: Sequence[Punctuations]) -> Punctuations:
-        """Those of the ports' punctuations that are news, in the order of the ports. Their progress is not kept."""
-        offered = [punctuations for punctuations in ports if len(punctuations)]
-        if not offered:
-            return NO_PUNCTUATIONS
+        """Those of the ports' punctuations that are news, port by port; in order, but if some are dropped then those
+        that concern only one input come first. Their progress is not kept."""
+        split = [self._split(punctuations) for punctuations in ports]
+        news = iter(self._news([common for _, common in split if len(common)]))
+        released: list[Punctuations] = []
+        for punctuations, (own, common) in zip(ports, split, strict=True):
+            fresh = next(news) if len(common) else common
+            released += [punctuations] if len(fresh) == len(common) else [own, fresh]
+        return Punctuations.concat(released).with_progress(NEVER)
+
+    def _split(self, punctuations: Punctuations) -> tuple[Punctuations, Punctuations]:
+        """The punctuations that concern one input only, and the others."""
+        if self._shared is None or not len(punctuations):
+            return NO_PUNCTUATIONS, punctuations
+        groups, odd = punctuations.parts
+        common = np.zeros(len(punctuations), dtype=np.bool_)
+        for group in groups:
+            # One that restricts nothing at all covers everything.
+            common[group.positions] = not group.shape or not self._shared.isdisjoint(group.attributes)
+        for position, pattern in odd:
+            common[position] = not self._shared.isdisjoint(pattern.attributes)
+        if not common.any():
+            return punctuations, NO_PUNCTUATIONS
+        return punctuations.keep(~common), punctuations.keep(common)
+
+    def _news(self, offered: Sequence[Punctuations]) -> list[Punctuations]:
         if not _overlap(offered):
-            return Punctuations.concat([self._known.add(punctuations) for punctuations in offered])
+            return [self._known.add(punctuations) for punctuations in offered]
         offered = [punctuations.where(~self._known.covered(punctuations)) for punctuations in offered]
-        released = [self._known.add(offered[0])]
-        for punctuations in offered[1:]:
+        released: list[Punctuations] = []
+        for punctuations in offered:
             news = PunctuationSet().add(punctuations)
             repeated = self._known.covered(news).to_numpy()
             if repeated.any():
@@ -100,14 +125,14 @@ class Emitted:
                 news = news.keep(~repeated)
             self._known.add(news)
             released.append(news)
-        return Punctuations.concat(released)
+        return released
 
     def to_value(self) -> Any:
         return self._known.to_value()
 
     @classmethod
-    def from_value(cls, value: Any) -> Emitted:
-        made = cls()
+    def from_value(cls, value: Any, shared: Collection[str] | None = None) -> Emitted:
+        made = cls(shared)
         made._known = PunctuationSet.from_value(value)
         return made
 
@@ -146,9 +171,9 @@ def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
         return np.ones(group.height, dtype=np.bool_)
     if len(bounds) > 1:
         return np.array([bool(pattern.match(rows).any()) for pattern in group.patterns()], dtype=np.bool_)
-    columns = {name: _comparable(rows.get_column(name)) for name, _ in group.shape}
+    columns = {name: _comparable(rows.get_column(name), group.columns[name].dtype) for name, _ in group.shape}
     if not bounds and len(names) == 1:
-        return group.columns[names[0]].is_in(columns[names[0]].drop_nulls().implode()).to_numpy()
+        return _found(group.columns[names[0]], columns[names[0]].drop_nulls())
     if not names:
         return _within(group.columns[bounds[0][0]], bounds[0][1], columns[bounds[0][0]])
     said = pl.DataFrame(dict(group.columns))
@@ -161,8 +186,15 @@ def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
     name, op = bounds[0]
     furthest = (pl.col(name).min() if op in ("<", "<=") else pl.col(name).max()).alias("__furthest")
     joined = said.join(stored.group_by(names).agg(furthest), on=names, how="left", maintain_order="left")
-    inside = _INSIDE[op](joined.get_column(name), joined.get_column("__furthest"))
+    inside: pl.Series = _INSIDE[op](joined.get_column(name), joined.get_column("__furthest"))
     return inside.fill_null(False).to_numpy()
+
+
+def _found(values: pl.Series, column: pl.Series) -> Mask:
+    """Which values are in the column."""
+    if values.dtype == pl.Int64:
+        return np.isin(values.to_numpy(), column.to_numpy())
+    return values.is_in(column.implode()).to_numpy()
 
 
 def _within(bounds: pl.Series, op: str, column: pl.Series) -> Mask:
@@ -170,10 +202,14 @@ def _within(bounds: pl.Series, op: str, column: pl.Series) -> Mask:
     furthest = column.min() if op in ("<", "<=") else column.max()
     if furthest is None:
         return np.zeros(bounds.len(), dtype=np.bool_)
-    return _INSIDE[op](bounds, furthest).to_numpy()
+    if bounds.dtype == pl.String:
+        inside: pl.Series = _INSIDE[op](bounds, furthest)
+        return inside.to_numpy()
+    numbers = bounds.to_numpy()
+    return np.asarray(_INSIDE[op](numbers, np.array(furthest, dtype=numbers.dtype)), dtype=np.bool_)
 
 
-def _comparable(column: pl.Series) -> pl.Series:
+def _comparable(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     """In the type that patterns keep, with NaN, which matches nothing, as null."""
-    column = canonical(column)
+    column = column if column.dtype == dtype else canonical(column)
     return column.fill_nan(None) if column.dtype.is_float() else column

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import polars as pl
-
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
@@ -36,9 +34,6 @@ class Select(Operator):
             return NOTHING
         return Output(rows, port.punctuations or None)
 
-    def lazily(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """The same on a frame that is computed later, as a stage of a pipeline."""
-        return rows.filter(self._predicate)
-
     def pass_on(self, punctuations: Punctuations) -> Punctuations:
+        """What goes out of punctuation that comes in: all of it."""
         return punctuations

@@ -29,7 +29,7 @@ from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.join_index import Equality, Places
 from millstream.runtime.join_kernel import holds, named, paired
-from millstream.runtime.join_purge import Translation, key_names
+from millstream.runtime.join_purge import Renaming, Translation, key_names
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
 from millstream.runtime.registers import Registers
@@ -63,10 +63,10 @@ class SequenceJoin(Operator):
         self._residual = None if residual is None else predicate(residual)
         backwards = key_names([(b, a) for a, b in self._equality.pairs])
         self._translation = Translation(backwards, None, None)
-        self._canonical = {name: name for name in names[1]} | backwards
+        self._canonical = Renaming({name: name for name in names[1]} | backwards)
         self.table = StateTable({name: schema.polars[name] for name in self._columns[0]})
         self._closed, self._any_closed = PunctuationSet(), False
-        self._pending, self._emitted, self._registers = Pending(), Emitted(), Registers(2)
+        self._pending, self._emitted, self._registers = Pending(), Emitted(self._keys[0]), Registers(2)
 
     def process(self, inputs: Sequence[Input]) -> Output:
         first, second = (
@@ -102,7 +102,7 @@ class SequenceJoin(Operator):
             self.table.replace(self.table.frame().clear())
         self._pending.add(first)
         free = self._pending.release(self.table.frame()) if len(self._pending) else NO_PUNCTUATIONS
-        return self._emitted.release([free, second.select(self._canonical)])
+        return self._emitted.release([free, self._canonical(second)])
 
     def _store(self, rows: pl.DataFrame) -> None:
         if rows.height and self._any_closed:
@@ -110,11 +110,13 @@ class SequenceJoin(Operator):
         if self._registers.bounds[1] != FOREVER:
             self.table.append(rows)
 
-    def _paired(self, first: pl.DataFrame, second: pl.DataFrame, rows: tuple[Places, Places]) -> pl.DataFrame | None:
-        """The pairs of these rows, in order of the second."""
+    @staticmethod
+    def _paired(first: pl.DataFrame, second: pl.DataFrame, rows: tuple[Places, Places]) -> pl.DataFrame | None:
+        """The pairs of these rows, in order of the second, which is always the newer one."""
         if not len(rows[0]):
             return None
-        return paired(first, second, rows, second.get_column(TS).to_numpy()[rows[1]])
+        times = first.get_column(TS).to_numpy()[rows[0]], second.get_column(TS).to_numpy()[rows[1]]
+        return paired(first, second, rows, times)
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"first": self.table}
@@ -130,7 +132,7 @@ class SequenceJoin(Operator):
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._closed, self._any_closed = PunctuationSet.from_value(values["closed"]), True
         self._pending = Pending.from_value(values["pending"])
-        self._emitted = Emitted.from_value(values["emitted"])
+        self._emitted = Emitted.from_value(values["emitted"], self._keys[0])
         self._registers = Registers.from_value(values["registers"])
 
 
@@ -236,8 +238,8 @@ class Chronicle(SequenceJoin):
     ) -> tuple[Places, Places]:
         """Pairs with a predicate: each b in turn takes the earliest a that is left among those it may take."""
         left, right = self._equality.match(waiting, second, probing_left=False)
-        if self._residual is not None and len(left):
-            pairs = paired(waiting, second, (left, right), second.get_column(TS).to_numpy()[right])
+        pairs = self._paired(waiting, second, (left, right))
+        if self._residual is not None and pairs is not None:
             allowed = holds(pairs, self._residual)
             left, right = left[allowed], right[allowed]
         earlier = a_place[left] < b_place[right]

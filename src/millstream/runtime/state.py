@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,14 +26,6 @@ class Changes:
     dropped: set[int] = field(default_factory=set)
 
 
-class Extent(NamedTuple):
-    """What is known about an integer column of a segment."""
-
-    lowest: int
-    highest: int
-    ascending: bool
-
-
 class StateTable:
     """A bag of rows in insertion order."""
 
@@ -45,8 +36,9 @@ class StateTable:
         self._changes = Changes()
         self._frame: pl.DataFrame | None = None
         self._names = list(self.schema)
-        self._extents: dict[tuple[int, str], Extent] = {}
         self._count = 0
+        self._ascends: dict[str, bool] = {}
+        """Whether `frame()` is known to ascend in a column."""
 
     def __len__(self) -> int:
         return self._count
@@ -55,7 +47,13 @@ class StateTable:
         """Add rows (columns in any order). `whole`, if the caller has it at hand, is the content afterwards."""
         if rows.height == 0:
             return
-        self._put(self._next, rows if rows.columns == self._names else rows.select(self._names))
+        for column, ascends in self._ascends.items():
+            self._ascends[column] = ascends and self._goes_on(column, rows.get_column(column))
+        rows = rows if rows.columns == self._names else rows.select(self._names)
+        if whole is None and self._frame is not None and self._count + rows.height <= RECHUNK_ROWS:
+            # The new rows go to the end of a copy; joining all segments up again would take much longer.
+            whole = self._frame.clone().extend(rows)
+        self._put(self._next, rows)
         self._next += 1
         self._frame = whole
         if len(self._segments) > COMPACT_SEGMENTS:
@@ -80,32 +78,29 @@ class StateTable:
         return pl.concat(removed) if removed else pl.DataFrame(schema=self.schema)
 
     def purge_below(self, column: str, limit: int) -> int:
-        """Remove the rows whose integer (never null) in the column is below the limit; returns how many.
-
-        The extremes of a segment are known, so only segments that hold rows on both sides of the limit are touched:
-        for rows that came in order, at most one.
-        """
-        frame, gone, kept, leading = self._frame, 0, False, True
+        """Remove the rows whose integer (never null) in the column is below the limit; returns how many. If the rows
+        ascend in the column then nothing is copied."""
+        if not self._count:
+            return 0
+        frame = self.frame()
+        values = frame.get_column(column)
+        if column not in self._ascends:
+            self._ascends[column] = values.is_sorted()
+        before = self._count
+        if not self._ascends[column]:
+            self.keep(values >= limit)
+            return before - self._count
+        gone = left = int(np.searchsorted(values.to_numpy(), limit))
+        if not gone:
+            return 0
         for key, segment in list(self._segments.items()):
-            extent = self._extent(key, column)
-            if extent.lowest >= limit:
-                kept = True
-                continue
-            leading = leading and not kept
-            if extent.highest < limit:
-                gone += segment.height
-                self._drop(key)
-                continue
-            kept = True
-            values = segment.get_column(column)
-            if extent.ascending:
-                left = segment.slice(int(np.searchsorted(values.to_numpy(), limit)))
-            else:
-                left, leading = segment.filter(values >= limit), False
-            gone += segment.height - left.height
-            self._put(key, left)
-        if frame is not None and leading:
-            self._frame = frame.slice(gone)
+            if segment.height > left:
+                if left:
+                    self._put(key, segment.slice(left))
+                break
+            left -= segment.height
+            self._drop(key)
+        self._frame = frame.slice(gone)
         return gone
 
     def keep(self, mask: pl.Series) -> None:
@@ -130,6 +125,7 @@ class StateTable:
 
     def replace(self, rows: pl.DataFrame) -> None:
         """Make these rows the whole content, as one segment."""
+        self._ascends.clear()
         for key in list(self._segments):
             self._drop(key)
         if rows.height:
@@ -148,22 +144,15 @@ class StateTable:
         taken, self._changes = self._changes, Changes()
         return taken
 
-    def _extent(self, key: int, column: str) -> Extent:
-        known = self._extents.get((key, column))
-        if known is None:
-            values = self._segments[key].get_column(column)
-            numbers = values.to_numpy()
-            known = Extent(int(numbers.min()), int(numbers.max()), values.is_sorted())
-            self._extents[key, column] = known
-        return known
-
-    def _forget(self, key: int) -> None:
-        for known in [known for known in self._extents if known[0] == key]:
-            del self._extents[known]
+    def _goes_on(self, column: str, values: pl.Series) -> bool:
+        """Whether values appended to an ascending column keep it so."""
+        if not self._count:
+            return values.is_sorted()
+        last = next(reversed(self._segments.values())).item(-1, column)
+        return bool(values.item(0) >= last) and values.is_sorted()
 
     def _put(self, key: int, segment: pl.DataFrame) -> None:
         if key in self._segments:
-            self._forget(key)
             self._count -= self._segments[key].height
         self._segments[key] = segment
         self._count += segment.height
@@ -171,7 +160,6 @@ class StateTable:
         self._frame = None
 
     def _drop(self, key: int) -> None:
-        self._forget(key)
         self._count -= self._segments[key].height
         del self._segments[key]
         self._changes.put.pop(key, None)

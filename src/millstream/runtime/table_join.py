@@ -60,7 +60,7 @@ class TableJoin(Operator):
         left, right = self._equality.match(rows, self._table, probing_left=True)
         made = None
         if len(left):
-            made = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy()[left])
+            made = paired(rows, self._table, (left, right))
             if self._residual is not None:
                 allowed = holds(made, self._residual)
                 left, made = left[allowed], made.filter(allowed)

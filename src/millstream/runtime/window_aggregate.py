@@ -4,14 +4,14 @@
 |---|---|
 | computes | COUNT, SUM, AVG, MIN, MAX per window `[end - range, end)` and group; ends are multiples of `slide` |
 | state | a partial result per open window and group; windows without tuples do not exist |
-| punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= v // slide * slide, groups]` |
+| punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= (v // slide) * slide, …]` |
 | | `[groups]` → all windows of these groups → itself |
 | | any other → nothing → nothing; nor does one come out that an earlier one covers |
 | progress v, or the port's bound v | → windows that end by v → in band, v rounded down to a slide |
 | rows come out | by closing punctuation, then window end, then group (NULL last) |
 | cost | O(1) a tuple, plus range/slide a pane and group; closing follows what is held |
 
-Without a range there is one group for ever, which only punctuation on it closes. Results are stamped with the window
+Without a range a group has no windows, and only punctuation on it closes it. Results are stamped with the window
 end; without a range, or if the windows are over another attribute than the stream's time (then only punctuation on
 that attribute closes them), with the newest of their tuples.
 
@@ -61,16 +61,14 @@ class WindowAggregate(GroupedAggregate):
             panes=PANE_END if over_panes else None,
         )
         time = PANE_END if over_panes else attribute or input_schema.time
-        super().__init__(schema, state, group, step, time, timed)
-        self._aggregates, self._range, self._over_panes = aggregates, range, over_panes
-
-    def finish(self, groups: pl.DataFrame) -> pl.DataFrame:
-        made = [aggregate.result() for aggregate in self._aggregates]
-        if self._range is not None:
-            end = pl.col(WINDOW_END).to_physical()
-            made.append((end - self._range).cast(self.schema.type_of(WINDOW_START).polars).alias(WINDOW_START))
-            made += [end.alias(TS)] if self.timed else []
-        return groups.with_columns(made)
+        finish: list[pl.Expr] = []
+        if range is not None:
+            start = (pl.col(WINDOW_END).to_physical() - range).cast(schema.type_of(WINDOW_START).polars)
+            finish += [start.alias(WINDOW_START), pl.col(WINDOW_END)]
+        finish += [pl.col(name) for name in group] + [aggregate.result() for aggregate in aggregates]
+        finish.append(pl.col(WINDOW_END).to_physical().alias(TS) if timed else pl.col(TS))
+        super().__init__(schema, state, group, step, time, finish, timed=timed)
+        self._over_panes = over_panes
 
     def time_of(self, bound: int) -> int:
         return bound - 1 if self._over_panes and bound not in (NEVER, FOREVER) else bound

@@ -26,7 +26,7 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.join_index import Equality
 from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, JoinWindow, named
-from millstream.runtime.join_purge import Translation, key_names, time_name
+from millstream.runtime.join_purge import Renaming, Translation, key_names, time_name
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
@@ -67,7 +67,7 @@ class WindowJoin(Operator):
             Translation(key_names(pairs[i]), time_name(s, names[i]), windows[1 - i].range)
             for i, s in enumerate((left, right))
         )
-        self._canonical = {name: name for name in names[1]} | key_names(pairs[1])
+        self._canonical = Renaming({name: name for name in names[1]} | key_names(pairs[1]))
         self._sides = tuple(
             JoinSide(
                 self._stored(i), windows[i], [own for own, _ in pairs[i]], SEQ[i] if self._kernel.by_rows else None
@@ -75,7 +75,8 @@ class WindowJoin(Operator):
             for i in (0, 1)
         )
         self._registers = Registers(2)
-        self._emitted = Emitted()
+        self._shared = {own for own, _ in equality.pairs}
+        self._emitted = Emitted(self._shared)
 
     def _stored(self, side: int) -> dict[str, pl.DataType]:
         types = self.schema.polars
@@ -137,7 +138,7 @@ class WindowJoin(Operator):
         if not any(side.freed for side in self._sides):
             return NO_PUNCTUATIONS
         left, right = (side.release() for side in self._sides)
-        return self._emitted.release([left, right.select(self._canonical)])
+        return self._emitted.release([left, self._canonical(right)])
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"left": self._sides[0].table, "right": self._sides[1].table}
@@ -153,4 +154,4 @@ class WindowJoin(Operator):
         for side, value in zip(self._sides, values["sides"], strict=True):
             side.restore(value)
         self._registers = Registers.from_value(values["registers"])
-        self._emitted = Emitted.from_value(values["emitted"])
+        self._emitted = Emitted.from_value(values["emitted"], self._shared)

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,7 @@ def _stream(workload: Workload, data: AuctionEvents, every: int | None) -> pl.Da
     if workload.reads_auctions:
         mill.execute(AUCTIONS + ("" if every is None else " PUNCTUATED ON (ts +)"))
     mill.add_query("q", workload.query)
-    for bids, auctions in _batches(data):
+    for bids, auctions in data.batches(BATCH_ROWS):
         if workload.reads_auctions:
             mill.insert("auctions", _punctuated(auctions, every))
         mill.insert("bids", _punctuated(bids, every))
@@ -156,18 +156,6 @@ def _stream(workload: Workload, data: AuctionEvents, every: int | None) -> pl.Da
         mill.punctuate(stream, "[ts < 9999999999]")
     mill.batch()
     return mill.take_rows("q")
-
-
-def _batches(data: AuctionEvents) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """The two streams side by side, cut at the same times."""
-    times = data.auctions["ts"].to_physical().to_numpy()
-    ends = data.bids["ts"].to_physical().to_numpy()
-    done = 0
-    for start in range(0, data.bids.height, BATCH_ROWS):
-        bids = data.bids.slice(start, BATCH_ROWS)
-        upto = int(np.searchsorted(times, ends[start + bids.height - 1], side="right"))
-        yield bids, data.auctions.slice(done, upto - done)
-        done = upto
 
 
 def _punctuated(rows: pl.DataFrame, every: int | None) -> pl.DataFrame | PunctuatedRows:
@@ -195,11 +183,9 @@ def _growth(events: int) -> list[dict[str, Any]]:
         state: list[int] = []
         rows_out = seen = 0
         start = time.process_time()
-        for bids, auctions in _batches(data):
-            here = data.closings.filter(pl.col("position").is_between(seen, seen + bids.height, closed="right"))
-            closed = Punctuations.from_column("auction", "=", here["auction"])
+        for bids, auctions in data.batches(BATCH_ROWS):
             mill.insert("auctions", auctions)
-            mill.insert("bids", PunctuatedRows(bids, closed, (here["position"] - seen).to_numpy()))
+            mill.insert("bids", data.closing(bids, seen))
             mill.batch()
             seen += bids.height
             state.append(mill.state_rows("q"))

@@ -6,10 +6,14 @@ auction gets no more bids once a hundred newer ones have opened: `closings` says
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.ingest.source import PunctuatedRows
 
 EVENTS_PER_SECOND = 10_000
 IN_FLIGHT = 100
@@ -22,6 +26,23 @@ class AuctionEvents:
     bids: pl.DataFrame
     closings: pl.DataFrame
     """`auction`, and `position`: the number of bids that come before the promise that it gets no more."""
+
+    def batches(self, size: int) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """The two streams side by side, so many bids at a time, cut at the same times."""
+        times = self.auctions["ts"].to_physical().to_numpy()
+        ends = self.bids["ts"].to_physical().to_numpy()
+        done = 0
+        for start in range(0, self.bids.height, size):
+            bids = self.bids.slice(start, size)
+            upto = int(np.searchsorted(times, ends[start + bids.height - 1], side="right"))
+            yield bids, self.auctions.slice(done, upto - done)
+            done = upto
+
+    def closing(self, bids: pl.DataFrame, before: int) -> PunctuatedRows:
+        """A batch of bids, so many of which came before, with the closings that fall into it."""
+        here = self.closings.filter(pl.col("position").is_between(before, before + bids.height, closed="right"))
+        closed = Punctuations.from_column("auction", "=", here["auction"])
+        return PunctuatedRows(bids, closed, (here["position"] - before).to_numpy())
 
 
 def generate(events: int, seed: int = 42) -> AuctionEvents:

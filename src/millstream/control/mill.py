@@ -41,6 +41,7 @@ from millstream.logical.plan import Plan, Scan
 from millstream.optimizer import optimize
 from millstream.physical.explain import explain_physical
 from millstream.physical.partitioning import Keys, partition_keys
+from millstream.runtime.engine import NodeStatistics
 
 
 @dataclass(slots=True)
@@ -324,6 +325,10 @@ class LocalMill:
     def state_rows(self, name: str) -> int:
         """How many tuples the operators of a query hold, over all shards."""
         return sum(operator.state_rows() for operator in self.query(name).group.operators(name.lower()))
+
+    def statistics(self, name: str) -> list[dict[str, NodeStatistics]]:
+        """A reading of the operators that run a query (and those it shares the graph with), shard by shard."""
+        return [graph.statistics() for graph in self.query(name).group.graphs]
 
     def counts(self, stream: str) -> dict[str, int]:
         source = self._sources[self._relation(stream)]

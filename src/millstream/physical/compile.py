@@ -33,8 +33,15 @@ class _Compiled:
 class Compiler:
     """Puts queries into one graph and takes them out again, while it runs."""
 
-    def __init__(self, graph: Graph, ets: Callable[[str], Callable[[], int | None]], tables: TableFrames) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        ets: Callable[[str], Callable[[], int | None]],
+        tables: TableFrames,
+        name_of: Callable[[logical.Plan], str] | None = None,
+    ) -> None:
         self._graph, self._ets, self._tables = graph, ets, tables
+        self._name_of = name_of or operator_name
         self._compiled: dict[logical.Plan, _Compiled] = {}
         self._queries: dict[str, tuple[logical.Plan, Sink]] = {}
 
@@ -70,7 +77,7 @@ class Compiler:
     def _compile(self, plan: logical.Plan) -> _Compiled:
         if plan in self._compiled:
             return self._compiled[plan]
-        name = operator_name(plan)
+        name = self._name_of(plan)
         if isinstance(plan, logical.Scan):
             made = _Compiled(self._graph.source(name, plan.schema, self._ets(plan.stream)), None)
         else:

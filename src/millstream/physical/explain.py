@@ -18,7 +18,15 @@ def explain_physical(plan: Plan, shards: int, strategy: str) -> str:
     graph = Graph()
     name, _, size = strategy.partition(":")
     graph.set_strategy(name, k=int(size or 1))
-    Compiler(graph, lambda _: lambda: None, {}).add("q", plan, lambda _: None)
+    numbers: dict[str, int] = {}
+
+    def name_of(part: Plan) -> str:
+        """Short names for reading: the stream, or the kind of operator, numbered where there are several."""
+        kind = part.stream if isinstance(part, Scan) else type(part).__name__
+        numbers[kind] = numbers.get(kind, 0) + 1
+        return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
+
+    Compiler(graph, lambda _: lambda: None, {}, name_of).add("q", plan, lambda _: None)
     arcs = [f"  {arc}" for arc in map(str, graph.arcs())]
     streams = sorted({part.stream for part in plan.walk() if isinstance(part, Scan)})
     lines = [spread, f"reads {', '.join(streams)}", "", format_table(graph.table())]

@@ -1,12 +1,14 @@
 """Which rows of two frames have equal keys: pairs of row numbers.
 
-    NULL         never equals anything; without keys every row meets every other
-    order        by the probing row, then by its partner
-    one integer  keys that lie close together are looked up in an array, ascending ones by binary search; this is three
-                 times as fast as a hash join of pages, whose fixed costs exceed the work
-    other keys   a hash join of the keys alone
+| | |
+|---|---|
+| NULL | never equals anything; without keys every row meets every other |
+| order | by the probing row, then by its partner |
+| one integer key | looked up in an array if the keys lie close together, by binary search if they ascend |
+| other keys | a hash join of the keys alone |
 
-Keys of different types are compared in a type that holds both.
+An array beats a hash join because a page is small: the fixed costs of the hash join exceed its work. Keys of different
+types are compared in a type that holds both.
 
 >>> find_integers(np.array([7, 5, 6]), np.array([6, 9, 7]))
 (array([0, 2]), array([2, 0]))

@@ -7,11 +7,12 @@ mirror image of this, whichever moves fewer tuples). What a window asks of a pai
 | windows | the pair (a, b) joins if |
 |---|---|
 | RANGE or unbounded on both sides | `b.ts - a.ts <= W_A` and `a.ts - b.ts <= W_B`, where the side is bounded |
-| ROWS on some side | the one processed first is in its own window when the other comes: among the last n of its stream, at most W older, or anything if unbounded |
+| ROWS on some side | the one that came first is still in its own window when the other comes |
 
-For ROWS every tuple knows its number in its own stream (`seq`) and how many of the other stream came before it
-(`before`): a comes before b exactly if `a.seq <= b.before`. Numbers are counted whether a tuple is stored or not, so
-purging never shifts a window.
+In its window is a tuple that is among the last n of its stream (ROWS), at most W older (RANGE), or any (unbounded). For
+ROWS every tuple knows its number in its own stream (`seq`) and how many of the other stream came before it (`before`):
+a comes before b exactly if `a.seq <= b.before`. Tuples are counted whether they are stored or not, so purging never
+shifts a window.
 """
 
 from __future__ import annotations

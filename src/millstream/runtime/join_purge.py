@@ -1,14 +1,20 @@
 """What punctuation does in a join: which stored tuples it makes useless, and when it goes on.
 
-Purge (Lemma 1). A punctuation p of one side says that no later tuple there matches it. A stored tuple of the other side
-is useless if every partner that it could still find would match p. So p is *translated* into a pattern over the other
-side: key restrictions move to the equal columns, and an upper bound v on the time becomes `ts < v - W`, if tuples of the
-other side are kept for a range W only. If p restricts anything else it purges nothing. A bound on time alone comes as
-progress and is handled as such. Tuples that match what has been translated so far are not stored in the first place;
-they still probe.
+Purge (Lemma 1). A punctuation p of one side says that no later tuple there matches it. A stored tuple of the other
+side is useless if every partner that it could still find would match p. So p is *translated* into a pattern over the
+other side: key restrictions move to the equal columns, and an upper bound v on the time becomes `ts < v - W`, if tuples
+of the other side are kept for a range W only. If p restricts anything else it purges nothing. A bound on time alone
+comes as progress and is handled as such. Tuples that match what has been translated so far are not stored in the first
+place; they still probe.
 
 Propagation (Lemma 2). p goes on, under the names of the output, once no stored tuple of its own side matches it. A
-restriction of a right key goes out on the equal left column, so that both sides call equal things the same.
+restriction of a right key goes out on the equal left column, so that both sides call equal things the same. That the
+same value is closed on both sides (Lemma 3) needs no rule of its own: each closes what the other has stored.
+
+>>> from millstream.algebra.pattern import Pattern, below, equal
+>>> key, both = Pattern.of({"b.k": equal(5)}), Pattern.of({"b.k": equal(6), "b.ts": below(30)})
+>>> Translation({"b.k": "a.k"}, "b.ts", 10)(Punctuations.of([key, both, Pattern.of({"b.x": below(1)})]))
+Punctuations([a.k = 5] [__ts < 20, a.k = 6])
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
 | | |
 |---|---|
 | stored | tuples that a later tuple of the other side may still join, under the output's column names |
-| not stored | tuples with a NULL key, tuples that a translated punctuation of the other side matches, tuples already out of their window |
-| removed | what new translated punctuations match; what is out of its window: `ts + W <` the other side's bound, or not among the last n; everything, once the other side has ended |
+| not stored | a NULL key; out of its window already; matched by a translated punctuation of the other side |
+| removed | what new translated punctuations match |
+| removed | what is out of its window: `ts + W <` the other side's bound, or not among the last n |
+| removed | everything, once the other side has ended |
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 | | |
 |---|---|
 | computes | the named expressions for every tuple, timestamps unchanged |
-| state | none but what it has put out, if different inputs columns share an output column |
-| punctuation in → purged → out | one all of whose restricted columns are put out as they are → nothing is held → itself, renamed |
+| state | no tuples; what it has put out, if several input columns share an output column |
+| punctuation in → purged → out | one whose restricted columns are all put out as they are → nothing → itself, renamed |
 | other punctuation | dropped: a computed column, or one that is gone, says nothing about what may still come |
 | a dropped column that equals a kept one | its restriction moves to the first output column of its `equal` group |
 | progress | goes on, also when the punctuation itself is dropped |
 | cost | one pass over the columns that are read; a plain column costs nothing |
 
 A column put out several times stands for its restriction under its first name. Renaming keeps apart what differs, so a
-punctuation needs to be compared with earlier ones only if two input columns go under one name.
+punctuation is compared with earlier ones only if it restricts an output column that has several sources.
 """
 
 from __future__ import annotations

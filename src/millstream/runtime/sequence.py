@@ -1,17 +1,20 @@
 """Sequences: a tuple b of the second input paired with an earlier tuple a of the first.
 
-computes     RECENT: (a, b) for the latest a before b, if the predicate holds for them; an a may serve many b.
-             CHRONICLE: (a, b) for the earliest unused a before b for which the predicate holds; both are used once.
-             With equality keys both work within each key value (NULL never equals). The result carries b's time.
-order        timestamp order only; among equal times the second input goes first, so a never meets its own instant
-state        RECENT: the latest a (of each key). CHRONICLE: the a's not used yet. No b is ever stored.
-punctuation  p of the second that restricts only keys -> the a's that only such b could use are purged, later ones
-             not stored -> p goes out at once, for no b is held
-             p of the first -> nothing is purged -> p goes out once no stored a matches it
-             equal keys go out under the first's name; none goes out that one put out earlier covers
-progress     the lower of both inputs', if it is news and came in band; an ended second input clears the state
-cost         RECENT: one search for the step's b's. CHRONICLE: a sort by key and cumulative sums; with a residual
-             predicate a loop over the pairs that it allows, for what one b takes decides what is left for the next
+| | |
+|---|---|
+| RECENT computes | (a, b) for the latest a before b, if the predicate holds for them; an a may serve many b |
+| CHRONICLE computes | (a, b) for the earliest unused a before b for which the predicate holds; both are used once |
+| keys | with equality keys both work within each key value (NULL never equals) |
+| order, timestamp | in timestamp order only; among equal times the second input goes first; b's time |
+| state | RECENT: the latest a (of each key). CHRONICLE: the a's not used yet. No b is ever stored |
+| punctuation of the second → purged → out | on keys only → the a's that only such b could use → itself, at once |
+| punctuation of the first → purged → out | any → nothing → itself, once no stored a matches it |
+| progress | the lower of both inputs', if it is news and came in band; an ended second input clears the state |
+| cost | RECENT: one search for the step's b's. CHRONICLE: a sort by key and running sums |
+
+Since b goes first, an a never meets its own instant. Equal keys go out under the first's name; nothing goes out that
+one put out earlier covers. CHRONICLE with a residual predicate loops over the pairs that the predicate allows, for what
+one b takes decides what is left for the next.
 """
 
 from __future__ import annotations

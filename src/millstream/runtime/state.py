@@ -35,6 +35,8 @@ class StateTable:
         self._next = 0
         self._changes = Changes()
         self._frame: pl.DataFrame | None = None
+        self._recent: list[pl.DataFrame] = []
+        """What has been appended since `_frame` was made."""
         self._names = list(self.schema)
         self._count = 0
         self._ascends: dict[str, bool] = {}
@@ -50,14 +52,17 @@ class StateTable:
         for column, ascends in self._ascends.items():
             self._ascends[column] = ascends and self._goes_on(column, rows.get_column(column))
         rows = rows if rows.columns == self._names else rows.select(self._names)
-        if whole is None and self._frame is not None and self._count + rows.height <= RECHUNK_ROWS:
-            # The new rows go to the end of a copy; joining all segments up again would take much longer.
-            whole = self._frame.clone().extend(rows)
+        frame, recent = self._frame, [*self._recent, rows]
         self._put(self._next, rows)
         self._next += 1
-        self._frame = whole
+        if whole is not None:
+            self._frame = whole
+        elif frame is not None:
+            self._frame, self._recent = frame, recent
         if len(self._segments) > COMPACT_SEGMENTS:
+            known = self._ascends.copy()
             self.replace(self.frame())
+            self._ascends = known
 
     def purge(self, gone: pl.Expr) -> pl.DataFrame:
         """Remove the rows for which the expression is true and return them (null counts as false)."""
@@ -129,11 +134,21 @@ class StateTable:
         for key in list(self._segments):
             self._drop(key)
         if rows.height:
-            self._put(self._next, rows.select(self._names).rechunk())
+            rows = rows.select(self._names).rechunk()
+            self._put(self._next, rows)
             self._next += 1
+            self._frame = rows
 
     def frame(self) -> pl.DataFrame:
-        if self._frame is None:
+        """The whole content in order of arrival, not to be changed in place."""
+        if self._recent and self._frame is not None and self._count <= RECHUNK_ROWS:
+            # The new rows go to the end of a copy; joining all segments up again would take much longer.
+            self._frame = self._frame.clone()
+            for rows in self._recent:
+                self._frame.extend(rows)
+            self._recent = []
+        if self._frame is None or self._recent:
+            self._recent = []
             parts = list(self._segments.values())
             few = self._count <= RECHUNK_ROWS
             self._frame = pl.concat(parts, rechunk=few) if parts else pl.DataFrame(schema=self.schema)
@@ -157,11 +172,11 @@ class StateTable:
         self._segments[key] = segment
         self._count += segment.height
         self._changes.put[key] = segment
-        self._frame = None
+        self._frame, self._recent = None, []
 
     def _drop(self, key: int) -> None:
         self._count -= self._segments[key].height
         del self._segments[key]
         self._changes.put.pop(key, None)
         self._changes.dropped.add(key)
-        self._frame = None
+        self._frame, self._recent = None, []

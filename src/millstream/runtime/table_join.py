@@ -2,11 +2,12 @@
 
 | | |
 |---|---|
-| computes | every tuple with every row of the table that has equal keys (NULL never equals) and for which the residual predicate holds; with `outer`, a tuple without any is put out once, NULLs in the table's columns |
+| computes | every tuple with every table row that has equal keys (NULL never equals) and satisfies the residual |
+| `outer` | a tuple that finds no row is put out once, with NULLs in the table's columns |
 | state | none: the table never changes |
-| punctuation in → purged → out | any → nothing is held → itself, under the output's names; equal keys keep the stream's name |
+| punctuation in → purged → out | any → nothing → itself, under the output's names (of equal keys: the stream's) |
 | progress | goes on; results carry the tuple's timestamp and keep the stream's order |
-| cost | a hash join of the page with the table |
+| cost | one look-up of the page's keys in the table |
 """
 
 from __future__ import annotations

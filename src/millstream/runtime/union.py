@@ -2,11 +2,15 @@
 
 | | |
 |---|---|
-| computes | all tuples of all inputs under the first input's column names: in timestamp order, the lowest port first among equals; on latent streams as they come |
+| computes | all tuples of all inputs under the first input's column names |
+| order | by timestamp, the lowest port first among equals; latent streams: as they come |
 | state | no tuples; what each input has promised, and the promises that not all of them have made |
-| punctuation in → purged → out | p → nothing is held → p, once every other input has promised as much: by punctuation, or, for a bound on time alone, by its own time; in order of arrival; not if p is covered by one put out earlier |
+| punctuation in → purged → out | p → nothing → p, once every other input has promised as much |
 | progress | the lowest of the inputs', if it is news and came in band |
-| cost | one merge of sorted columns |
+| cost | one sort by timestamp of what the step brings, if more than one input brings something |
+
+An input promises by punctuation, and by its own time as far as p bounds the time; one that has ended promises all. What
+an input says twice counts once. Promises go out in order of arrival, except those that one put out earlier covers.
 """
 
 from __future__ import annotations

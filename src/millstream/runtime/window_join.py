@@ -2,14 +2,20 @@
 
 | | |
 |---|---|
-| computes | pairs (a, b) with equal keys (NULL never equals), for which the residual predicate is true and the windows allow it: the older is at most its own stream's range older, or among the last n tuples of its stream when the newer comes (`join_kernel`); the result has the newer timestamp |
+| computes | pairs (a, b) with equal keys (NULL never equals) that satisfy the residual predicate and the windows |
+| windows | the older is at most its own stream's range older, or among the last n of its stream (`join_kernel`) |
+| timestamp | the newer one of the pair |
 | state | per side the tuples that may still find a partner (`join_side`) |
-| order | merging (both inputs ordered, some window): results come in timestamp order. Otherwise tuples join as they arrive, results in the order of the probing tuple, then of its partner |
-| punctuation in → purged | p of B that restricts only keys, or keys and an upper bound on time → the tuples of A that only partners matching p could join (`join_purge`); later ones are not stored, they only probe |
-| → out | p of either side, whatever it restricts, once no stored tuple of that side matches it; equal keys under the left name; not if one put out earlier covers it |
-| progress v, or the port's bound v, of B | purges the tuples of A with `ts + W_A < v` |
-| progress | the lower of both sides', if it is news and came in band |
-| cost | a step joins its new tuples with the state by hashing, once; expiry touches only segments that hold something expired |
+| order | merging: by timestamp; on arrival: by probing tuple, then by partner |
+| punctuation of B in → purged | on keys, or keys and time → the a's that only partners matching it could join |
+| punctuation of A or B → out | any, once no stored tuple of its own side matches it (`join_purge`) |
+| progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
+| progress out | the lower of both sides', if it is news and came in band |
+| cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples came in order |
+
+It merges if both inputs are ordered and some side has a window; otherwise tuples join as they arrive and punctuation
+alone purges. Tuples that a punctuation has closed still probe, but are not stored. A restriction of a right key goes
+out on the equal left column, and nothing goes out that one put out earlier covers.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ bench: setup
 	@$(BIN)/millstream bench engine --out bench/results
 	@$(BIN)/millstream bench core --out bench/results
 
-demo: setup
+demo: $(STAMP)
 	@$(BIN)/millstream demo
 
 clean:

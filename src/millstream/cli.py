@@ -61,8 +61,7 @@ def explain(
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             name = getattr(statement, "name", "")
             console.print(f"-- {name}" if name else "-- query", markup=False)
-            select = statement.text.split(" AS ", 1)[-1] if name else statement.text
-            console.print(mill.execute(f"EXPLAIN {stage} {select}"), markup=False)
+            console.print(mill.execute(f"EXPLAIN {stage} {statement.text}"), markup=False)
         else:
             mill.execute(statement.text)
 

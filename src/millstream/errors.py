@@ -3,8 +3,8 @@
 The primary message is short, lower case and has no full stop; detail and hint are sentences. Every error pickles, so
 that it survives the way back from a worker.
 
->>> print(MillstreamError("M1001", "unknown column 'pric'", hint="did you mean 'price'?", line=2, column=8))
-M1001: unknown column 'pric' (line 2, column 8)
+>>> print(MillstreamError("M2001", "unknown column 'pric'", hint="did you mean 'price'?", line=2, column=8))
+M2001: unknown column 'pric' (line 2, column 8)
   hint: did you mean 'price'?
 """
 

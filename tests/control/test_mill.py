@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from millstream.algebra.pattern import Pattern, equal
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import BindError, MillstreamError, OptionError, PatternError
@@ -33,7 +34,7 @@ def test_a_bare_select_is_a_query(mill: LocalMill) -> None:
     mill.batch()
     assert mill.take_rows("query_1").rows() == [(1,)]
     assert "query_1: 1 rows out" in mill.execute("SHOW QUERIES")
-    assert "s (k BIGINT, v DOUBLE, ts BIGINT): 1 in, 0 late, 0 bad" in mill.execute("SHOW STREAMS")
+    assert "s (k BIGINT, v DOUBLE, ts BIGINT): 1 accepted, 0 late, 0 bad" in mill.execute("SHOW STREAMS")
 
 
 def test_equal_prefixes_are_one_operator(mill: LocalMill) -> None:
@@ -135,3 +136,52 @@ def test_the_strategy_is_switched_while_queries_run(mill: LocalMill) -> None:
     assert all(row.transition.startswith("RR") for row in graph.table())
     mill.execute("SET strategy = 'batch:5'")
     assert all(row.transition.startswith("KB") for row in graph.table())
+
+
+def test_a_derived_stream_protects_what_it_reads(mill: LocalMill) -> None:
+    mill.execute("CREATE STREAM d AS SELECT k, ts FROM s")
+    mill.add_query("q", "SELECT k FROM d")
+    with pytest.raises(BindError, match="read by query 'q'"):
+        mill.execute("DROP STREAM d")
+    with pytest.raises(BindError, match="read by stream 'd'"):
+        mill.execute("DROP STREAM s")
+    LocalMill.restore(mill.snapshot())
+    mill.execute("DROP QUERY q; DROP STREAM d; DROP STREAM s")
+
+
+def test_a_mistake_costs_no_input(mill: LocalMill) -> None:
+    mill.add_query("q", "SELECT k FROM s")
+    mill.insert("s", [(1, 1.0, 1)])
+    with pytest.raises(PatternError):
+        mill.punctuate("s", Pattern.of(nosuch=equal(1)))
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(1,)]
+
+
+def test_a_failed_table_leaves_its_name_free(mill: LocalMill) -> None:
+    with pytest.raises(MillstreamError):
+        mill.execute("CREATE TABLE t (a BIGINT) WITH (connector = 'csv', path = 'no/such.csv')")
+    mill.execute("CREATE TABLE t (a BIGINT)")
+    assert "t (a BIGINT): 0 rows" in mill.execute("SHOW TABLES")
+
+
+def test_errors_in_scripts_have_their_place(mill: LocalMill) -> None:
+    with pytest.raises(BindError) as caught:
+        mill.execute("SELECT k FROM s;\n\n  DROP QUERY nosuch;")
+    assert (caught.value.line, caught.value.column) == (3, 3)
+    with pytest.raises(BindError) as caught:
+        mill.execute("SELECT k FROM s;\nSELECT nosuch FROM s")
+    assert (caught.value.line, caught.value.column) == (2, 8)
+
+
+def test_only_punctuation_moves_time_where_tuples_come_in_any_order() -> None:
+    for cut in (False, True):
+        mill = LocalMill()
+        mill.execute("CREATE STREAM s (ts BIGINT) ORDER BY ts MAX SKEW 2 PUNCTUATED ON (ts +)")
+        mill.add_query("q", "SELECT COUNT(*) AS n FROM s [RANGE 100]")
+        mill.insert("s", [(10,)])
+        if cut:
+            mill.batch()
+        mill.insert("s", [(7,)])
+        mill.batch()
+        assert mill.counts("s")["late"] == 0

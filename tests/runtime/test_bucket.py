@@ -111,8 +111,9 @@ def test_bounds_that_pass_no_window_end_are_dropped() -> None:
     bounds = [Pattern.of(ts=below(t, t % 2 == 0)) for t in (5, 9, 10, 11, 19, 12, 40, 31)]
     reaching = drop_idle_bounds(Punctuations.of(bounds, 40), "ts", 10, 0)
     assert reaching.punctuations.patterns() == [bounds[2], bounds[6]]
-    assert (reaching.end, reaching.alone, reaching.punctuations.progress) == (40, True, 40)
+    assert reaching.ends is not None and reaching.ends.tolist() == [10, 40]
+    assert (reaching.end, reaching.punctuations.progress) == (40, 40)
     other = Pattern.of(ts=below(5), k=equal(1))
     mixed = drop_idle_bounds(Punctuations.of([bounds[0], other]), "ts", 10, 20)
-    assert mixed.punctuations.patterns() == [other] and (mixed.end, mixed.alone) == (20, False)
+    assert mixed.punctuations.patterns() == [other] and (mixed.end, mixed.ends) == (20, None)
     assert len(drop_idle_bounds(Punctuations.of(bounds), "ts", 10, 40).punctuations) == 0

@@ -15,8 +15,9 @@ scheduling and fast tests stand on it; the Spark data plane hosts the same opera
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import Any
 
 import polars as pl
@@ -29,17 +30,16 @@ from millstream.algebra.types import MICROS
 from millstream.config import Options
 from millstream.control.outputs import QueryOutput
 from millstream.control.shards import ShardGroup
+from millstream.control.statements import relations, run_statement
 from millstream.errors import BindError, InputError, OptionError, PatternError, did_you_mean
-from millstream.ingest.arrivals import RejectedLine, read_element
-from millstream.ingest.source import StreamSource
-from millstream.ingest.tables import read_table
+from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
+from millstream.ingest.rows import read_rows
+from millstream.ingest.source import PunctuatedRows, StreamSource
 from millstream.lang import ast, parse
-from millstream.logical.binder import bind_select, bind_stream, bind_table
-from millstream.logical.catalog import Catalog
-from millstream.logical.explain import explain
-from millstream.logical.plan import Plan, Scan
+from millstream.logical.binder import bind_select
+from millstream.logical.catalog import Catalog, StreamDefinition
+from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
-from millstream.physical.explain import explain_physical
 from millstream.physical.partitioning import Keys, partition_keys
 from millstream.runtime.engine import NodeStatistics
 
@@ -62,56 +62,20 @@ class LocalMill:
         self.clock = VirtualClock()
         self.catalog = Catalog()
         self.queries: dict[str, RunningQuery] = {}
-        self._statements: dict[tuple[str, str], str] = {}
+        self._statements: dict[tuple[str, str], tuple[str, frozenset[str]]] = {}
         self._sources: dict[str, StreamSource] = {}
-        self._tables: dict[str, pl.DataFrame] = {}
+        self.tables: dict[str, pl.DataFrame] = {}
         self._groups: dict[GroupKey, ShardGroup] = {}
         self._arrived: list[tuple[str, Any]] = []
-        self._next_beat = round(self.options.heartbeat * MICROS)
-        self._anonymous = 0
+        self._next_beat = self._beat_after(0)
 
-    # --- statements -----------------------------------------------------------------------------------------------
+    # --- statements and queries -----------------------------------------------------------------------------------
 
     def execute(self, text: str) -> str:
         """Run a script of statements; what `EXPLAIN` and `SHOW` have to say comes back as text."""
         self.batch()
-        return "\n".join(said for said in map(self._statement, parse(text)) if said)
-
-    def _statement(self, statement: ast.Statement) -> str:
-        match statement:
-            case ast.CreateStream():
-                definition = bind_stream(statement, self.catalog)
-                self.catalog.add_stream(definition)
-                self._sources[definition.name] = self._source(definition.name)
-            case ast.CreateDerivedStream():
-                self.catalog.add_derived(statement.name, bind_select(statement.select, self.catalog))
-            case ast.CreateTable():
-                table = bind_table(statement, self.catalog)
-                self.catalog.add_table(table)
-                self._tables[table.name] = read_table(table.schema, dict(table.options))
-            case ast.CreateQuery():
-                if statement.into is not None and statement.into.lower() != "memory":
-                    hint = "The in-process host keeps results in memory."
-                    raise OptionError("M6003", f"unknown sink '{statement.into}'", hint=hint)
-                self._add_query(statement.name, statement.text, bind_select(statement.select, self.catalog))
-                return ""
-            case ast.SelectStatement():
-                self._anonymous += 1
-                self.add_query(f"query_{self._anonymous}", statement.text)
-                return ""
-            case ast.Drop():
-                self._drop(statement)
-                return ""
-            case ast.SetOption():
-                self._set(statement.name, statement.value)
-                return ""
-            case ast.Explain():
-                return self._explain(statement)
-            case ast.Show():
-                return self._show(statement.what)
-        name = getattr(statement, "name", "")
-        self._statements["relation", name] = statement.text
-        return ""
+        said = [run_statement(self, statement) for statement in parse(text)]
+        return "\n".join(part for part in said if part)
 
     def add_query(self, name: str, text: str) -> None:
         """Start a continuous query from a SELECT."""
@@ -119,101 +83,92 @@ class LocalMill:
         statements = parse(text)
         if len(statements) != 1 or not isinstance(statements[0], ast.SelectStatement):
             raise BindError("M2090", "a query is one SELECT", line=1, column=1)
-        plan = bind_select(statements[0].select, self.catalog)
-        self._add_query(name.lower(), f"CREATE QUERY {name} AS {statements[0].text}", plan)
+        self.start_query(name.lower(), f"CREATE QUERY {name} AS {statements[0].text}", statements[0].select)
 
-    def _add_query(self, name: str, text: str, bound: Plan) -> None:
+    def start_query(self, name: str, text: str, select: ast.Query) -> None:
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
-        plan = self._optimize(bound)
-        keys = partition_keys(plan) if self.options.shards > 1 else None
-        group = self._group(keys)
+        plan = optimize(bind_select(select, self.catalog), self.catalog, paned=self.options.paned)
+        group = self._group(partition_keys(plan) if self.options.shards > 1 else None)
         output = QueryOutput(plan.schema, len(group.graphs))
         group.add(name, plan, output.deliver)
         self.queries[name] = RunningQuery(name, text, plan, group, output)
-        self._statements["query", name] = text
+        self.remember("query", name, text, relations(select))
+
+    def stop_query(self, name: str) -> None:
+        self.queries.pop(name).group.remove(name)
+        del self._statements["query", name]
+
+    def free_name(self) -> str:
+        """A name for a query that has none."""
+        return next(name for n in count(1) if (name := f"query_{n}") not in self.queries)
 
     def _group(self, keys: Keys | None) -> ShardGroup:
         key = None if keys is None else tuple(sorted(keys.items()))
         if key not in self._groups:
-            self._groups[key] = ShardGroup(keys, self.options, self._ets, self._tables)
+            self._groups[key] = ShardGroup(keys, self.options, self._ets, self.tables)
         return self._groups[key]
 
-    def _optimize(self, plan: Plan) -> Plan:
-        return optimize(plan, self.catalog, paned=self.options.paned)
+    def remember(self, kind: str, name: str, text: str, reads: Iterable[str]) -> None:
+        """Keep a statement for the checkpoint, with the relations that it reads."""
+        bases = {base.lower().removesuffix("__late").removesuffix("__bad") for base in reads}
+        self._statements[kind, name] = (text, frozenset(bases))
 
-    def _drop(self, statement: ast.Drop) -> None:
-        kind, name = statement.kind.lower(), statement.name
-        if kind == "query":
-            query = self.queries.pop(name, None)
-            if query is None:
-                if not statement.if_exists:
-                    raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, self.queries))
-                return
-            query.group.remove(name)
-            del self._statements["query", name]
-            return
-        readers = [q.name for q in self.queries.values() if self._reads(q.plan, name)]
-        if readers:
-            hint = f"DROP QUERY {readers[0]} first"
-            raise BindError("M2093", f"{kind} '{name}' is read by query '{readers[0]}'", hint=hint)
-        if self.catalog.drop(kind, name, if_exists=statement.if_exists):
-            self._sources.pop(name, None)
-            self._tables.pop(name, None)
-            self._statements.pop(("relation", name), None)
+    def readers(self, relation: str) -> list[tuple[str, str]]:
+        """The queries and derived streams that read a relation."""
+        return [key for key, (_, reads) in self._statements.items() if relation in reads]
 
-    @staticmethod
-    def _reads(plan: Plan, name: str) -> bool:
-        names = {name, f"{name}__late", f"{name}__bad"}
-        return any(
-            (isinstance(p, Scan) and p.stream in names) or getattr(p, "table", None) == name for p in plan.walk()
-        )
+    def forget(self, relation: str) -> None:
+        self._sources.pop(relation, None)
+        self.tables.pop(relation, None)
+        self._statements.pop(("relation", relation), None)
 
-    def _set(self, name: str, value: Any) -> None:
+    def set_option(self, name: str, value: Any) -> None:
         if name.lower() == "shards" and self.queries:
             raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
         self.options.change(name, value)
+        self._next_beat = min(self._next_beat, self._beat_after(self.clock.now()))
         for group in self._groups.values():
             group.configure(self.options)
 
-    def _explain(self, statement: ast.Explain) -> str:
-        inner = statement.statement
-        plan = bind_select(inner.select, self.catalog)
-        match statement.stage.upper():
-            case "LOGICAL":
-                return explain(plan)
-            case "PHYSICAL":
-                return explain_physical(self._optimize(plan), self.options.shards, self.options.strategy)
-            case "CONTRACT":
-                raise OptionError("M6005", "EXPLAIN CONTRACT is not available yet")
-        return explain(self._optimize(plan))
-
-    def _show(self, what: str) -> str:
-        if what.upper() == "QUERIES":
-            return "\n".join(f"{q.name}: {q.output.rows_out} rows out" for q in self.queries.values())
-        lines = []
-        for name, source in self._sources.items():
-            lines.append(f"{name} {source.schema}: {source.accepted} in, {source.late} late, {source.bad} bad")
-        return "\n".join(lines)
+    def open_source(self, definition: StreamDefinition) -> None:
+        self._sources[definition.name] = StreamSource(
+            definition.schema,
+            self.clock,
+            watermark=definition.watermark,
+            primary_key=definition.primary_key,
+            max_skew=definition.max_skew,
+            page_rows=self.options.page_rows,
+        )
 
     # --- data -----------------------------------------------------------------------------------------------------
 
     def insert(self, name: str, rows: Any) -> None:
-        """Queue rows (a sequence of tuples or dicts, a Polars frame, an Arrow table) for the next batch."""
-        self._arrived.append((self._relation(name), rows))
+        """Queue rows for the next batch: tuples or dicts, a Polars frame, an Arrow table, punctuated rows. Rows of a
+        table are there at once."""
+        name = self._relation(name)
+        if name in self.tables:
+            self._extend_table(name, rows)
+            return
+        if isinstance(rows, PunctuatedRows):
+            check_punctuations(rows.punctuations, self._sources[name].schema)
+        self._arrived.append((name, rows))
 
     def punctuate(self, name: str, *patterns: Pattern | str) -> None:
         """Queue punctuations, as patterns or as text."""
         name = self._relation(name)
         schema = self.catalog.stream(name).schema
-        parsed = [parse_pattern(pattern, schema) if isinstance(pattern, str) else pattern for pattern in patterns]
+        parsed = [parse_pattern(p, schema) if isinstance(p, str) else check_pattern(p, schema) for p in patterns]
         self._arrived += [(name, pattern) for pattern in parsed]
 
     def feed_line(self, name: str, line: str) -> None:
         """Queue one line of text: a tuple, or an element in brackets. One that is malformed becomes a bad row."""
         name = self._relation(name)
+        if name in self.tables:
+            self._extend_table(name, [line])
+            return
         try:
-            pattern = None if name in self._tables else read_element(line, self._sources[name].schema)
+            pattern = read_element(line, self._sources[name].schema)
         except (PatternError, InputError) as error:
             self._arrived.append((name, RejectedLine(line, error.message)))
         else:
@@ -221,50 +176,42 @@ class LocalMill:
 
     def _relation(self, name: str) -> str:
         name = name.lower()
-        if name not in self._sources and name not in self._tables:
-            known = [*self._sources, *self._tables]
-            raise BindError("M2094", f"unknown stream '{name}'", hint=did_you_mean(name, known))
+        if name not in self._sources and name not in self.tables:
+            known = [*self._sources, *self.tables]
+            raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
         return name
 
     def batch(self) -> None:
         """Process everything queued, as one micro-batch."""
-        arrived, self._arrived = self._arrived, []
-        start = 0
-        while start < len(arrived):
-            name = arrived[start][0]
-            end = start
-            while end < len(arrived) and arrived[end][0] == name:
-                end += 1
-            self._take(name, [element for _, element in arrived[start:end]])
-            self._run()  # before the next stream's elements, so that operators see streams in order of arrival
-            start = end
-        if not arrived:
+        if not self._arrived:
             self._run()
+        while self._arrived:
+            name = self._arrived[0][0]
+            run = self._next_run(name)
+            taken = self._sources[name].take(run)
+            del self._arrived[: len(run)]
+            for element in taken.elements:
+                self._push(name, element)
+            if taken.late.height:
+                self._push(f"{name}__late", taken.late)
+            if taken.bad.height:
+                self._push(f"{name}__bad", taken.bad)
+            self._run()  # before the next stream's elements, so that operators see streams in order of arrival
 
-    def _take(self, name: str, elements: list[Any]) -> None:
-        if name in self._tables:
-            self._extend_table(name, elements)
-            return
-        taken = self._sources[name].take(elements)
-        for element in taken.elements:
-            self._push(name, element)
-        if taken.late.height:
-            self._push(f"{name}__late", taken.late)
-        if taken.bad.height:
-            self._push(f"{name}__bad", taken.bad)
+    def _next_run(self, name: str) -> list[Any]:
+        """The elements that have come of one stream before any of another."""
+        return [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
 
-    def _extend_table(self, name: str, elements: Sequence[Any]) -> None:
-        if readers := [query.name for query in self.queries.values() if self._reads(query.plan, name)]:
-            hint = f"DROP QUERY {readers[0]} first, or fill the table before the query starts"
-            raise BindError("M2096", f"table '{name}' is static: query '{readers[0]}' reads it", hint=hint)
-        scratch = StreamSource(self.catalog.table(name).schema, self.clock)
-        taken = scratch.take(list(elements))
-        if taken.bad.height:
-            line, reason = taken.bad.row(0)[:2]
+    def _extend_table(self, name: str, rows: Any) -> None:
+        if readers := self.readers(name):
+            what, reader = readers[0]
+            hint = f"fill it before the {what} '{reader}' starts to read it"
+            raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
+        given = read_rows(rows, self.catalog.table(name).schema)
+        if given.bad.height:
+            line, reason = given.bad.row(0)[:2]
             raise BindError("M2095", f"row '{line}' does not fit table '{name}'", detail=reason)
-        pages = [element for element in taken.elements if isinstance(element, pl.DataFrame)]
-        frame = self._tables[name]
-        self._tables[name] = pl.concat([frame, *(page.select(frame.columns) for page in pages)])
+        self.tables[name] = pl.concat([self.tables[name], given.frame.select(self.tables[name].columns)])
 
     def _push(self, stream: str, element: pl.DataFrame | Punctuations) -> None:
         for group in self._groups.values():
@@ -286,19 +233,13 @@ class LocalMill:
             self._run()
             self._next_beat += period
         self.clock.advance(target - self.clock.now())
-        self._next_beat = max(self._next_beat, self.clock.now() // period * period + period)
+        self._next_beat = max(self._next_beat, self._beat_after(self.clock.now()))
         self._run()
 
-    def _source(self, name: str) -> StreamSource:
-        definition = self.catalog.stream(name)
-        return StreamSource(
-            definition.schema,
-            self.clock,
-            watermark=definition.watermark,
-            primary_key=definition.primary_key,
-            max_skew=definition.max_skew,
-            page_rows=self.options.page_rows,
-        )
+    def _beat_after(self, now: int) -> int:
+        """When the next heartbeat is due: at multiples of its period."""
+        period = round(self.options.heartbeat * MICROS)
+        return now // period * period + period
 
     def _ets(self, stream: str) -> Any:
         """How an idle source promises a timestamp."""
@@ -341,13 +282,12 @@ class LocalMill:
         self.batch()
         return pickle.dumps(
             {
-                "statements": list(self._statements.items()),
+                "statements": [(name, text) for (_, name), (text, _) in self._statements.items()],
                 "options": self.options.model_dump(),
                 "now": self.clock.now(),
                 "next_beat": self._next_beat,
-                "anonymous": self._anonymous,
                 "sources": {name: source.snapshot() for name, source in self._sources.items()},
-                "tables": self._tables,
+                "tables": self.tables,
                 "groups": {key: group.snapshot() for key, group in self._groups.items()},
                 "outputs": {name: query.output.snapshot() for name, query in self.queries.items()},
             }
@@ -359,11 +299,11 @@ class LocalMill:
         held = pickle.loads(checkpoint)
         mill = cls(Options(**held["options"]))
         mill.clock.advance(held["now"])
-        for (_, name), text in held["statements"]:
+        for name, text in held["statements"]:
             mill.execute(text)
-            if name in mill._tables:
-                mill._tables[name] = held["tables"][name]
-        mill._next_beat, mill._anonymous = held["next_beat"], held["anonymous"]
+            if name in mill.tables:
+                mill.tables[name] = held["tables"][name]
+        mill._next_beat = held["next_beat"]
         for name, values in held["sources"].items():
             mill._sources[name].restore(values)
         for key, values in held["groups"].items():

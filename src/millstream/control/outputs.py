@@ -11,14 +11,14 @@ import polars as pl
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import TS, Schema
+from millstream.runtime.sink import CollectingSink
 
 
 class QueryOutput:
     def __init__(self, schema: Schema, shards: int) -> None:
         self.schema = schema
         self.rows_out = 0
-        self._rows: list[pl.DataFrame] = []
-        self._punctuations: list[Punctuations] = []
+        self._sink = CollectingSink(schema)
         self._promised = [PunctuationSet() for _ in range(shards)]
         self._merged = PunctuationSet()
         self._pending: list[Pattern] = []
@@ -26,10 +26,10 @@ class QueryOutput:
     def deliver(self, shard: int, element: pl.DataFrame | Punctuations) -> None:
         """Take one element from a shard's sink."""
         if isinstance(element, pl.DataFrame):
-            self._rows.append(element)
             self.rows_out += element.height
+            self._sink(element)
         elif len(self._promised) == 1:
-            self._punctuations.append(element)
+            self._sink(element)
         elif len(element):
             self._promised[shard].add(element)
             self._pending += element.patterns()
@@ -43,20 +43,17 @@ class QueryOutput:
             if all(promised.covers(pattern) for promised in self._promised):
                 promise = Punctuations.of([pattern])
                 self._merged.add(promise)
-                self._punctuations.append(promise)
+                self._sink(promise)
             else:
                 waiting.append(pattern)
         self._pending = waiting
 
     def take_rows(self) -> pl.DataFrame:
         """All rows since the last call, without the hidden timestamp."""
-        taken, self._rows = self._rows, []
-        whole = pl.concat(taken) if taken else self.schema.empty()
-        return whole.drop(TS)
+        return self._sink.take_rows().drop(TS)
 
     def take_punctuations(self) -> list[Pattern]:
-        taken, self._punctuations = self._punctuations, []
-        return [pattern for punctuations in taken for pattern in punctuations.patterns()]
+        return self._sink.take_punctuations()
 
     def snapshot(self) -> dict[str, object]:
         """The part that later punctuations depend on; rows already out are the taker's."""

@@ -43,8 +43,9 @@ class Promises:
         others = keys == NO_KEY
         if self._time is not None and (self._key > NO_KEY or not others.all()):
             strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
-            places = np.minimum(np.concatenate(([0], marks.positions, [rows.height])), rows.height)
-            found |= 2 * stamps < np.repeat(strongest, np.diff(places))
+            if not _all_above(stamps, marks.positions, strongest):
+                places = np.concatenate(([0], marks.positions, [rows.height]))
+                found |= 2 * stamps < np.repeat(strongest, np.diff(places))
         if others.any():
             kept = marks.keep(others)
             first = kept.punctuations.first_match(rows)
@@ -82,3 +83,13 @@ class Promises:
     def restore(self, value: dict[str, Any]) -> None:
         self._key, self._progress = value["key"], value["progress"]
         self._all = None if value["all"] is None else PunctuationSet.from_value(value["all"])
+
+
+def _all_above(stamps: Integers, positions: Integers, strongest: Integers) -> bool:
+    """Whether no tuple is below a bound that stands before it, as can be told at once if tuples are in order: then the
+    first one after each bound tells."""
+    if not len(stamps) or not (stamps[1:] >= stamps[:-1]).all():
+        return False
+    after = np.concatenate(([0], positions))
+    inside = after < len(stamps)
+    return bool((2 * stamps[after[inside]] >= strongest[inside]).all())

@@ -9,7 +9,7 @@
 | PRIMARY KEY | after each tuple: `[key = value]` |
 | ORDER BY alone | each tuple implies `[ts < its ts]`, which is never put out |
 | timestamps | external: the time column; internal and latent: the clock on entry, never decreasing |
-| ETS (enabling timestamp) | external: last timestamp + time since it came - MAX SKEW; internal and latent: the clock |
+| ETS (enabling timestamp) | external, in order: last timestamp + time since it came - MAX SKEW; internal and latent: the clock |
 | punctuation covered by an earlier one | not put out again |
 
 Late tuples do not count: they move neither the watermark nor the order, and register no key. All of it runs over whole
@@ -193,8 +193,8 @@ class StreamSource:
         now = self._clock.now()
         if self._time is None:
             promise = max(now, self._newest)
-        elif self._max_skew is None or self._last is None:
-            return None
+        elif self._max_skew is None or self._last is None or not self._in_order:
+            return None  # where tuples come in any order only punctuation moves time
         else:
             last, came = self._last
             promise = last + (now - came) * self.schema.unit // MICROS - self._max_skew

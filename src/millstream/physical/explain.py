@@ -27,6 +27,8 @@ def explain_physical(plan: Plan, shards: int, strategy: str) -> str:
         return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
 
     Compiler(graph, lambda _: lambda: None, {}, name_of).add("q", plan, lambda _: None)
+    if name == "rr":
+        graph.cut_into_paths()
     arcs = [f"  {arc}" for arc in map(str, graph.arcs())]
     streams = sorted({part.stream for part in plan.walk() if isinstance(part, Scan)})
     lines = [spread, f"reads {', '.join(streams)}", "", format_table(graph.table())]

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
@@ -96,24 +98,31 @@ class GroupedAggregate(Operator):
     def _news(self, punctuations: Punctuations) -> tuple[Punctuations, PunctuationSet | None, int]:
         """The closing punctuations in terms of the output, without those that earlier ones cover; the set that is to
         take them, unless they are bounds on time alone; up to where such bounds reach."""
-        usable, end, reached, alone = punctuations.with_progress(NEVER), self._state.end, NEVER, False
-        if self._time is not None:
-            usable, reached, alone = drop_idle_bounds(usable, self._time, self._slide, self._reached)
-        if len(usable):
-            usable = usable.select(self._names)
-        if self._time is not None and end is not None and len(usable):
+        usable, end, reached = punctuations.with_progress(NEVER), self._state.end, NEVER
+        if self._time is not None and end is not None:
+            usable, reached, ends = drop_idle_bounds(usable, self._time, self._slide, self._reached)
+            if ends is not None and self._put_out is None:
+                return self._closing(ends), None, reached
+        usable = usable.select(self._names)
+        if self._time is not None and end is not None:
             usable = close_windows(usable, self._time, self._slide, end, self._state.table.schema[end])
-        if not len(usable) or (alone and self._put_out is None):
+        if not len(usable):
             return usable, None, reached
         others = self._put_out if self._put_out is not None else self._new_set()
         return usable.where(~others.covered(usable)), others, reached
 
+    def _closing(self, ends: Sequence[int] | npt.NDArray[np.int64]) -> Punctuations:
+        """The output punctuations that close all windows up to these ends."""
+        if self._state.end is None or not len(ends):
+            return NONE
+        bounds = pl.Series(ends, dtype=pl.Int64).cast(self._state.table.schema[self._state.end])
+        return Punctuations.from_column(self._state.end, "<=", bounds)
+
     def _new_set(self) -> PunctuationSet:
         """A set that knows the bounds on time put out so far."""
-        made, end = PunctuationSet(), self._state.end
-        if end is not None and self._reached > NEVER:
-            reached = pl.Series([self._reached], dtype=pl.Int64).cast(self._state.table.schema[end])
-            made.add(Punctuations.from_column(end, "<=", reached))
+        made = PunctuationSet()
+        if self._reached > NEVER:
+            made.add(self._closing([self._reached]))
         return made
 
     def _end_closed_by(self, bound: int) -> int:

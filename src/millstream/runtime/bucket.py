@@ -84,11 +84,11 @@ def close_windows(punctuations: Punctuations, time: str, slide: int, end: str, t
 
 class Reaching(NamedTuple):
     """Punctuations that may close something. `end`: all windows that end by then are closed by bounds on time alone,
-    these and earlier ones; `alone`: there is nothing else among them."""
+    these and earlier ones. `ends`: the ascending ends that they reach, if there is nothing else among them."""
 
     punctuations: Punctuations
     end: int
-    alone: bool
+    ends: npt.NDArray[np.int64] | None
 
 
 def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached: int) -> Reaching:
@@ -96,15 +96,12 @@ def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached:
 
     Most punctuations of a fine-grained stream pass no window end; this finds them at the cost of a division each.
     """
-    alone_shapes = ((time, "<"),), ((time, "<="),)
-    bounds = [
-        (group.positions, integers(group.columns[time]))
-        for group in punctuations.parts.groups
-        if group.shape in alone_shapes
-    ]
+    shapes = ((time, "<"),), ((time, "<="),)
+    groups = [group for group in punctuations.parts.groups if group.shape in shapes]
+    bounds = [(group.positions, integers(group.columns[time])) for group in groups]
     alone = sum(len(values) for _, values in bounds) == len(punctuations)
     if alone and all(closed_end(int(values.max()), slide) <= reached for _, values in bounds):
-        return Reaching(Punctuations.of((), punctuations.progress), reached, alone)
+        return Reaching(Punctuations.of((), punctuations.progress), reached, np.empty(0, dtype=np.int64))
     ends = np.full(len(punctuations), NEVER, dtype=np.int64)
     others = np.ones(len(punctuations), dtype=np.bool_)
     for positions, values in bounds:
@@ -112,8 +109,7 @@ def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached:
         others[positions] = False
     steps = np.maximum.accumulate(np.concatenate(([reached], ends)))
     kept = others | (ends > steps[:-1])
-    left = punctuations.keep(kept) if kept.any() else Punctuations.of((), punctuations.progress)
-    return Reaching(left, int(steps[-1]), alone)
+    return Reaching(punctuations.keep(kept), int(steps[-1]), ends[kept] if alone else None)
 
 
 def integers(times: pl.Series) -> npt.NDArray[np.int64]:

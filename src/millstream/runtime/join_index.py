@@ -27,23 +27,60 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 
 Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 _LEFT, _RIGHT = "__left_row", "__right_row"
 _SAFE = 1 << 61
 """Keys within this distance of zero can be subtracted from any other without passing for a near one."""
 
 
-class Equality:
-    """The equality part of a join, over frames that carry the output's names."""
+class Lookup:
+    """Rows by integer keys that differ from each other and lie close together."""
 
-    def __init__(self, left: Schema, right: Schema, output: Schema, keys: Sequence[tuple[str, str]]) -> None:
-        left_names = dict(zip(left.names, output.names[: len(left)], strict=True))
-        right_names = dict(zip(right.names, output.names[len(left) :], strict=True))
-        self.pairs = tuple((left_names[a], right_names[b]) for a, b in keys)
-        self._types = tuple(_common(output.type_of(a), output.type_of(b)) for a, b in self.pairs)
+    __slots__ = ("_base", "_table")
+
+    def __init__(self, base: int, table: Places) -> None:
+        self._base, self._table = base, table
+
+    @classmethod
+    def of(cls, keys: Places) -> Lookup | None:
+        """None if keys lie far apart or repeat."""
+        if not len(keys):
+            return None
+        lowest, highest = int(keys.min()), int(keys.max())
+        span = highest - lowest + 1
+        if span > 4 * len(keys) + 1024 or lowest <= -_SAFE or highest >= _SAFE:
+            return None
+        # The first and the last entry stand for all keys below and above.
+        base = lowest - 1
+        table = np.full(span + 2, -1, dtype=np.int64)
+        rows, places = np.arange(len(keys)), keys - base
+        table[places] = rows
+        return cls(base, table) if (table.take(places) == rows).all() else None
+
+    def find(self, keys: Places) -> Places:
+        """For each key its row, or -1."""
+        return self._table.take(keys - self._base, mode="clip")
+
+
+class Equality:
+    """Equal keys of two frames: pairs of columns, and the types in which they are compared if theirs differ."""
+
+    def __init__(self, pairs: Sequence[tuple[str, str]], types: Sequence[pl.DataType | None]) -> None:
+        self.pairs, self._types = tuple(pairs), tuple(types)
         self._names = [f"__key{i}" for i in range(len(self.pairs))]
 
-    def match(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> tuple[Places, Places]:
-        """The row numbers of all pairs with equal keys."""
+    @classmethod
+    def of(cls, left: Schema, right: Schema, output: Schema, keys: Sequence[tuple[str, str]]) -> Equality:
+        """Of the inputs of a join, under the output's names: the left's, then the right's."""
+        left_names = dict(zip(left.names, output.names[: len(left)], strict=True))
+        right_names = dict(zip(right.names, output.names[len(left) :], strict=True))
+        pairs = [(left_names[a], right_names[b]) for a, b in keys]
+        return cls(pairs, [_common(output.type_of(a), output.type_of(b)) for a, b in pairs])
+
+    def match(
+        self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool, known: Lookup | None = None
+    ) -> tuple[Places, Places]:
+        """The row numbers of all pairs with equal keys; `known` is the partner's index, if there is one already."""
         probe, partner = (left, right) if probing_left else (right, left)
         if not self.pairs:
             found = (
@@ -51,13 +88,26 @@ class Equality:
                 np.tile(np.arange(partner.height), probe.height),
             )
             return found if probing_left else found[::-1]
-        if len(self.pairs) == 1:
-            sides = [_integers(frame.get_column(self.pairs[0][i])) for i, frame in enumerate((left, right))]
-            if sides[0] is not None and sides[1] is not None:
-                quick = find_integers(sides[1], sides[0]) if probing_left else find_integers(sides[0], sides[1])
-                if quick is not None:
-                    return quick if probing_left else quick[::-1]
+        asked = self.integers(probe, 0 if probing_left else 1)
+        if asked is not None:
+            keys = self.integers(partner, 1 if probing_left else 0) if known is None else None
+            quick = None
+            if known is not None:
+                quick = _hits(known.find(asked))
+            elif keys is not None:
+                quick = find_integers(keys, asked)
+            if quick is not None:
+                return quick if probing_left else quick[::-1]
         return self._hash(left, right, "left_right" if probing_left else "right_left")
+
+    def integers(self, frame: pl.DataFrame, side: int) -> Places | None:
+        """The keys of one side, if they are single integers and none is NULL."""
+        if len(self.pairs) != 1:
+            return None
+        column = frame.get_column(self.pairs[0][side])
+        if not column.dtype.is_integer() or column.null_count():
+            return None
+        return column.to_numpy().astype(np.int64, copy=False)
 
     def _hash(
         self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]
@@ -69,8 +119,22 @@ class Equality:
         made = rows[0].join(rows[1], on=self._names, maintain_order=order)
         return made.get_column(_LEFT).to_numpy(), made.get_column(_RIGHT).to_numpy()
 
+    def shared(self, left: pl.DataFrame, right: pl.DataFrame) -> Mask:
+        """Which left rows have keys that some right row has too."""
+        own, other = self.integers(left, 0), self.integers(right, 1)
+        if own is not None and other is not None:
+            return np.isin(own, other)
+        rows = pl.DataFrame([*self._keys(left, 0), pl.Series(_LEFT, np.arange(left.height))])
+        found = rows.join(pl.DataFrame(self._keys(right, 1)), on=self._names, how="semi").get_column(_LEFT)
+        made = np.zeros(left.height, dtype=np.bool_)
+        made[found.to_numpy()] = True
+        return made
+
     def codes(self, left: pl.DataFrame, right: pl.DataFrame) -> Places:
         """A number for each key value of the left rows and then of the right ones; equal keys have equal numbers."""
+        own, other = self.integers(left, 0), self.integers(right, 1)
+        if own is not None and other is not None:
+            return np.unique(np.concatenate([own, other]), return_inverse=True)[1]
         both = pl.concat([pl.DataFrame(self._keys(left, 0)), pl.DataFrame(self._keys(right, 1))])
         numbered = both.with_columns(pl.Series(_LEFT, np.arange(both.height)))
         return numbered.select(pl.col(_LEFT).first().over(self._names)).to_series().to_numpy()
@@ -104,25 +168,16 @@ def _common(left: Type, right: Type) -> pl.DataType | None:
     return pl.Datetime("us") if {left, right} == {Type.DATE, Type.TIMESTAMP} else left.polars
 
 
-def _integers(column: pl.Series) -> Places | None:
-    """The values of an integer column without nulls."""
-    if not column.dtype.is_integer() or column.null_count():
-        return None
-    return column.to_numpy().astype(np.int64, copy=False)
-
-
 def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | None:
     """Probing and partner rows of all pairs, by probing row and then by partner; None if a hash join is better."""
     if not len(partner) or not len(probe):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if len(partner) <= 4 * len(probe) and (found := _look_up(partner, probe)) is not None:
-        hit = np.flatnonzero(found >= 0)
-        return hit, found if len(hit) == len(found) else found.take(hit)
-    if len(probe) < len(partner) and (found := _look_up(probe, partner)) is not None:
-        hit = np.flatnonzero(found >= 0)
-        found = found.take(hit)
-        order = np.argsort(found, kind="stable")
-        return found.take(order), hit.take(order)
+    if len(partner) <= 4 * len(probe) and (index := Lookup.of(partner)) is not None:
+        return _hits(index.find(probe))
+    if len(probe) < len(partner) and (index := Lookup.of(probe)) is not None:
+        rows, probing = _hits(index.find(partner))
+        order = np.argsort(probing, kind="stable")
+        return probing.take(order), rows.take(order)
     if not (partner[1:] >= partner[:-1]).all():
         return None
     first = np.searchsorted(partner, probe)
@@ -132,17 +187,7 @@ def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | Non
     return probing, np.repeat(first, count) + within
 
 
-def _look_up(known: Places, asked: Places) -> Places | None:
-    """For each key asked for its row among the known ones, or -1; None if these lie far apart or repeat."""
-    lowest, highest = int(known.min()), int(known.max())
-    span = highest - lowest + 1
-    if span > 4 * len(known) + 1024 or lowest <= -_SAFE or highest >= _SAFE:
-        return None
-    # The first and the last entry stand for all keys below and above.
-    base = lowest - 1
-    table = np.full(span + 2, -1, dtype=np.int64)
-    rows, places = np.arange(len(known)), known - base
-    table[places] = rows
-    if not (table.take(places) == rows).all():
-        return None
-    return table.take(asked - base, mode="clip")
+def _hits(found: Places) -> tuple[Places, Places]:
+    """The places where something was found, and what."""
+    hit = np.flatnonzero(found >= 0)
+    return hit, found if len(hit) == len(found) else found.take(hit)

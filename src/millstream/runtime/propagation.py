@@ -33,6 +33,7 @@ from millstream.algebra.schema import NEVER
 Mask = npt.NDArray[np.bool_]
 _INSIDE: dict[str, Callable[[Any, Any], Any]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
 """For each comparison, how a bound stands to a value that lies inside it."""
+_ROW = "__row"
 NO_PUNCTUATIONS = Punctuations.of(())
 
 
@@ -117,14 +118,11 @@ class Emitted:
         offered = [punctuations.where(~self._known.covered(punctuations)) for punctuations in offered]
         released: list[Punctuations] = []
         for punctuations in offered:
-            news = PunctuationSet().add(punctuations)
-            repeated = self._known.covered(news).to_numpy()
-            if repeated.any():
-                said = {pattern for other in released for pattern in other.patterns()}
-                repeated &= np.array([pattern in said for pattern in news.patterns()], dtype=np.bool_)
-                news = news.keep(~repeated)
-            self._known.add(news)
-            released.append(news)
+            repeated = np.zeros(len(punctuations), dtype=np.bool_)
+            for other in released:
+                repeated |= _equal(punctuations, other)
+            released.append(punctuations.keep(~repeated))
+        self._known.add(Punctuations.concat(released))
         return released
 
     def to_value(self) -> Any:
@@ -135,6 +133,25 @@ class Emitted:
         made = cls(shared)
         made._known = PunctuationSet.from_value(value)
         return made
+
+
+def _equal(punctuations: Punctuations, others: Punctuations) -> Mask:
+    """Which punctuations are among the others."""
+    found = np.zeros(len(punctuations), dtype=np.bool_)
+    for group in punctuations.parts.groups:
+        for other in others.parts.groups:
+            if group.same_kind(other):
+                rows = pl.DataFrame(dict(group.columns)).with_row_index(_ROW)
+                alike = (
+                    rows.join(pl.DataFrame(dict(other.columns)), on=list(group.columns), how="semi")
+                    if group.shape
+                    else rows
+                )
+                found[group.positions[alike.get_column(_ROW).to_numpy()]] = True
+    said = {pattern for _, pattern in others.parts.odd}
+    for position, pattern in punctuations.parts.odd:
+        found[position] = pattern in said
+    return found
 
 
 def _overlap(ports: Sequence[Punctuations]) -> bool:

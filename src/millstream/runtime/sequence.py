@@ -38,8 +38,6 @@ from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
 from millstream.runtime.registers import Registers
 from millstream.runtime.state import StateTable
 
-_KNOWN = "__known"
-
 
 class SequenceJoin(Operator):
     """What both modes share: names, order, punctuation, purge."""
@@ -61,8 +59,9 @@ class SequenceJoin(Operator):
         self._input_columns = ([*first.names, TS], [*second.names, TS])
         self._columns = ([*names[0], TS], [*names[1], TS])
         self._names = tuple(dict(zip(s.names, own, strict=True)) for s, own in zip((first, second), names, strict=True))
-        self._equality = Equality(first, second, schema, keys)
+        self._equality = Equality.of(first, second, schema, keys)
         self._keys = tuple(list(dict.fromkeys(pair[side] for pair in self._equality.pairs)) for side in (0, 1))
+        self._same_key = Equality([(key, key) for key in self._keys[0]], [None] * len(self._keys[0]))
         self._residual = None if residual is None else predicate(residual)
         backwards = key_names([(b, a) for a, b in self._equality.pairs])
         self._translation = Translation(backwards, None, None)
@@ -144,32 +143,42 @@ class Recent(SequenceJoin):
 
     def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
         old = self.table.frame()
-        candidates = old if first is None else pl.concat([old, first])
+        new = old.clear() if first is None else first
         made = None
-        if second is not None and second.height and candidates.height:
-            # How many candidates have come before each b: all old ones, and the new ones that are older than it.
-            times = candidates.get_column(TS).to_numpy()[old.height :]
-            before = old.height + np.searchsorted(times, second.get_column(TS).to_numpy())
-            place = self._equality.latest(candidates, second, before - 1) if self._keys[0] else before - 1
+        if second is not None and second.height and old.height + new.height:
+            # How many of the step's a's are older than each b. All old ones are.
+            before = np.searchsorted(new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy())
+            place = self._latest(old, new, second, before)
+            candidates = pl.concat([old, new]) if new.height else old
             made = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
             if made is not None and self._residual is not None:
                 made = made.filter(self._residual)
-        if first is not None and first.height:
-            self._replace(first)
+        if new.height:
+            self._replace(new)
         return made
+
+    def _latest(self, old: pl.DataFrame, new: pl.DataFrame, second: pl.DataFrame, before: Places) -> Places:
+        """For each b the place of its a among the old ones and then the new ones, or -1."""
+        if not self._keys[0]:
+            return old.height + before - 1
+        place = np.full(second.height, -1, dtype=np.int64)
+        if old.height:
+            stored, asking = self._equality.match(old, second, probing_left=False)
+            place[asking] = stored
+        if new.height:
+            found = self._equality.latest(new, second, before - 1)
+            place = np.where(found >= 0, old.height + found, place)
+        return place
 
     def _replace(self, first: pl.DataFrame) -> None:
         keys = self._keys[0]
         if not keys:
-            self.table.replace(first.tail(0))
+            self.table.replace(first.clear())
             self._store(first.tail(1))
             return
         latest = first.unique(keys, keep="last", maintain_order=True)
         if len(self.table):
-            old = self.table.frame()
-            known = latest.select(keys).with_columns(pl.lit(True).alias(_KNOWN))
-            replaced = old.select(keys).join(known, on=keys, how="left", maintain_order="left").get_column(_KNOWN)
-            self.table.keep(replaced.is_null())
+            self.table.keep(pl.Series(~self._same_key.shared(self.table.frame(), latest)))
         self._store(latest)
 
 
@@ -193,7 +202,9 @@ class Chronicle(SequenceJoin):
         )
         b_place = np.arange(second.height) + np.searchsorted(times, b_times)
         if self._residual is None:
-            left, right = self._in_turn(waiting, second, a_place, b_place)
+            asked = np.flatnonzero(self._equality.shared(waiting, second)) if self._keys[0] else np.arange(len(a_place))
+            left, right = self._in_turn(waiting[asked], second, a_place[asked], b_place)
+            left = asked[left]
         else:
             left, right = self._one_by_one(waiting, second, a_place, b_place)
         unused = np.ones(waiting.height, dtype=np.bool_)

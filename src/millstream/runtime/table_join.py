@@ -7,7 +7,7 @@
 | state | none: the table never changes |
 | punctuation in → purged → out | any → nothing → itself, under the output's names (of equal keys: the stream's) |
 | progress | goes on; results carry the tuple's timestamp and keep the stream's order |
-| cost | one look-up of the page's keys in the table |
+| cost | one look-up of the page's keys in the table; an index is kept for distinct integers, hashes are not |
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import predicate
-from millstream.runtime.join_index import Equality, Places
+from millstream.runtime.join_index import Equality, Lookup, Places
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 
@@ -44,7 +44,9 @@ class TableJoin(Operator):
         table_names = list(schema.names[len(input_schema) :])
         self._table = named(table, list(table_schema.names), table_names)
         self._nulls = [pl.lit(None, dtype=schema.type_of(name).polars).alias(name) for name in table_names]
-        self._equality = Equality(input_schema, table_schema, schema, keys)
+        self._equality = Equality.of(input_schema, table_schema, schema, keys)
+        found = self._equality.integers(self._table, 1)
+        self._index = None if found is None else Lookup.of(found)
         self._residual = None if residual is None else predicate(residual)
 
     def process(self, inputs: Sequence[Input]) -> Output:
@@ -58,7 +60,7 @@ class TableJoin(Operator):
         return Output(rows, punctuations or None)
 
     def _join(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        left, right = self._equality.match(rows, self._table, probing_left=True)
+        left, right = self._equality.match(rows, self._table, probing_left=True, known=self._index)
         made = None
         if len(left):
             made = paired(rows, self._table, (left, right))

@@ -7,7 +7,7 @@
 | state | no tuples; what each input has promised, and the promises that not all of them have made |
 | punctuation in → purged → out | p → nothing → p, once every other input has promised as much |
 | progress | the lowest of the inputs', if it is news and came in band |
-| cost | one sort by timestamp of what the step brings, if more than one input brings something |
+| cost | one merge by timestamp of what the step brings, if more than one input brings something |
 
 An input promises by punctuation, and by its own time as far as p bounds the time; one that has ended promises all. What
 an input says twice counts once. Promises go out in order of arrival, except those that one put out earlier covers.
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.pattern import Pattern
@@ -26,6 +27,7 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
 from millstream.runtime.registers import Registers
+from millstream.runtime.time_order import by_time
 
 
 class Union(Operator):
@@ -65,9 +67,7 @@ class Union(Operator):
         if not parts:
             return None
         made = pl.concat(parts) if len(parts) > 1 else parts[0]
-        if not self.merges or len(parts) == 1:
-            return made
-        return made.sort(TS, maintain_order=True)
+        return by_time(made) if self.merges else made
 
     def _release(self) -> Punctuations:
         """The waiting punctuations that every other input has promised too."""
@@ -92,7 +92,7 @@ class Union(Operator):
                 by_time.add(_older_than(bound, self.schema))
                 known = known | by_time.covered(waiting).to_numpy()
             granted = known if granted is None else granted & known
-        return ~pl.repeat(False, len(waiting), dtype=pl.Boolean, eager=True).to_numpy() if granted is None else granted
+        return np.ones(len(waiting), dtype=np.bool_) if granted is None else granted
 
     def scalars(self) -> dict[str, Any]:
         return {

@@ -38,6 +38,7 @@ from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.state import StateTable
+from millstream.runtime.time_order import by_time
 
 UNBOUNDED = JoinWindow()
 
@@ -60,7 +61,7 @@ class WindowJoin(Operator):
     ) -> None:
         self.schema, self.merges = schema, merges
         windows = (left_window, right_window)
-        equality = Equality(left, right, schema, keys)
+        equality = Equality.of(left, right, schema, keys)
         self._kernel = JoinKernel(equality, residual, windows)
         self.tie_order = (0, 1) if self._kernel.by_rows else None
         names = (list(schema.names[: len(left)]), list(schema.names[len(left) :]))
@@ -93,8 +94,8 @@ class WindowJoin(Operator):
         new = self._incoming(inputs)
         halves = tuple(Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True))
         rows = self._kernel.pairs(halves[0], halves[1])
-        if rows is not None and self.merges and not rows.get_column(TS).is_sorted():
-            rows = rows.sort(TS, maintain_order=True)
+        if rows is not None and self.merges:
+            rows = by_time(rows)
         risen = self._registers.take(inputs)
         for index, (side, half) in enumerate(zip(self._sides, halves, strict=True)):
             bound = self._registers.bounds[1 - index]

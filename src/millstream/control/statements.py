@@ -1,0 +1,120 @@
+"""Carrying out statements on the in-process host: what each does to its catalog, streams and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
+from millstream.ingest.tables import read_table
+from millstream.lang import ast
+from millstream.logical.binder import bind_select, bind_stream, bind_table
+from millstream.logical.explain import explain
+from millstream.optimizer import optimize
+from millstream.physical.explain import explain_physical
+
+if TYPE_CHECKING:
+    from millstream.control.mill import LocalMill
+
+
+def run_statement(mill: LocalMill, statement: ast.Statement) -> str:
+    """Carry out one statement; what `EXPLAIN` and `SHOW` have to say comes back as text."""
+    try:
+        return _run(mill, statement)
+    except MillstreamError as error:
+        raise error.at(statement.line, statement.column) from None
+
+
+def _run(mill: LocalMill, statement: ast.Statement) -> str:
+    match statement:
+        case ast.CreateStream():
+            definition = bind_stream(statement, mill.catalog)
+            mill.catalog.add_stream(definition)
+            mill.open_source(definition)
+            mill.remember("relation", definition.name, statement.text, ())
+        case ast.CreateDerivedStream():
+            mill.catalog.add_derived(statement.name, bind_select(statement.select, mill.catalog))
+            mill.remember("relation", statement.name, statement.text, relations(statement.select))
+        case ast.CreateTable():
+            table = bind_table(statement, mill.catalog)
+            mill.catalog.check_free(table.name)
+            mill.tables[table.name] = read_table(table.schema, dict(table.options))
+            mill.catalog.add_table(table)
+            mill.remember("relation", table.name, statement.text, ())
+        case ast.CreateQuery():
+            _check_sink(statement.into)
+            mill.start_query(statement.name, statement.text, statement.select)
+        case ast.SelectStatement():
+            _check_sink(statement.into)
+            name = mill.free_name()
+            mill.start_query(name, f"CREATE QUERY {name} AS {statement.text}", statement.select)
+        case ast.Drop():
+            _drop(mill, statement)
+        case ast.SetOption():
+            mill.set_option(statement.name, statement.value)
+        case ast.Explain():
+            return _explain(mill, statement)
+        case ast.Show():
+            return _show(mill, statement.what.upper())
+    return ""
+
+
+def relations(node: Any) -> Iterator[str]:
+    """The names of all relations that a query reads, as written."""
+    if isinstance(node, ast.Source) and isinstance(node.relation, str):
+        yield node.relation
+    if is_dataclass(node):
+        for field in fields(node):
+            yield from relations(getattr(node, field.name))
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from relations(item)
+
+
+def _check_sink(into: str | None) -> None:
+    if into is not None and into.lower() != "memory":
+        raise OptionError("M6003", f"unknown sink '{into}'", hint="the in-process host keeps results in memory")
+
+
+def _drop(mill: LocalMill, statement: ast.Drop) -> None:
+    kind, name = statement.kind.lower(), statement.name
+    if kind == "query":
+        if name in mill.queries:
+            mill.stop_query(name)
+        elif not statement.if_exists:
+            raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, mill.queries))
+        return
+    readers = mill.readers(name)
+    if readers:
+        what, reader = readers[0]
+        word = "QUERY" if what == "query" else "STREAM"
+        message = f"{kind} '{name}' is read by {word.lower()} '{reader}'"
+        raise BindError("M2093", message, hint=f"DROP {word} {reader} first")
+    if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
+        mill.forget(name)
+
+
+def _explain(mill: LocalMill, statement: ast.Explain) -> str:
+    plan = bind_select(statement.statement.select, mill.catalog)
+    stage, options = statement.stage.upper(), mill.options
+    if stage == "CONTRACT":
+        raise OptionError("M6005", "EXPLAIN CONTRACT is not available yet", hint="LOGICAL, OPTIMIZED and PHYSICAL are")
+    if stage == "LOGICAL":
+        return explain(plan)
+    plan = optimize(plan, mill.catalog, paned=options.paned)
+    return explain_physical(plan, options.shards, options.strategy) if stage == "PHYSICAL" else explain(plan)
+
+
+def _show(mill: LocalMill, what: str) -> str:
+    if what == "QUERIES":
+        return "\n".join(f"{q.name}: {q.output.rows_out} rows out" for q in mill.queries.values())
+    if what == "TABLES":
+        held = ((table, mill.tables[table.name].height) for table in mill.catalog.tables)
+        return "\n".join(f"{table.name} {table.schema}: {rows} rows" for table, rows in held)
+    lines = []
+    for stream in mill.catalog.streams:
+        counts = ", ".join(f"{number} {what}" for what, number in mill.counts(stream.name).items())
+        lines.append(f"{stream.name} {stream.schema}: {counts}")
+    lines += [f"{name} {plan.schema}: derived" for name, plan in mill.catalog.derived.items()]
+    return "\n".join(lines)

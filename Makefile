@@ -25,8 +25,8 @@ java:
 	@bash scripts/check_java.sh
 
 lint: $(STAMP)
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check src tests examples
+	@$(BIN)/ruff format --check src tests examples
 	@$(BIN)/lint-imports --no-cache > .lint.log || { cat .lint.log; exit 1; }; rm -f .lint.log
 
 types: $(STAMP)

@@ -47,7 +47,7 @@ rows = st.lists(st.tuples(small, st.sampled_from(["x", "y", None])), max_size=8)
 @settings(max_examples=150, deadline=None)
 @given(rows, rows, st.booleans(), st.sampled_from([(), ("k",), ("t",), ("k", "t")]))
 def test_keys_of_all_kinds(left: Any, right: Any, probing_left: bool, keys: tuple[str, ...]) -> None:
-    equality = Equality(LEFT, RIGHT, OUTPUT, [(key, key) for key in keys])
+    equality = Equality.of(LEFT, RIGHT, OUTPUT, [(key, key) for key in keys])
     frames = (
         pl.DataFrame(left, schema={"a.k": pl.Int64, "a.t": pl.String}, orient="row"),
         pl.DataFrame(right, schema={"b.k": pl.Int32, "b.t": pl.String}, orient="row"),

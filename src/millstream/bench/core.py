@@ -28,6 +28,7 @@ from millstream.ingest.source import PunctuatedRows
 
 PAGE_ROWS = 8192
 BATCH_ROWS = 16 * PAGE_ROWS
+STRATEGY = "batch:16"
 EVERY = 20
 """Tuples between two punctuations in the punctuated runs."""
 
@@ -142,7 +143,7 @@ def _check(name: str, wanted: pl.DataFrame, found: pl.DataFrame) -> None:
 
 
 def _stream(workload: Workload, data: AuctionEvents, every: int | None) -> pl.DataFrame:
-    mill = LocalMill(Options(page_rows=PAGE_ROWS))
+    mill = LocalMill(Options(page_rows=PAGE_ROWS, strategy=STRATEGY))
     mill.execute(BIDS + ("" if every is None else " PUNCTUATED ON (ts +)"))
     if workload.reads_auctions:
         mill.execute(AUCTIONS + ("" if every is None else " PUNCTUATED ON (ts +)"))
@@ -172,7 +173,7 @@ def _growth(events: int) -> list[dict[str, Any]]:
     series = []
     for count in (events // 10, events):
         data = generate(count)
-        mill = LocalMill(Options(page_rows=PAGE_ROWS))
+        mill = LocalMill(Options(page_rows=PAGE_ROWS, strategy=STRATEGY))
         mill.execute(
             "CREATE STREAM auctions (id BIGINT, seller BIGINT, category BIGINT, ts TIMESTAMP) PRIMARY KEY (id)"
         )

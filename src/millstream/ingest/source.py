@@ -9,7 +9,7 @@
 | PRIMARY KEY | after each tuple: `[key = value]` |
 | ORDER BY alone | each tuple implies `[ts < its ts]`, which is never put out |
 | timestamps | external: the time column; internal and latent: the clock on entry, never decreasing |
-| ETS (enabling timestamp) | external, in order: last timestamp + time since it came - MAX SKEW; internal and latent: the clock |
+| ETS (enabling timestamp) | in order: last timestamp + time since it came - MAX SKEW; internal, latent: the clock |
 | punctuation covered by an earlier one | not put out again |
 
 Late tuples do not count: they move neither the watermark nor the order, and register no key. All of it runs over whole

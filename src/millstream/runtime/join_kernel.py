@@ -33,7 +33,7 @@ FEW = 64
 """Looking at the times of so few tuples costs less than joining them in vain."""
 SEQ = ("__left_seq", "__right_seq")
 BEFORE = ("__left_before", "__right_before")
-NUMBERS = (*SEQ, *BEFORE)
+HIDDEN = (TS, *SEQ, *BEFORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +55,12 @@ def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFr
     return made
 
 
-def paired(
-    left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places] | None = None
-) -> pl.DataFrame:
-    """The pairs of these rows: the left columns, the right ones, the newer of the timestamps (given in `times`). Only
-    the left has a timestamp if none are given."""
+def paired(left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], time: Places) -> pl.DataFrame:
+    """The pairs of these rows: the left columns, the right ones, the timestamp."""
     made, other = _take(left, rows[0]), _take(right, rows[1])
     # In place: these frames are ours alone, and building another one costs more than all of the arithmetic.
-    for frame in (made, other):
-        while frame.columns[-1] in NUMBERS:
-            frame.drop_in_place(frame.columns[-1])
-    time = made.drop_in_place(TS)
-    if times is not None:
-        other_time = other.drop_in_place(TS)
-        if not (times[0] >= times[1]).all():
-            later = bool((times[1] >= times[0]).all())
-            time = other_time if later else pl.Series(TS, np.maximum(*times))
     made.hstack(other.get_columns(), in_place=True)
-    made.insert_column(made.width, time)
+    made.insert_column(made.width, pl.Series(TS, time))
     return made
 
 
@@ -82,9 +70,12 @@ def holds(frame: pl.DataFrame, condition: pl.Expr) -> Mask:
 
 
 def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
-    """The rows in this order; all of them cost nothing."""
+    """The rows in this order, without hidden columns; all of them cost nothing."""
+    frame = frame.clone()
+    while frame.columns[-1] in HIDDEN:
+        frame.drop_in_place(frame.columns[-1])
     if len(rows) == frame.height and rows[0] == 0 and (rows[1:] > rows[:-1]).all():
-        return frame.clone()
+        return frame
     return frame[pl.Series(rows.astype(np.uint32))]
 
 
@@ -144,7 +135,7 @@ class JoinKernel:
             times = times[0][live], times[1][live]
         if not len(rows[0]):
             return None
-        made = paired(left, right, rows, times)
+        made = paired(left, right, rows, np.maximum(*times))
         if self._residual is not None:
             made = made.filter(self._residual)
         return made if made.height else None

@@ -79,7 +79,7 @@ class Operator(ABC):
         """Small state (bounds, punctuation sets as plain values), picklable."""
         return {}
 
-    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most operators have none
         """Take back what `scalars` gave."""
 
     def state_rows(self) -> int:

@@ -7,10 +7,10 @@
 | punctuation in → purged → out | through the stages in order → nothing → what the last stage lets out |
 | cost | one pass: the condition and all new columns are computed together, then each column is filtered |
 
-Stages are the operators themselves and pass punctuation on one after the other. For rows the planner gives the whole chain
-as one condition and one list of columns over the input page, since handing a page from operator to operator would cost
-more than the work on it. New columns are computed before the condition has taken effect; expressions never fail, they
-yield NULL, so rows that go need not be spared.
+Stages are the operators themselves and pass punctuation on one after the other. For rows the planner gives the whole
+chain as one condition and one list of columns over the input page, since handing a page from operator to operator would
+cost more than the work on it. New columns are computed before the condition has taken effect; expressions never fail,
+they yield NULL, so rows that go need not be spared.
 """
 
 from __future__ import annotations
@@ -81,4 +81,3 @@ class Pipeline(Operator):
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         for place, stage in enumerate(self.stages):
             stage.restore_scalars(values[str(place)])
-

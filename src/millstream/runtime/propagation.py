@@ -87,43 +87,39 @@ class Emitted:
         self._shared = None if shared is None else frozenset(shared)
 
     def release(self, ports: Sequence[Punctuations]) -> Punctuations:
-        """Those of the ports' punctuations that are news, port by port; in order, but if some are dropped then those
-        that concern only one input come first. Their progress is not kept."""
-        split = [self._split(punctuations) for punctuations in ports]
-        news = iter(self._news([common for _, common in split if len(common)]))
+        """Those of the ports' punctuations that are news, in order, port by port. Their progress is not kept."""
+        common = [self._common(punctuations) for punctuations in ports]
+        fresh = self._fresh([told.keep(shared) for told, shared in zip(ports, common, strict=True)])
         released: list[Punctuations] = []
-        for punctuations, (own, common) in zip(ports, split, strict=True):
-            fresh = next(news) if len(common) else common
-            released += [punctuations] if len(fresh) == len(common) else [own, fresh]
+        for told, shared, news in zip(ports, common, fresh, strict=True):
+            shared[shared] = ~news  # what is left is neither of one input only nor news
+            released.append(told.keep(~shared))
         return Punctuations.concat(released).with_progress(NEVER)
 
-    def _split(self, punctuations: Punctuations) -> tuple[Punctuations, Punctuations]:
-        """The punctuations that concern one input only, and the others."""
-        if self._shared is None or not len(punctuations):
-            return NO_PUNCTUATIONS, punctuations
-        groups, odd = punctuations.parts
+    def _common(self, punctuations: Punctuations) -> Mask:
+        """Which punctuations another input could make as well."""
+        if self._shared is None:
+            return np.ones(len(punctuations), dtype=np.bool_)
         common = np.zeros(len(punctuations), dtype=np.bool_)
-        for group in groups:
-            # One that restricts nothing at all covers everything.
-            common[group.positions] = not group.shape or not self._shared.isdisjoint(group.attributes)
-        for position, pattern in odd:
-            common[position] = not self._shared.isdisjoint(pattern.attributes)
-        if not common.any():
-            return punctuations, NO_PUNCTUATIONS
-        return punctuations.keep(~common), punctuations.keep(common)
+        if len(punctuations):
+            groups, odd = punctuations.parts
+            for group in groups:
+                # One that restricts nothing at all covers everything.
+                common[group.positions] = not group.shape or not self._shared.isdisjoint(group.attributes)
+            for position, pattern in odd:
+                common[position] = not self._shared.isdisjoint(pattern.attributes)
+        return common
 
-    def _news(self, offered: Sequence[Punctuations]) -> list[Punctuations]:
-        if not _overlap(offered):
-            return [self._known.add(punctuations) for punctuations in offered]
-        offered = [punctuations.where(~self._known.covered(punctuations)) for punctuations in offered]
-        released: list[Punctuations] = []
-        for punctuations in offered:
-            repeated = np.zeros(len(punctuations), dtype=np.bool_)
-            for other in released:
-                repeated |= _equal(punctuations, other)
-            released.append(punctuations.keep(~repeated))
-        self._known.add(Punctuations.concat(released))
-        return released
+    def _fresh(self, ports: Sequence[Punctuations]) -> list[Mask]:
+        """Which punctuations of each port nothing that went out earlier covers, and no earlier port says too."""
+        if not _overlap(ports):
+            return [self._known.admit(told) for told in ports]
+        fresh = [~self._known.covered(told).to_numpy() for told in ports]
+        for place, told in enumerate(ports):
+            for other in ports[:place]:
+                fresh[place] &= ~_equal(told, other)
+        self._known.admit(Punctuations.concat([told.keep(news) for told, news in zip(ports, fresh, strict=True)]))
+        return fresh
 
     def to_value(self) -> Any:
         return self._known.to_value()
@@ -140,14 +136,14 @@ def _equal(punctuations: Punctuations, others: Punctuations) -> Mask:
     found = np.zeros(len(punctuations), dtype=np.bool_)
     for group in punctuations.parts.groups:
         for other in others.parts.groups:
-            if group.same_kind(other):
-                rows = pl.DataFrame(dict(group.columns)).with_row_index(_ROW)
-                alike = (
-                    rows.join(pl.DataFrame(dict(other.columns)), on=list(group.columns), how="semi")
-                    if group.shape
-                    else rows
-                )
-                found[group.positions[alike.get_column(_ROW).to_numpy()]] = True
+            if not group.same_kind(other):
+                continue
+            if not group.shape:
+                found[group.positions] = True
+                continue
+            rows = pl.DataFrame(dict(group.columns)).with_row_index(_ROW)
+            alike = rows.join(pl.DataFrame(dict(other.columns)), on=list(group.columns), how="semi")
+            found[group.positions[alike.get_column(_ROW).to_numpy()]] = True
     said = {pattern for _, pattern in others.parts.odd}
     for position, pattern in punctuations.parts.odd:
         found[position] = pattern in said

@@ -117,8 +117,7 @@ class SequenceJoin(Operator):
         """The pairs of these rows, in order of the second, which is always the newer one."""
         if not len(rows[0]):
             return None
-        times = first.get_column(TS).to_numpy()[rows[0]], second.get_column(TS).to_numpy()[rows[1]]
-        return paired(first, second, rows, times)
+        return paired(first, second, rows, second.get_column(TS).to_numpy().take(rows[1]))
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"first": self.table}

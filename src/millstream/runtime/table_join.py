@@ -63,7 +63,7 @@ class TableJoin(Operator):
         left, right = self._equality.match(rows, self._table, probing_left=True, known=self._index)
         made = None
         if len(left):
-            made = paired(rows, self._table, (left, right))
+            made = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy().take(left))
             if self._residual is not None:
                 allowed = holds(made, self._residual)
                 left, made = left[allowed], made.filter(allowed)

@@ -87,7 +87,7 @@ class Union(Operator):
             if other == index or bound == FOREVER:
                 continue
             known = promised.covered(waiting).to_numpy()
-            if self.schema.time is not None and bound > NEVER:
+            if self.schema.time is not None and bound > NEVER and not known.all():
                 by_time = PunctuationSet()
                 by_time.add(_older_than(bound, self.schema))
                 known = known | by_time.covered(waiting).to_numpy()

@@ -26,6 +26,7 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
     taken = node.take()
     if taken is None:
         return Done.NOTHING
+    node.pages = taken.pages
     start = perf_counter_ns()
     output = node.operator.process(taken.inputs)
     counters = node.counters

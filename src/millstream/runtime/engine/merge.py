@@ -15,7 +15,7 @@ import polars as pl
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.engine.buffer import Buffer
-from millstream.runtime.engine.nodes import OperatorNode, Taken, took_punctuations
+from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, took_punctuations
 from millstream.runtime.engine.port import Port
 from millstream.runtime.operator import Input, Operator
 
@@ -57,6 +57,29 @@ class MergeNode(OperatorNode):
                 return None
             if single:
                 return self._take_one(limit)
+        first = self._take_heads()
+        if first is None or self.strategy.k == 1:
+            return first
+        return self._take_more(first)
+
+    def _take_more(self, first: Taken) -> Taken:
+        """Go on as long as the batch allows, and make one step of it all."""
+        rows: dict[int, list[pl.DataFrame]] = {}
+        told: dict[int, list[Punctuations]] = {}
+        latest, pages = first.latest, 0
+        taken: Taken | None = first
+        while taken is not None:
+            latest = max(latest, taken.latest)
+            for place, port in enumerate(taken.inputs):
+                if port.rows is not None:
+                    rows.setdefault(place, []).append(port.rows)
+                    pages += 1
+                if port.punctuations is not None:
+                    told.setdefault(place, []).append(port.punctuations)
+            taken = self._take_heads() if pages < self.strategy.k * len(self.ports) and self.more() else None
+        return batch_of(self.ports, rows, told, latest)
+
+    def _take_heads(self) -> Taken | None:
         self._absorb()
         limits = self._limits()
         if limits is None or self.reordering:

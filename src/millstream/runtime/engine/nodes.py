@@ -8,7 +8,7 @@ move for it to go on?
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import polars as pl
@@ -104,7 +104,8 @@ class Fork:
 
 class Taken(NamedTuple):
     """The input of one step. `rows` and `marks` count tuples and punctuations; `latest` is the highest timestamp of
-    the rows; `progress` says that time came in band; `fresh` tells a step that took tuples from one that did not."""
+    the rows; `progress` says that time came in band; `fresh` tells a step that took tuples from one that did not;
+    `pages` counts elements, which is what a batching strategy counts."""
 
     inputs: Sequence[Input]
     rows: int
@@ -112,6 +113,7 @@ class Taken(NamedTuple):
     latest: int
     progress: bool
     fresh: bool
+    pages: int = 1
 
 
 def took_punctuations(inputs: Sequence[Input]) -> Taken:
@@ -150,6 +152,8 @@ class OperatorNode(ABC):
         self.in_band = False
         """Whether time has ever come to this operator in band."""
         self.counters = Counters()
+        self.pages = 0
+        """How many elements the last step took."""
 
     @abstractmethod
     def more(self) -> bool:
@@ -197,9 +201,12 @@ class SingleNode(OperatorNode):
         return self.port.at != self.port.buffer.tail
 
     def take(self) -> Taken | None:
-        port = self.port
-        entry = port.head()
-        return None if entry is None else take_head((port,), 0, entry)
+        entry = self.port.head()
+        if entry is None:
+            return None
+        if self.strategy.k > 1 and entry.rows > 1:
+            return take_batch(self.ports, 0, self.strategy.k)
+        return take_head(self.ports, 0, entry)
 
     def blocking(self) -> Port:
         return self.port
@@ -241,7 +248,11 @@ class ArrivalNode(OperatorNode):
             entry = port.head()
             if entry is not None and (oldest is None or entry.sequence < oldest.sequence):
                 oldest, chosen = entry, index
-        return None if oldest is None else take_head(self.ports, chosen, oldest)
+        if oldest is None:
+            return None
+        if self.strategy.k > 1 and oldest.rows > 1:
+            return take_batch(self.ports, chosen, self.strategy.k)
+        return take_head(self.ports, chosen, oldest)
 
 
 def take_head(ports: Sequence[Port], index: int, entry: Entry) -> Taken:
@@ -259,6 +270,48 @@ def take_head(ports: Sequence[Port], index: int, entry: Entry) -> Taken:
     inputs = _offer(ports, index, rows, punctuations)
     marks = max(1, len(punctuations))
     return Taken(inputs, rows.height, marks, entry.last, punctuations.progress > NEVER, True)
+
+
+def take_batch(ports: Sequence[Port], index: int, limit: int) -> Taken:
+    """Take up to `limit` pages of one port in one step, with the punctuations among them, as far as nothing older waits
+    at another port. All rows go before all punctuations."""
+    port = ports[index]
+    others = [head.sequence for other in ports if other is not port and (head := other.head()) is not None]
+    before = min(others, default=port.buffer.ledger.sequence + 1)
+    rows: list[pl.DataFrame] = []
+    told: list[Punctuations] = []
+    latest = NEVER
+    while (entry := port.head()) is not None and entry.sequence < before:
+        if not entry.rows:
+            told.append(port.take_punctuations(entry))
+        elif len(rows) < limit:
+            latest = max(latest, entry.last)
+            rows.append(port.take_rows(entry, entry.rows - port.offset))
+        else:
+            break
+    return batch_of(ports, {index: rows}, {index: told}, latest)
+
+
+def batch_of(
+    ports: Sequence[Port], rows: Mapping[int, list[pl.DataFrame]], told: Mapping[int, list[Punctuations]], latest: int
+) -> Taken:
+    """One step of many elements, given per port."""
+    inputs: list[Input] = []
+    for place, port in enumerate(ports):
+        pages, marks = rows.get(place), told.get(place)
+        page = (pages[0] if len(pages) == 1 else pl.concat(pages, rechunk=False)) if pages else None
+        punctuations = (marks[0] if len(marks) == 1 else Punctuations.concat(marks)) if marks else None
+        inputs.append(Input(page, punctuations, port.bound()))
+    heard = [batch for batches in told.values() for batch in batches]
+    return Taken(
+        inputs,
+        rows=sum(i.rows.height for i in inputs if i.rows is not None),
+        marks=sum(max(1, len(batch)) for batch in heard),
+        latest=latest,
+        progress=any(batch.progress > NEVER for batch in heard),
+        fresh=any(rows.values()),
+        pages=max(1, sum(map(len, rows.values()))),
+    )
 
 
 def _offer(

@@ -42,7 +42,7 @@ class Walk:
                 continue
             done = execute(graph, current)
             if done:
-                current.count += 1
+                current.count += current.pages
                 graph.epoch += 1
                 graph.steps += 1
                 if done is Done.CONSUMED:

@@ -53,7 +53,7 @@ def test_select(given: Any, cut: Any, predicate: Expression) -> None:
     assert trace.punctuations == [element for _, element in given if isinstance(element, Pattern)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(arrivals(ordered=False, others=("x",)), cuts, st.sampled_from(ITEMS), st.sampled_from(GROUPS))
 def test_project(given: Any, cut: Any, items: Any, equal_columns: Any) -> None:
     if equal_columns:  # then they have to be equal

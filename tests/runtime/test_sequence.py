@@ -51,7 +51,7 @@ def check(given_arrivals: Any, cut: Any, mode: str, key: Any, residual: Expressi
     return operator
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(arrivals(ordered=True, size=30), cuts, modes, keys, st.sampled_from([None, None, RESIDUAL]))
 def test_against_the_reference(given: Any, cut: Any, mode: str, key: Any, residual: Any) -> None:
     check(given, cut, mode, key, residual)

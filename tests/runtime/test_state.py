@@ -29,7 +29,7 @@ def frame(made: list[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame(made, schema=SCHEMA, orient="row")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(actions, max_size=60), st.booleans())
 def test_against_a_list(given: list[tuple[str, Any]], clock: bool) -> None:
     table, model = StateTable(SCHEMA), []

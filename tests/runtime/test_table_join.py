@@ -34,7 +34,7 @@ def combine(row: Row, other: Row) -> Row:
     return left | {f"t.{name}": other.get(name) for name in TABLE.names} | {TS: row[TS]}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     arrivals(ordered=True, others=("x",)),
     cuts,

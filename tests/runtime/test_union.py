@@ -44,13 +44,13 @@ def check(given_arrivals: Any, cut: Any, merges: bool, count: int) -> None:
     assert same_promises(trace.punctuations, model.out_patterns), (trace.punctuations, model.out_patterns)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), cuts, st.sampled_from([2, 2, 3]))
 def test_merging(data: st.DataObject, cut: Any, count: int) -> None:
     check(data.draw(arrivals(ordered=True, others=COLUMNS[:count], size=30)), cut, True, count)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), cuts, st.sampled_from([2, 2, 3]))
 def test_latent(data: st.DataObject, cut: Any, count: int) -> None:
     check(data.draw(arrivals(ordered=False, others=COLUMNS[:count], size=30)), cut, False, count)

@@ -86,19 +86,19 @@ def by_port(given_arrivals: list[Arrival]) -> list[bool]:
     return [a != b for a, b in zip(ports, [*ports[1:], -1], strict=False)] or [True]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(arrivals(ordered=True), cuts, key_choices, residuals, st.tuples(windows, windows))
 def test_merging(given: Any, cut: Any, keys: Any, residual: Any, made: Windows) -> None:
     check(given, cut, keys, residual, made, merges=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(arrivals(ordered=False), cuts, key_choices, residuals, st.tuples(windows, windows))
 def test_on_arrival(given: Any, cut: Any, keys: Any, residual: Any, made: Windows) -> None:
     check(given, cut, keys, residual, made, merges=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(arrivals(ordered=False), cuts, st.tuples(windows, windows), st.sampled_from(["key", "all", "end"]))
 def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, made: Windows, way: str) -> None:
     operator = check(given, cut, KEYS["one"], None, made, merges=False)
@@ -111,7 +111,7 @@ def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, made: W
     assert not any(side["pending"] for side in operator.scalars()["sides"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(arrivals(ordered=True), cuts, st.tuples(windows, windows), st.integers(0, 20))
 def test_a_restored_join_goes_on_as_if_nothing_had_happened(given: Any, cut: Any, made: Windows, when: int) -> None:
     through, first = (join(KEYS["one"], RESIDUAL, made, True) for _ in range(2))

@@ -6,6 +6,7 @@ of several rounds that alternate the contestants. Timings are reported, they dec
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -81,7 +82,7 @@ WORKLOADS = (
 )
 
 
-def run(out: Path, *, events: int = 2_000_000, rounds: int = 3) -> dict[str, Any]:
+def run(out: Path, *, events: int = 2_000_000, rounds: int = 5) -> dict[str, Any]:
     """Measure everything, print a table, write `core.json` and two plots."""
     if pl.thread_pool_size() != 1:
         return _on_one_thread(out, events, rounds)
@@ -109,16 +110,15 @@ def _on_one_thread(out: Path, events: int, rounds: int) -> dict[str, Any]:
 def _compare(workload: Workload, data: AuctionEvents, rounds: int) -> dict[str, Any]:
     best = {"polars": float("inf"), "millstream": float("inf"), "punctuated": float("inf")}
     answers: dict[str, pl.DataFrame] = {}
+    contestants: dict[str, Callable[[], tuple[pl.DataFrame, float]]] = {
+        "polars": lambda: _timed(lambda: workload.polars(data)),
+        "millstream": lambda: _stream(workload, data, every=None),
+        "punctuated": lambda: _stream(workload, data, every=EVERY),
+    }
     for _ in range(rounds):
-        contestants: dict[str, Callable[[], pl.DataFrame]] = {
-            "polars": lambda: workload.polars(data),
-            "millstream": lambda: _stream(workload, data, every=None),
-            "punctuated": lambda: _stream(workload, data, every=EVERY),
-        }
         for name, contestant in contestants.items():
-            start = time.process_time()
-            answers[name] = contestant()
-            best[name] = min(best[name], time.process_time() - start)
+            answers[name], seconds = contestant()
+            best[name] = min(best[name], seconds)
     for name in ("millstream", "punctuated"):
         _check(workload.name, answers["polars"], answers[name])
     rows = data.bids.height + (data.auctions.height if workload.reads_auctions else 0)
@@ -135,6 +135,13 @@ def _compare(workload: Workload, data: AuctionEvents, rounds: int) -> dict[str, 
     }
 
 
+def _timed(work: Callable[[], pl.DataFrame]) -> tuple[pl.DataFrame, float]:
+    gc.collect()
+    start = time.process_time()
+    made = work()
+    return made, time.process_time() - start
+
+
 def _check(name: str, wanted: pl.DataFrame, found: pl.DataFrame) -> None:
     columns = wanted.columns
     left, right = (frame.select(columns).sort(columns) for frame in (wanted, found.select(columns)))
@@ -142,21 +149,29 @@ def _check(name: str, wanted: pl.DataFrame, found: pl.DataFrame) -> None:
         raise AssertionError(f"{name}: {found.height} rows, Polars has {wanted.height}; the answers differ")
 
 
-def _stream(workload: Workload, data: AuctionEvents, every: int | None) -> pl.DataFrame:
+def _stream(workload: Workload, data: AuctionEvents, every: int | None) -> tuple[pl.DataFrame, float]:
+    """Run the query over the streams in batches; the time is from the first batch to the last row."""
     mill = LocalMill(Options(page_rows=PAGE_ROWS, strategy=STRATEGY))
     mill.execute(BIDS + ("" if every is None else " PUNCTUATED ON (ts +)"))
+    streams = ["bids"]
     if workload.reads_auctions:
         mill.execute(AUCTIONS + ("" if every is None else " PUNCTUATED ON (ts +)"))
+        streams = ["auctions", "bids"]
     mill.add_query("q", workload.query)
-    for bids, auctions in data.batches(BATCH_ROWS):
-        if workload.reads_auctions:
-            mill.insert("auctions", _punctuated(auctions, every))
-        mill.insert("bids", _punctuated(bids, every))
+    cut = [{"bids": bids, "auctions": auctions} for bids, auctions in data.batches(BATCH_ROWS)]
+    batches = [{stream: _punctuated(batch[stream], every) for stream in streams} for batch in cut]
+
+    def work() -> pl.DataFrame:
+        for batch in batches:
+            for stream in streams:
+                mill.insert(stream, batch[stream])
+            mill.batch()
+        for stream in streams:
+            mill.punctuate(stream, "[ts < 9999999999]")
         mill.batch()
-    for stream in ("bids", "auctions") if workload.reads_auctions else ("bids",):
-        mill.punctuate(stream, "[ts < 9999999999]")
-    mill.batch()
-    return mill.take_rows("q")
+        return mill.take_rows("q")
+
+    return _timed(work)
 
 
 def _punctuated(rows: pl.DataFrame, every: int | None) -> pl.DataFrame | PunctuatedRows:

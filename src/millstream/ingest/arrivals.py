@@ -21,7 +21,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type, format_value
 from millstream.errors import InputError, PatternError, did_you_mean
 from millstream.ingest.marks import Integers, Marks
-from millstream.ingest.rows import BAD_SCHEMA, Rows, read_lines, read_rows
+from millstream.ingest.rows import BAD_SCHEMA, NO_BAD, Rows, read_lines, read_rows
 
 _PYTHON: dict[Type, tuple[type, ...]] = {
     Type.BOOLEAN: (bool,),
@@ -132,9 +132,11 @@ class _Gathering:
     def done(self) -> Arrivals:
         self._end_lines()
         self._end_patterns()
-        types = {a.name: a.type.polars for a in self.schema}
-        rows = self.frames[0] if len(self.frames) == 1 else pl.concat([pl.DataFrame(schema=types), *self.frames])
-        bad = pl.concat([pl.DataFrame(schema=BAD_SCHEMA), *self.bad])
+        if len(self.frames) == 1:
+            rows = self.frames[0]
+        else:
+            rows = pl.concat([pl.DataFrame(schema={a.name: a.type.polars for a in self.schema}), *self.frames])
+        bad = pl.concat([NO_BAD, *self.bad]) if self.bad else NO_BAD
         return Arrivals(rows, Marks.interleave(self.marks), bad)
 
 

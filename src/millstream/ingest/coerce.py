@@ -52,7 +52,7 @@ def coerce(values: pl.Series, type_: Type) -> Column:
     wanted = type_.polars
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
         values = values.cast(pl.String)
-    if values.dtype == wanted and (type_ is not Type.TIMESTAMP or _in_range(values)):
+    if values.dtype == wanted and (type_ is not Type.TIMESTAMP or in_range(values)):
         return Column(values, {})
     if values.dtype == pl.Null:
         return Column(values.cast(wanted), {})
@@ -69,7 +69,7 @@ def coerce(values: pl.Series, type_: Type) -> Column:
     return Column(made, {places[at]: reason for at, reason in tried.wrong.items()})
 
 
-def _in_range(times: pl.Series) -> bool:
+def in_range(times: pl.Series) -> bool:
     """Whether all timestamps can be written."""
     counts = times.to_physical()
     lowest, highest = counts.min(), counts.max()

@@ -24,12 +24,13 @@ import polars as pl
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import did_you_mean
-from millstream.ingest.coerce import coerce, coerce_values
+from millstream.ingest.coerce import coerce, coerce_values, in_range
 from millstream.ingest.lines import parse_line, write_line
 
 __all__ = ["BAD_SCHEMA", "Rows", "parse_line", "read_frame", "read_lines", "read_rows", "read_values", "write_line"]
 
 BAD_SCHEMA = {"input": pl.String(), "reason": pl.String()}
+NO_BAD = pl.DataFrame(schema=BAD_SCHEMA)
 TIME_LIMIT = 1 << 61
 """BIGINT time lies strictly within plus and minus this, so that window ends can be computed."""
 
@@ -103,6 +104,8 @@ def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] =
 
 def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()) -> Rows:
     """A frame whose columns are found by name (one that is missing is NULL)."""
+    if _fits(frame, schema, required):
+        return Rows(frame, np.arange(frame.height, dtype=np.int64), NO_BAD, frame.height)
     named = {_column(name, schema): name for name in frame.columns}
     unknown = next((name for name in named if name not in schema), None)
     wrong: dict[int, str] = {}
@@ -119,6 +122,20 @@ def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()
         for at, reason in column.wrong.items():
             wrong.setdefault(at, f"column '{a.name}': {reason}")
     return _split(columns, frame.height, schema, required, wrong, lambda at: _text(frame.row(at)))
+
+
+def _fits(frame: pl.DataFrame, schema: Schema, required: Iterable[str]) -> bool:
+    """Whether a frame is right as it is: the columns and types of the schema, times in range, nothing missing."""
+    if frame.columns != list(schema.names) or any(frame.schema[a.name] != a.type.polars for a in schema):
+        return False
+    if any(frame.get_column(name).null_count() for name in required):
+        return False
+    if any(a.type is Type.TIMESTAMP and not in_range(frame.get_column(a.name)) for a in schema):
+        return False
+    if schema.time is None or schema.type_of(schema.time) is not Type.BIGINT or not frame.height:
+        return True
+    lowest, highest = frame.get_column(schema.time).min(), frame.get_column(schema.time).max()
+    return isinstance(lowest, int) and isinstance(highest, int) and lowest > -TIME_LIMIT and highest < TIME_LIMIT
 
 
 def _from_columns(
@@ -158,7 +175,7 @@ def _split(
             wrong.setdefault(at, f"column '{schema.time}': {columns[schema.time][at]} is out of range for a time")
     frame = pl.DataFrame([series.alias(name) for name, series in columns.items()])
     if not wrong:
-        return Rows(frame, np.arange(height, dtype=np.int64), pl.DataFrame(schema=BAD_SCHEMA), height)
+        return Rows(frame, np.arange(height, dtype=np.int64), NO_BAD, height)
     places = sorted(wrong)
     good = np.ones(height, dtype=np.bool_)
     good[places] = False

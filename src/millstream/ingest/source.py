@@ -42,10 +42,12 @@ from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.marks import TIME_LIMIT, Integers, Marks, integers
 from millstream.ingest.promises import Promises
+from millstream.ingest.rows import NO_BAD
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
 PAGE_ROWS = 8192
+_NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 Mask = npt.NDArray[np.bool_]
 
 
@@ -74,6 +76,7 @@ class StreamSource:
         self.schema = schema
         self.accepted = self.late = self.bad = 0
         self._clock, self._page_rows = clock, page_rows
+        self._no_rows = schema.empty()
         self._watermark, self._max_skew = watermark, max_skew
         self._key = list(primary_key)
         self._time = schema.time if schema.kind is TimeKind.EXTERNAL else None
@@ -98,16 +101,25 @@ class StreamSource:
             if derived:
                 marks = Marks.interleave([*derived, marks])
                 keys = self._promises.keys(marks)
-        rows = rows.with_columns(pl.Series(TS, stamps, dtype=pl.Int64))
+        rows = rows.hstack([self._hidden(rows, stamps)])
         made = self._pages(rows, accepted, marks, keys)
         clean = bool(accepted.all())
-        late = rows.clear() if clean else rows.filter(~pl.Series(accepted, dtype=pl.Boolean))
-        late = late.with_columns(pl.lit(now, pl.Int64).alias(TS))
-        bad = arrivals.bad.with_columns(pl.lit(now, pl.Int64).alias(TS))
+        entered = pl.lit(now, pl.Int64).alias(TS)
+        late, bad = self._no_rows, _NO_BAD
+        if not clean:
+            late = rows.filter(~pl.Series(accepted, dtype=pl.Boolean)).with_columns(entered)
+        if arrivals.bad.height:
+            bad = arrivals.bad.with_columns(entered)
         self._count(stamps if clean else stamps[accepted], now)
         self.late += late.height
         self.bad += bad.height
         return Taken(made, late, bad)
+
+    def _hidden(self, rows: pl.DataFrame, stamps: Integers) -> pl.Series:
+        """The column of hidden timestamps; that of an external stream shares memory with the time column."""
+        if self._time is not None:
+            return rows.get_column(self._time).cast(pl.Int64).alias(TS)
+        return pl.Series(TS, stamps, dtype=pl.Int64)
 
     def _stamps(self, rows: pl.DataFrame, now: int) -> Integers:
         if self._time is not None:

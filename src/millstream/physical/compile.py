@@ -44,6 +44,7 @@ class Compiler:
         self._name_of = name_of or operator_name
         self._compiled: dict[logical.Plan, _Compiled] = {}
         self._queries: dict[str, tuple[logical.Plan, Sink]] = {}
+        self._sources: dict[str, Source] = {}
 
     def add(self, name: str, plan: logical.Plan, deliver: Callable[[Element], None]) -> None:
         """Build what is not there yet and end it in a sink."""
@@ -58,13 +59,12 @@ class Compiler:
         for plan in list(self._compiled):
             if plan not in needed:
                 unread = self._compiled.pop(plan).node
-                if isinstance(unread, Source):
+                if isinstance(unread, Source) and isinstance(plan, logical.Scan):
                     self._graph.remove(unread)
+                    del self._sources[plan.stream]
 
     def push(self, stream: str, element: Element) -> None:
-        for plan, compiled in self._compiled.items():
-            if isinstance(plan, logical.Scan) and plan.stream == stream and isinstance(compiled.node, Source):
-                self._graph.push(compiled.node, element)
+        self._graph.push(self._sources[stream], element)
 
     def streams(self) -> dict[str, Schema]:
         return {plan.stream: plan.stream_schema for plan in self._compiled if isinstance(plan, logical.Scan)}
@@ -79,7 +79,9 @@ class Compiler:
             return self._compiled[plan]
         name = self._name_of(plan)
         if isinstance(plan, logical.Scan):
-            made = _Compiled(self._graph.source(name, plan.schema, self._ets(plan.stream)), None)
+            source = self._graph.source(name, plan.schema, self._ets(plan.stream))
+            self._sources[plan.stream] = source
+            made = _Compiled(source, None)
         else:
             chain = _chain(plan)
             read = chain[-1].inputs

@@ -108,7 +108,9 @@ class _Gathering:
             raise InputError("M5011", "positions of punctuations are not places among the rows", hint=hint)
         start = self.height
         self._add(rows)
-        self.marks.append(Marks(element.punctuations, start + np.searchsorted(rows.index, positions)))
+        if rows.index is not None:
+            positions = np.searchsorted(rows.index, positions)
+        self.marks.append(Marks(element.punctuations, start + positions))
 
     def _add(self, rows: Rows) -> None:
         if rows.frame.height:

@@ -71,11 +71,8 @@ def coerce(values: pl.Series, type_: Type) -> Column:
 
 def in_range(times: pl.Series) -> bool:
     """Whether all timestamps can be written."""
-    counts = times.to_physical()
-    lowest, highest = counts.min(), counts.max()
-    if not isinstance(lowest, int) or not isinstance(highest, int):
-        return True
-    return lowest >= FIRST_SECOND * MICROS and highest <= LAST_SECOND * MICROS
+    counts = times.to_physical().drop_nulls().to_numpy()
+    return not len(counts) or bool(counts.min() >= FIRST_SECOND * MICROS and counts.max() <= LAST_SECOND * MICROS)
 
 
 def _cast(values: pl.Series, type_: Type) -> pl.Series | None:

@@ -37,10 +37,11 @@ TIME_LIMIT = 1 << 61
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that fit, with the schema's visible columns; the place that each had among those given; the bad rows."""
+    """The rows that fit, with the schema's visible columns; the place that each had among those given (None if all
+    fit); the bad rows."""
 
     frame: pl.DataFrame
-    index: npt.NDArray[np.int64]
+    index: npt.NDArray[np.int64] | None
     bad: pl.DataFrame
     given: int
 
@@ -105,7 +106,7 @@ def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] =
 def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()) -> Rows:
     """A frame whose columns are found by name (one that is missing is NULL)."""
     if _fits(frame, schema, required):
-        return Rows(frame, np.arange(frame.height, dtype=np.int64), NO_BAD, frame.height)
+        return Rows(frame, None, NO_BAD, frame.height)
     named = {_column(name, schema): name for name in frame.columns}
     unknown = next((name for name in named if name not in schema), None)
     wrong: dict[int, str] = {}
@@ -175,7 +176,7 @@ def _split(
             wrong.setdefault(at, f"column '{schema.time}': {columns[schema.time][at]} is out of range for a time")
     frame = pl.DataFrame([series.alias(name) for name, series in columns.items()])
     if not wrong:
-        return Rows(frame, np.arange(height, dtype=np.int64), NO_BAD, height)
+        return Rows(frame, None, NO_BAD, height)
     places = sorted(wrong)
     good = np.ones(height, dtype=np.bool_)
     good[places] = False

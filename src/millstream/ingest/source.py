@@ -3,7 +3,7 @@
 | | |
 |---|---|
 | takes | elements in order: rows in any form, lines of text, patterns, punctuated rows |
-| gives | pages, each followed by the punctuations that stand in or right after it; late tuples; bad rows |
+| gives | pages, every few of them followed by the punctuations among their tuples; late tuples; bad rows |
 | a tuple is late | iff a promise before it matches it: explicit, derived, implied by order, or an ETS given out |
 | WATERMARK | after each tuple that raises the highest timestamp: `[ts < highest - delay]` |
 | PRIMARY KEY | after each tuple: `[key = value]` |
@@ -47,6 +47,8 @@ from millstream.ingest.rows import NO_BAD
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
 PAGE_ROWS = 8192
+PAGES_TOGETHER = 16
+"""Punctuations are put out after so many pages, or at the end of a batch; tuple at a time, after each tuple."""
 _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 Mask = npt.NDArray[np.bool_]
 
@@ -76,6 +78,7 @@ class StreamSource:
         self.schema = schema
         self.accepted = self.late = self.bad = 0
         self._clock, self._page_rows = clock, page_rows
+        self._together = PAGES_TOGETHER if page_rows > 1 else 1
         self._no_rows = schema.empty()
         self._watermark, self._max_skew = watermark, max_skew
         self._key = list(primary_key)
@@ -179,14 +182,17 @@ class StreamSource:
         self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers
     ) -> list[pl.DataFrame | Punctuations]:
         made: list[pl.DataFrame | Punctuations] = []
-        clean, first = bool(accepted.all()), 0
-        for start in range(0, max(rows.height, 1), self._page_rows):
+        clean, first, height = bool(accepted.all()), 0, rows.height
+        starts = range(0, max(height, 1), self._page_rows)
+        for number, start in enumerate(starts, 1):
             page = rows.slice(start, self._page_rows)
-            end = start + page.height
+            end = min(start + self._page_rows, height)
             if not clean:
                 page = page.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
             if page.height:
                 made.append(page)
+            if first == len(keys) or not (number % self._together == 0 or number == len(starts)):
+                continue
             last = int(marks.positions.searchsorted(end, side="right"))
             fresh = self._promises.add(marks.slice(first, last), keys[first:last]) if last > first else None
             if fresh:
@@ -197,8 +203,9 @@ class StreamSource:
     def _count(self, stamps: Integers, now: int) -> None:
         if len(stamps):
             self.accepted += len(stamps)
-            self._newest = max(self._newest, int(stamps.max()))
-            self._last = (int(stamps[-1]), now)
+            last = int(stamps[-1])
+            self._newest = max(self._newest, last if self._in_order else int(stamps.max()))
+            self._last = (last, now)
 
     def ets(self) -> int | None:
         """An enabling timestamp: a promise that no later tuple is older, kept from now on. None if there is none."""

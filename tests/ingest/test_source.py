@@ -19,7 +19,7 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import InputError, PatternError
-from millstream.ingest.source import PunctuatedRows, StreamSource, Taken
+from millstream.ingest.source import PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
 from tests.reference.source import SourceReference
 
 ORDERED = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), ("x", Type.DOUBLE), kind=TimeKind.EXTERNAL, time="ts")
@@ -87,7 +87,8 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
                 assert element.progress == NEVER or element.progress > progress
                 progress = max(progress, element.progress)
             else:
-                assert 0 < element.height <= page_rows and element.schema == schema.polars
+                most = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
+                assert 0 < element.height <= most and element.schema == schema.polars
                 found.append(element.to_dicts())
         held = pickle.dumps(source.snapshot())
         source = StreamSource(schema, VirtualClock(), page_rows=page_rows, **options)

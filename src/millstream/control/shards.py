@@ -32,6 +32,8 @@ class ShardGroup:
         self.keys = keys
         count = options.shards if keys is not None else 1
         self.graphs = [Graph() for _ in range(count)]
+        for graph in self.graphs:
+            graph.page_rows = options.page_rows
         self.compilers = [Compiler(graph, ets, tables) for graph in self.graphs]
         self._schemas: dict[str, Schema] = {}
         self.configure(options)

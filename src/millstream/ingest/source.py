@@ -3,7 +3,7 @@
 | | |
 |---|---|
 | takes | elements in order: rows in any form, lines of text, patterns, punctuated rows |
-| gives | pages, every few of them followed by the punctuations among their tuples; late tuples; bad rows |
+| gives | pieces of a few pages, each followed by the punctuations among its tuples; late tuples; bad rows |
 | a tuple is late | iff a promise before it matches it: explicit, derived, implied by order, or an ETS given out |
 | WATERMARK | after each tuple that raises the highest timestamp: `[ts < highest - delay]` |
 | PRIMARY KEY | after each tuple: `[key = value]` |
@@ -47,8 +47,8 @@ from millstream.ingest.rows import NO_BAD
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
 PAGE_ROWS = 8192
-PAGES_TOGETHER = 16
-"""Punctuations are put out after so many pages, or at the end of a batch; tuple at a time, after each tuple."""
+PAGES_IN_A_PIECE = 16
+"""Rows are put out in pieces of so many pages, which readers take page by page; one by one if a page is one row."""
 _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 Mask = npt.NDArray[np.bool_]
 
@@ -77,8 +77,8 @@ class StreamSource:
     ) -> None:
         self.schema = schema
         self.accepted = self.late = self.bad = 0
-        self._clock, self._page_rows = clock, page_rows
-        self._together = PAGES_TOGETHER if page_rows > 1 else 1
+        self._clock = clock
+        self._piece_rows = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
         self._no_rows = schema.empty()
         self._watermark, self._max_skew = watermark, max_skew
         self._key = list(primary_key)
@@ -105,7 +105,7 @@ class StreamSource:
                 marks = Marks.interleave([*derived, marks])
                 keys = self._promises.keys(marks)
         rows = rows.hstack([self._hidden(rows, stamps)])
-        made = self._pages(rows, accepted, marks, keys)
+        made = self._pieces(rows, accepted, marks, keys)
         clean = bool(accepted.all())
         entered = pl.lit(now, pl.Int64).alias(TS)
         late, bad = self._no_rows, _NO_BAD
@@ -178,22 +178,19 @@ class StreamSource:
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
         return made
 
-    def _pages(
+    def _pieces(
         self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers
     ) -> list[pl.DataFrame | Punctuations]:
         made: list[pl.DataFrame | Punctuations] = []
-        clean, first, height = bool(accepted.all()), 0, rows.height
-        starts = range(0, max(height, 1), self._page_rows)
-        for number, start in enumerate(starts, 1):
-            page = rows.slice(start, self._page_rows)
-            end = min(start + self._page_rows, height)
+        clean, first = bool(accepted.all()), 0
+        for start in range(0, max(rows.height, 1), self._piece_rows):
+            piece = rows.slice(start, self._piece_rows)
+            end = start + piece.height
             if not clean:
-                page = page.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
-            if page.height:
-                made.append(page)
-            if first == len(keys) or not (number % self._together == 0 or number == len(starts)):
-                continue
-            last = int(marks.positions.searchsorted(end, side="right"))
+                piece = piece.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
+            if piece.height:
+                made.append(piece)
+            last = int(marks.positions.searchsorted(end, side="right")) if first < len(keys) else first
             fresh = self._promises.add(marks.slice(first, last), keys[first:last]) if last > first else None
             if fresh:
                 made.append(fresh)

@@ -20,6 +20,7 @@ from millstream.runtime.engine.buffer import Buffer, Element, Ledger
 from millstream.runtime.engine.components import Node, components
 from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import (
+    UNLIMITED,
     ArrivalNode,
     Ets,
     Fork,
@@ -40,8 +41,6 @@ Trace = Callable[[tuple[object, ...]], None]
 """Hears ("execute", operator), ("backtrack", from, to), ("fork", fork), ("ets", source, value),
 ("handover", operator, port, value) and ("exit",)."""
 
-UNLIMITED = 1 << 62
-
 
 class Graph:
     def __init__(self) -> None:
@@ -52,6 +51,9 @@ class Graph:
         self.waiting: dict[OperatorNode, None] = {}
         """Operators that were last seen without work and may be idle-waiting."""
         self.strategy: Strategy = DFS
+        self.page_rows = UNLIMITED
+        """For operators added from now on: sources may push longer pieces, which they take page by page. Merging
+        operators take what time allows of a piece."""
         self.ets_mode = EtsMode.EQG
         self.on_demand, self.in_band = True, False
         self.trace: Trace | None = None
@@ -93,7 +95,7 @@ class Graph:
         else:
             kind = TimedNode if operator.timed else SingleNode
         node = kind(self._free_name(name or type(operator).__name__.lower()), operator, buffers, flags)
-        node.strategy = self.strategy
+        node.strategy, node.page_rows = self.strategy, self.page_rows
         self.operators[node.name] = node
         for port in node.ports:
             port.buffer.ports = (*port.buffer.ports, port)

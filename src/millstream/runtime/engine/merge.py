@@ -77,7 +77,7 @@ class MergeNode(OperatorNode):
                 if port.punctuations is not None:
                     told.setdefault(place, []).append(port.punctuations)
             taken = self._take_heads() if pages < self.strategy.k * len(self.ports) and self.more() else None
-        return batch_of(self.ports, rows, told, latest)
+        return batch_of(self.ports, rows, told, latest, pages)
 
     def _take_heads(self) -> Taken | None:
         self._absorb()

@@ -102,10 +102,13 @@ class Fork:
         return None
 
 
+UNLIMITED = 1 << 62
+
+
 class Taken(NamedTuple):
     """The input of one step. `rows` and `marks` count tuples and punctuations; `latest` is the highest timestamp of
     the rows; `progress` says that time came in band; `fresh` tells a step that took tuples from one that did not;
-    `pages` counts elements, which is what a batching strategy counts."""
+    `pages` is what a batching strategy counts."""
 
     inputs: Sequence[Input]
     rows: int
@@ -153,7 +156,9 @@ class OperatorNode(ABC):
         """Whether time has ever come to this operator in band."""
         self.counters = Counters()
         self.pages = 0
-        """How many elements the last step took."""
+        """How many pages the last step took."""
+        self.page_rows = UNLIMITED
+        """The most rows of an element that count as one page; a longer element is taken page by page."""
 
     @abstractmethod
     def more(self) -> bool:
@@ -205,8 +210,8 @@ class SingleNode(OperatorNode):
         if entry is None:
             return None
         if self.strategy.k > 1 and entry.rows > 1:
-            return take_batch(self.ports, 0, self.strategy.k)
-        return take_head(self.ports, 0, entry)
+            return take_batch(self.ports, 0, self.strategy.k, self.page_rows)
+        return take_head(self.ports, 0, entry, self.page_rows)
 
     def blocking(self) -> Port:
         return self.port
@@ -251,28 +256,37 @@ class ArrivalNode(OperatorNode):
         if oldest is None:
             return None
         if self.strategy.k > 1 and oldest.rows > 1:
-            return take_batch(self.ports, chosen, self.strategy.k)
-        return take_head(self.ports, chosen, oldest)
+            return take_batch(self.ports, chosen, self.strategy.k, self.page_rows)
+        return take_head(self.ports, chosen, oldest, self.page_rows)
 
 
-def take_head(ports: Sequence[Port], index: int, entry: Entry) -> Taken:
-    """Take the whole head element of one port; the other ports only say how far their time is. A page of several rows
-    is taken together with the punctuations that came right behind it: they were cut from one piece of the stream."""
+def take_head(ports: Sequence[Port], index: int, entry: Entry, page_rows: int) -> Taken:
+    """Take the next page of one port, or its punctuations; the other ports only say how far their time is. A page of
+    several rows is taken together with the punctuations right behind it: they were cut from one piece of the stream."""
     port = ports[index]
     if not entry.rows:
         punctuations = port.take_punctuations(entry)
         return took_punctuations(_offer(ports, index, None, punctuations))
-    rows = port.take_rows(entry, entry.rows - port.offset)
-    behind = port.head() if entry.rows > 1 else None
+    rows, latest = _take_page(port, entry, page_rows)
+    behind = port.head() if rows.height > 1 else None
     if behind is None or behind.rows or behind.sequence != entry.sequence + 1:
-        return Taken(_offer(ports, index, rows, None), rows.height, 0, entry.last, False, True)
+        return Taken(_offer(ports, index, rows, None), rows.height, 0, latest, False, True)
     punctuations = port.take_punctuations(behind)
     inputs = _offer(ports, index, rows, punctuations)
     marks = max(1, len(punctuations))
-    return Taken(inputs, rows.height, marks, entry.last, punctuations.progress > NEVER, True)
+    return Taken(inputs, rows.height, marks, latest, punctuations.progress > NEVER, True)
 
 
-def take_batch(ports: Sequence[Port], index: int, limit: int) -> Taken:
+def _take_page(port: Port, entry: Entry, most: int) -> tuple[pl.DataFrame, int]:
+    """The next rows of the head element, at most so many, and the timestamp of the last of them."""
+    left = entry.rows - port.offset
+    if left <= most:
+        return port.take_rows(entry, left), entry.last
+    latest = entry.stamp(port.offset + most - 1)
+    return port.take_rows(entry, most), latest
+
+
+def take_batch(ports: Sequence[Port], index: int, limit: int, page_rows: int) -> Taken:
     """Take up to `limit` pages of one port in one step, with the punctuations among them, as far as nothing older waits
     at another port. All rows go before all punctuations."""
     port = ports[index]
@@ -280,26 +294,31 @@ def take_batch(ports: Sequence[Port], index: int, limit: int) -> Taken:
     before = min(others, default=port.buffer.ledger.sequence + 1)
     rows: list[pl.DataFrame] = []
     told: list[Punctuations] = []
-    latest = NEVER
+    latest, pages = NEVER, 0
     while (entry := port.head()) is not None and entry.sequence < before:
         if not entry.rows:
             told.append(port.take_punctuations(entry))
-        elif len(rows) < limit:
-            latest = max(latest, entry.last)
-            rows.append(port.take_rows(entry, entry.rows - port.offset))
+        elif pages < limit:
+            taken, last = _take_page(port, entry, (limit - pages) * page_rows)
+            rows.append(taken)
+            latest, pages = max(latest, last), pages + -(-taken.height // page_rows)
         else:
             break
-    return batch_of(ports, {index: rows}, {index: told}, latest)
+    return batch_of(ports, {index: rows}, {index: told}, latest, pages)
 
 
 def batch_of(
-    ports: Sequence[Port], rows: Mapping[int, list[pl.DataFrame]], told: Mapping[int, list[Punctuations]], latest: int
+    ports: Sequence[Port],
+    rows: Mapping[int, list[pl.DataFrame]],
+    told: Mapping[int, list[Punctuations]],
+    latest: int,
+    pages: int,
 ) -> Taken:
     """One step of many elements, given per port."""
     inputs: list[Input] = []
     for place, port in enumerate(ports):
-        pages, marks = rows.get(place), told.get(place)
-        page = (pages[0] if len(pages) == 1 else pl.concat(pages, rechunk=False)) if pages else None
+        parts, marks = rows.get(place), told.get(place)
+        page = (parts[0] if len(parts) == 1 else pl.concat(parts, rechunk=False)) if parts else None
         punctuations = (marks[0] if len(marks) == 1 else Punctuations.concat(marks)) if marks else None
         inputs.append(Input(page, punctuations, port.bound()))
     heard = [batch for batches in told.values() for batch in batches]
@@ -310,7 +329,7 @@ def batch_of(
         latest=latest,
         progress=any(batch.progress > NEVER for batch in heard),
         fresh=any(rows.values()),
-        pages=max(1, sum(map(len, rows.values()))),
+        pages=max(1, pages),
     )
 
 

@@ -40,3 +40,9 @@ def test_example_programs(path: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_every_error_code_is_documented() -> None:
+    used = {code for path in (ROOT / "src").rglob("*.py") for code in re.findall(r'"(M\d{4})"', path.read_text())}
+    listed = set(re.findall(r"\bM\d{4}\b", (ROOT / "docs" / "errors.md").read_text()))
+    assert used - listed == set() and listed - used == set()

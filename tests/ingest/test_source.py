@@ -251,7 +251,7 @@ def test_many_punctuations_among_many_rows() -> None:
     frame = pl.DataFrame({"ts": stamps, "k": stamps % 7, "x": np.zeros(size)})
     positions = np.arange(20, size + 1, 20)
     marks = Punctuations.from_column("ts", "<", frame["ts"].gather(positions - 1))
-    taken = StreamSource(ANY_ORDER, VirtualClock()).take([PunctuatedRows(frame, marks, positions)])
+    taken = StreamSource(ANY_ORDER, VirtualClock(), page_rows=512).take([PunctuatedRows(frame, marks, positions)])
     heights = [e.height for e in taken.elements if isinstance(e, pl.DataFrame)]
     assert heights == [8192, 8192, 20_000 - 2 * 8192]
     assert sum(len(e) for e in taken.elements if isinstance(e, Punctuations)) == len(positions)

@@ -145,10 +145,16 @@ def restrictions() -> st.SearchStrategy[Restriction]:
 
 @st.composite
 def arrivals(
-    draw: st.DrawFn, ordered: bool, others: Sequence[str] = ("x", "y"), size: int = 24, silent: bool = True
+    draw: st.DrawFn,
+    ordered: bool,
+    others: Sequence[str] = ("x", "y"),
+    size: int = 24,
+    silent: bool = True,
+    narrow: bool = False,
 ) -> list[Arrival]:
     """Grammatical elements of as many ports as there are names of a further column. `k` and that column are small
-    numbers or NULL; on ordered ports the timestamps never fall."""
+    numbers or NULL; on ordered ports the timestamps never fall. Narrow: there are two keys, so that much joins, and
+    every punctuation bounds the time of one of them."""
     made: list[Arrival] = []
     clock = [0] * len(others)
     bound = [NEVER] * len(others)
@@ -159,7 +165,8 @@ def arrivals(
         if kind < 6:
             time = clock[port] + draw(st.integers(0, 2)) if ordered else draw(st.integers(0, 14))
             nullable = st.sampled_from([0, 1, 2, 3, None])
-            row = {"ts": time, "k": draw(nullable), others[port]: draw(nullable), TS: time}
+            key = draw(st.integers(0, 1)) if narrow else draw(nullable)
+            row = {"ts": time, "k": key, others[port]: draw(nullable), TS: time}
             if time >= bound[port] and not any(pattern.matches(row) for pattern in promised[port]):
                 clock[port] = max(clock[port], time)
                 made.append((port, row))
@@ -169,7 +176,7 @@ def arrivals(
             made.append((port, bound[port]))
             clock[port] = max(clock[port], bound[port]) if ordered else clock[port]
             continue
-        pattern = draw(_patterns(others[port], clock[port]))
+        pattern = draw(_narrow_patterns(clock[port]) if narrow else _patterns(others[port], clock[port]))
         if not pattern.is_empty and not any(known.covers(pattern) for known in promised[port]):
             promised[port].append(pattern)
             bound[port] = max(bound[port], progress_of(pattern, "ts"))
@@ -185,6 +192,11 @@ def _patterns(draw: st.DrawFn, other: str, clock: int) -> Pattern:
     key = draw(restrictions()) if draw(st.integers(0, 2)) else ANY
     rest = draw(restrictions()) if draw(st.integers(0, 4)) == 0 else ANY
     return Pattern.of({"ts": time, "k": key, other: rest})
+
+
+def _narrow_patterns(clock: int) -> st.SearchStrategy[Pattern]:
+    bounds, keys = st.integers(clock - 2, clock + 2), st.integers(0, 1)
+    return st.builds(lambda bound, key: Pattern.of(ts=below(bound), k=equal(key)), bounds, keys)
 
 
 cuts = st.lists(st.booleans(), min_size=1, max_size=8)

@@ -98,6 +98,18 @@ def test_on_arrival(given: Any, cut: Any, keys: Any, residual: Any, made: Window
     check(given, cut, keys, residual, made, merges=False)
 
 
+@settings(max_examples=60, deadline=None)
+@given(arrivals(ordered=True, narrow=True, silent=False), st.tuples(window_rows, windows), st.booleans())
+def test_windows_of_rows_within_one_large_step(given: Any, made: Windows, swap: bool) -> None:
+    check(given, [False], KEYS["one"], None, made[::-1] if swap else made, merges=True)
+
+
+@settings(max_examples=80, deadline=None)
+@given(arrivals(ordered=False, narrow=True), cuts, st.tuples(window_range, window_range))
+def test_punctuation_on_key_and_time(given: Any, cut: Any, made: Windows) -> None:
+    check(given, cut, KEYS["one"], None, made, merges=False)
+
+
 @settings(max_examples=40, deadline=None)
 @given(arrivals(ordered=False), cuts, st.tuples(windows, windows), st.sampled_from(["key", "all", "end"]))
 def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, made: Windows, way: str) -> None:

@@ -6,6 +6,7 @@ names of their stream; a join prefixes each side's columns with its alias (`a.pr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -38,10 +39,11 @@ UNBOUNDED = Window()
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(ABC):
     @property
+    @abstractmethod
     def schema(self) -> Schema:
-        raise NotImplementedError  # pragma: no cover - every node derives its own
+        """The schema of the output, derived from the inputs'."""
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

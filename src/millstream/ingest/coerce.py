@@ -71,7 +71,7 @@ def coerce(values: pl.Series, type_: Type) -> Column:
 
 def in_range(times: pl.Series) -> bool:
     """Whether all timestamps can be written."""
-    counts = (times.drop_nulls() if times.null_count() else times).to_physical().to_numpy()
+    counts = (times.drop_nulls() if times.null_count() else times).cast(pl.Int64).to_numpy()
     return not len(counts) or bool(counts.min() >= FIRST_SECOND * MICROS and counts.max() <= LAST_SECOND * MICROS)
 
 

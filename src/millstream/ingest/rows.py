@@ -127,7 +127,7 @@ def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()
 
 def _fits(frame: pl.DataFrame, schema: Schema, required: Iterable[str]) -> bool:
     """Whether a frame is right as it is: the columns and types of the schema, times in range, nothing missing."""
-    if frame.columns != list(schema.names) or any(frame.schema[a.name] != a.type.polars for a in schema):
+    if frame.columns != list(schema.names) or frame.dtypes != [a.type.polars for a in schema]:
         return False
     if any(frame.get_column(name).null_count() for name in required):
         return False

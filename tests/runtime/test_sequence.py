@@ -51,10 +51,16 @@ def check(given_arrivals: Any, cut: Any, mode: str, key: Any, residual: Expressi
     return operator
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(arrivals(ordered=True, size=30), cuts, modes, keys, st.sampled_from([None, None, RESIDUAL]))
 def test_against_the_reference(given: Any, cut: Any, mode: str, key: Any, residual: Any) -> None:
     check(given, cut, mode, key, residual)
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrivals(ordered=True, size=40, narrow=True, silent=False), cuts, modes)
+def test_many_tuples_of_few_keys(given: Any, cut: Any, mode: str) -> None:
+    check(given, cut, mode, (("k", "k"),), None)
 
 
 @settings(max_examples=40, deadline=None)

@@ -104,6 +104,12 @@ def test_windows_of_rows_within_one_large_step(given: Any, made: Windows, swap: 
     check(given, [False], KEYS["one"], None, made[::-1] if swap else made, merges=True)
 
 
+@settings(max_examples=60, deadline=None)
+@given(arrivals(ordered=False, narrow=True, silent=False), st.tuples(window_rows, window_range), st.booleans())
+def test_windows_of_rows_on_arrival(given: Any, made: Windows, swap: bool) -> None:
+    check(given, [True], KEYS["one"], None, made[::-1] if swap else made, merges=False)
+
+
 @settings(max_examples=80, deadline=None)
 @given(arrivals(ordered=False, narrow=True), cuts, st.tuples(window_range, window_range))
 def test_punctuation_on_key_and_time(given: Any, cut: Any, made: Windows) -> None:

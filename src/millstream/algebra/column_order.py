@@ -161,7 +161,7 @@ def _numbers(column: pl.Series) -> tuple[npt.NDArray[np.generic], Mask]:
     numbers = column
     if column.dtype.is_temporal():
         # Dates compare with timestamps, as their midnight.
-        numbers = (column.cast(pl.Datetime("us")) if column.dtype == pl.Date else canonical(column)).to_physical()
+        numbers = (column.cast(pl.Datetime("us")) if column.dtype == pl.Date else canonical(column)).cast(pl.Int64)
     elif column.dtype == pl.Boolean:
         numbers = column.cast(pl.Int8)
     elif column.dtype in (pl.Int128, pl.UInt64):

@@ -154,8 +154,8 @@ class PunctuationSet:
             return None
         if self._tables and kind not in self._tables:
             return None
-        bounds = next(iter(group.columns.values())).to_physical().to_numpy()
-        held = [next(iter(known.columns.values())).to_physical()[0] for known in self._tables.get(kind, ())]
+        bounds = next(iter(group.columns.values())).cast(pl.Int64).to_numpy()
+        held = [next(iter(known.columns.values())).cast(pl.Int64)[0] for known in self._tables.get(kind, ())]
         highest = np.maximum.accumulate(np.concatenate(([max(held, default=NEVER)], bounds)))
         fresh: Mask = bounds > highest[:-1] if held else np.concatenate(([True], bounds[1:] > highest[1:-1]))
         if fresh.any():

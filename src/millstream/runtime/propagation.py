@@ -89,6 +89,8 @@ class Emitted:
     def release(self, ports: Sequence[Punctuations]) -> Punctuations:
         """Those of the ports' punctuations that are news, in order, port by port. Their progress is not kept."""
         common = [self._common(punctuations) for punctuations in ports]
+        if not any(shared.any() for shared in common):
+            return Punctuations.concat(ports).with_progress(NEVER)
         fresh = self._fresh([told.keep(shared) for told, shared in zip(ports, common, strict=True)])
         released: list[Punctuations] = []
         for told, shared, news in zip(ports, common, fresh, strict=True):

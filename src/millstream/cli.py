@@ -100,9 +100,11 @@ def _read(file: Path) -> str:
     from millstream.errors import OptionError
 
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise OptionError("M6021", f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OptionError("M6021", f"cannot read {file}: it is not UTF-8 text") from error
 
 
 def main() -> None:

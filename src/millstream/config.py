@@ -48,6 +48,18 @@ class Options(BaseSettings):
             raise ValueError(f"one of {', '.join(ETS_MODES)}")
         return value.lower()
 
+    @classmethod
+    def read(cls, **given: Any) -> Options:
+        """Options from the environment and these values, or a clear word on the first that cannot be."""
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"]))
+            reason = first["msg"].removeprefix("Value error, ").lower()
+            hint = f"set by MILLSTREAM_{name.upper()}, or given"
+            raise OptionError("M6002", f"option '{name}' cannot be {first['input']!r}: {reason}", hint=hint) from None
+
     def change(self, name: str, value: Any) -> None:
         """Set one option, or say what is wrong with it."""
         name = name.lower()

@@ -144,10 +144,11 @@ def test_lines_and_elements_in_order() -> None:
     taken = source.take(
         ["5 | 1 | 0.5", "[<= 5, *, *]", "5 | 2 | NULL", "6 | 2 | NULL", "[k = 2]", "7 | 2 | 1", "x | 1"]
     )
-    page, punctuations = taken.elements
-    assert isinstance(page, pl.DataFrame) and page.rows() == [(5, 1, 0.5, 5), (6, 2, None, 6)]
-    assert isinstance(punctuations, Punctuations) and punctuations.progress == 5
-    assert punctuations.patterns() == [Pattern.of(ts=below(5, True)), Pattern.of(k=equal(2))]
+    first, time, second, key = taken.elements
+    assert isinstance(first, pl.DataFrame) and first.rows() == [(5, 1, 0.5, 5)]
+    assert isinstance(second, pl.DataFrame) and second.rows() == [(6, 2, None, 6)]
+    assert isinstance(time, Punctuations) and (time.progress, time.patterns()) == (5, [Pattern.of(ts=below(5, True))])
+    assert isinstance(key, Punctuations) and (key.progress, key.patterns()) == (NEVER, [Pattern.of(k=equal(2))])
     assert taken.late.rows() == [(5, 2, None, 0), (7, 2, 1.0, 0)]
     assert taken.bad.rows() == [("x | 1", "expected 3 values, found 2", 0)]
     assert (source.accepted, source.late, source.bad) == (2, 2, 1)
@@ -165,10 +166,12 @@ def test_bounds_count_when_other_punctuations_come() -> None:
 def test_timestamps_and_a_watermark() -> None:
     source = StreamSource(replace(STAMPED, ordered=False), VirtualClock(), watermark=5_000_000)
     taken = source.take(["10 | a", "12 | b", "11 | c", "6 | late", "1970-01-01 00:00:07 | d"])
-    page, punctuations = taken.elements
-    assert isinstance(page, pl.DataFrame) and page[TS].to_list() == [10_000_000, 12_000_000, 11_000_000, 7_000_000]
-    assert isinstance(punctuations, Punctuations) and punctuations.progress == 7_000_000
-    assert [str(p) for p in punctuations.patterns()] == ["[at < 1970-01-01 00:00:05]", "[at < 1970-01-01 00:00:07]"]
+    stamps = [stamp for e in taken.elements if isinstance(e, pl.DataFrame) for stamp in e[TS]]
+    assert stamps == [10_000_000, 12_000_000, 11_000_000, 7_000_000]
+    told = [e for e in taken.elements if isinstance(e, Punctuations)]
+    assert [e.progress for e in told] == [5_000_000, 7_000_000]
+    patterns = [str(pattern) for e in told for pattern in e.patterns()]
+    assert patterns == ["[at < 1970-01-01 00:00:05]", "[at < 1970-01-01 00:00:07]"]
     assert taken.late["k"].to_list() == ["late"]
 
 

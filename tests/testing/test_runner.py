@@ -2,7 +2,7 @@
 
 import pytest
 
-from millstream.testing import Variant, run_text
+from millstream.testing import Variant, run_paths, run_text
 
 PREAMBLE = """\
 statement
@@ -68,3 +68,26 @@ def test_wrong_transcripts_fail_in_every_variant(variant: Variant) -> None:
 
 def test_rows_before_a_restart_are_not_forgotten() -> None:
     assert "extra:   2 | 1.5" in failures("restart\n\nexpect q\n1 | 0.5\n")
+
+
+def test_what_is_no_text_fails_alone(tmp_path) -> None:
+    (tmp_path / "a.transcript").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "b.transcript").write_text("\ufeff" + PREAMBLE + "expect q\n1 | 0.5\n2 | 1.5\n", encoding="utf-8")
+    outcomes = run_paths([tmp_path], Variant())
+    assert [outcome.passed for outcome in outcomes] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["statement\nerror [\nSELECT 1\n", "advance 99999999999999999999 DAYS\n"])
+def test_malformed_steps_are_named(text: str) -> None:
+    assert "crashed" not in failures(text) and "M700" in failures(text)
+
+
+def test_a_wrong_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLSTREAM_ETS", "foo")
+    assert "option 'ets' cannot be 'foo'" in failures("")
+
+
+def test_a_query_may_be_named_like_a_keyword() -> None:
+    text = "statement\nCREATE STREAM s (k BIGINT)\n\nquery select\nSELECT k FROM s\n\ninput s\n1\n\nrestart\n\nexpect select\n1\n"
+    outcome = run_text(text)
+    assert outcome.passed, outcome.failures

@@ -58,7 +58,7 @@ GroupKey = tuple[tuple[str, tuple[str, ...]], ...] | None
 
 class LocalMill:
     def __init__(self, options: Options | None = None) -> None:
-        self.options = options or Options()
+        self.options = options or Options.read()
         self.clock = VirtualClock()
         self.catalog = Catalog()
         self.queries: dict[str, RunningQuery] = {}
@@ -83,7 +83,7 @@ class LocalMill:
         statements = parse(text)
         if len(statements) != 1 or not isinstance(statements[0], ast.SelectStatement):
             raise BindError("M2090", "a query is one SELECT", line=1, column=1)
-        self.start_query(name.lower(), f"CREATE QUERY {name} AS {statements[0].text}", statements[0].select)
+        self.start_query(name.lower(), f'CREATE QUERY "{name.lower()}" AS {statements[0].text}', statements[0].select)
 
     def start_query(self, name: str, text: str, select: ast.Query) -> None:
         if name in self.queries:
@@ -192,6 +192,8 @@ class LocalMill:
             del self._arrived[: len(run)]
             for element in taken.elements:
                 self._push(name, element)
+            if (order := self._sources[name].order()) is not None:
+                self._push(name, order)  # for readers that got none of the tuples: behind a filter, on another shard
             if taken.late.height:
                 self._push(f"{name}__late", taken.late)
             if taken.bad.height:

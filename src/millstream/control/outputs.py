@@ -20,7 +20,7 @@ class QueryOutput:
         self.rows_out = 0
         self._sink = CollectingSink(schema)
         self._promised = [PunctuationSet() for _ in range(shards)]
-        self._merged = PunctuationSet()
+        self._merged: set[Pattern] = set()
         self._pending: list[Pattern] = []
 
     def deliver(self, shard: int, element: pl.DataFrame | Punctuations) -> None:
@@ -36,14 +36,14 @@ class QueryOutput:
             self._merge()
 
     def _merge(self) -> None:
+        """Put out what the last shard has promised now, each pattern once."""
         waiting: list[Pattern] = []
         for pattern in self._pending:
-            if self._merged.covers(pattern):
+            if pattern in self._merged:
                 continue
             if all(promised.covers(pattern) for promised in self._promised):
-                promise = Punctuations.of([pattern])
-                self._merged.add(promise)
-                self._sink(promise)
+                self._merged.add(pattern)
+                self._sink(Punctuations.of([pattern]))
             else:
                 waiting.append(pattern)
         self._pending = waiting
@@ -59,13 +59,13 @@ class QueryOutput:
         """The part that later punctuations depend on; rows already out are the taker's."""
         return {
             "promised": [promised.to_value() for promised in self._promised],
-            "merged": self._merged.to_value(),
+            "merged": sorted(self._merged, key=str),
             "pending": self._pending,
         }
 
     def restore(self, values: dict[str, object]) -> None:
         promised, merged, pending = values["promised"], values["merged"], values["pending"]
-        assert isinstance(promised, list) and isinstance(pending, list)
+        assert isinstance(promised, list) and isinstance(pending, list) and isinstance(merged, list)
         self._promised = [PunctuationSet.from_value(value) for value in promised]
-        self._merged = PunctuationSet.from_value(merged)
+        self._merged = set(merged)
         self._pending = pending

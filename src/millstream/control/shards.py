@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import TS, Schema, TimeKind
+from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.logical.plan import Plan
 from millstream.physical.compile import Compiler, TableFrames
@@ -84,12 +84,6 @@ class ShardGroup:
             part = element.filter(shard == number)
             if part.height:
                 compiler.push(stream, part)
-        schema = self._schemas[stream]
-        if schema.ordered and schema.kind is not TimeKind.LATENT:
-            # An ordered stream promises time by its tuples; shards that got none of them must hear of it.
-            promise = Punctuations.of((), progress=int(element[TS][-1]))
-            for compiler in self.compilers:
-                compiler.push(stream, promise)
 
     def run(self) -> None:
         for graph in self.graphs:

@@ -43,10 +43,10 @@ def _run(mill: LocalMill, statement: ast.Statement) -> str:
             mill.catalog.add_table(table)
             mill.remember("relation", table.name, statement.text, ())
         case ast.CreateQuery():
-            _check_sink(statement.into)
+            _check_sink(statement)
             mill.start_query(statement.name, statement.text, statement.select)
         case ast.SelectStatement():
-            _check_sink(statement.into)
+            _check_sink(statement)
             name = mill.free_name()
             mill.start_query(name, f"CREATE QUERY {name} AS {statement.text}", statement.select)
         case ast.Drop():
@@ -72,9 +72,10 @@ def relations(node: Any) -> Iterator[str]:
             yield from relations(item)
 
 
-def _check_sink(into: str | None) -> None:
-    if into is not None and into.lower() != "memory":
-        raise OptionError("M6003", f"unknown sink '{into}'", hint="the in-process host keeps results in memory")
+def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
+    connector = dict(statement.into_options).get("connector", statement.into)
+    if connector is not None and connector.lower() != "memory":
+        raise OptionError("M6003", f"unknown sink '{connector}'", hint="the in-process host keeps results in memory")
 
 
 def _drop(mill: LocalMill, statement: ast.Drop) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
-from millstream.algebra.schema import NEVER
+from millstream.algebra.schema import FOREVER, NEVER
 from millstream.ingest.marks import NO_KEY, Integers, Marks
 
 Mask = npt.NDArray[np.bool_]
@@ -64,6 +64,8 @@ class Promises:
             fresh = self._all.add(marks.punctuations)
         self._key = int(strongest[-1])
         progress = self._key // 2 if self._key > NO_KEY else NEVER
+        if any(not group.shape for group in marks.punctuations.parts.groups):
+            progress = FOREVER  # nothing at all will come
         if progress <= self._progress:
             return fresh.with_progress(NEVER)
         self._progress = progress

@@ -27,7 +27,7 @@ columns, however many punctuations stand among the tuples; what comes out does n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,8 @@ __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 PAGE_ROWS = 8192
 PAGES_IN_A_PIECE = 16
 """Rows are put out in pieces of so many pages, which readers take page by page; one by one if a page is one row."""
+EXACT_ROWS = 256
+"""Up to so many rows, a batch keeps the order of its tuples and punctuations exactly."""
 _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 Mask = npt.NDArray[np.bool_]
 
@@ -183,9 +185,8 @@ class StreamSource:
     ) -> list[pl.DataFrame | Punctuations]:
         made: list[pl.DataFrame | Punctuations] = []
         clean, first = bool(accepted.all()), 0
-        for start in range(0, max(rows.height, 1), self._piece_rows):
-            piece = rows.slice(start, self._piece_rows)
-            end = start + piece.height
+        for start, end in self._cuts(rows.height, marks.positions):
+            piece = rows.slice(start, end - start)
             if not clean:
                 piece = piece.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
             if piece.height:
@@ -197,12 +198,29 @@ class StreamSource:
             first = last
         return made
 
+    def _cuts(self, height: int, positions: Integers) -> Iterator[tuple[int, int]]:
+        """Where pieces begin and end. A short batch is cut at every punctuation, so that its elements keep their order
+        exactly; in a long one punctuations wait for the end of their piece."""
+        ends = set(range(self._piece_rows, height, self._piece_rows)) | {height}
+        if height <= EXACT_ROWS:
+            ends |= set(positions.tolist())
+        start = 0
+        for end in sorted(ends):
+            yield start, end
+            start = end
+
     def _count(self, stamps: Integers, now: int) -> None:
         if len(stamps):
             self.accepted += len(stamps)
             last = int(stamps[-1])
             self._newest = max(self._newest, last if self._in_order else int(stamps.max()))
             self._last = (last, now)
+
+    def order(self) -> Punctuations | None:
+        """What the order of an ordered stream promises after the tuples taken so far, as progress alone."""
+        if not self.schema.ordered or self.schema.kind is TimeKind.LATENT or self._newest == NEVER:
+            return None
+        return Punctuations.of((), progress=self._newest)
 
     def ets(self) -> int | None:
         """An enabling timestamp: a promise that no later tuple is older, kept from now on. None if there is none."""

@@ -79,7 +79,12 @@ def run_paths(
     """Run every `*.transcript` file among and below the paths, in the order of their names."""
     outcomes = []
     for path in transcripts(paths):
-        outcome = run_text(path.read_text(encoding="utf-8"), variant, str(path))
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            outcome = Outcome(str(path), [f"cannot be read as UTF-8 text: {error}"])
+        else:
+            outcome = run_text(text, variant, str(path))
         report(outcome)
         outcomes.append(outcome)
     return outcomes
@@ -111,7 +116,7 @@ def run_text(text: str, variant: Variant | None = None, name: str = "transcript"
 class _Run:
     def __init__(self, variant: Variant) -> None:
         self.variant = variant
-        self.mill = LocalMill(Options(shards=variant.shards, **dict(variant.options)))
+        self.mill = LocalMill(Options.read(shards=variant.shards, **dict(variant.options)))
         self.sizes = variant.sizes()
         self.room = next(self.sizes)
         self.untaken: dict[str, tuple[list[Row], list[str]]] = {}

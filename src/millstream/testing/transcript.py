@@ -140,6 +140,11 @@ def _text_block(number: int, name: str | None, extra: list[str], body: Lines) ->
     error = None
     if body and (found := re.match(r"\s*error(\s+(.*))?$", body[0][1], re.IGNORECASE)):
         error = (found[2] or "").strip()
+        try:
+            re.compile(error)
+        except re.error as wrong:
+            message = f"'{error}' is not a regular expression: {wrong}"
+            raise TranscriptError("M7009", message, line=body[0][0], column=1) from None
         body = body[1:]
     if not body:
         raise TranscriptError("M7002", "a statement is expected after its header line", line=number, column=1)
@@ -188,9 +193,9 @@ def _advance(number: int, words: list[str], body: Lines) -> tuple[list[Step], Li
     unit = words[1].upper().removesuffix("S") if len(words) == 2 else ""
     try:
         micros = round(float(words[0]) * UNITS[unit])
-        if micros < 0:
-            raise ValueError("time does not go back")
-    except (IndexError, KeyError, ValueError):
+        if not 0 <= micros < 1 << 60:
+            raise ValueError("time does not go back, nor beyond what a timestamp holds")
+    except (IndexError, KeyError, ValueError, OverflowError):
         hint = "write for example: advance 5 SECONDS"
         raise TranscriptError(
             "M7005", "'advance' wants a number and a unit", hint=hint, line=number, column=1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.runtime.engine.nodes import OperatorNode, Taken
+from millstream.runtime.operator import Input
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -26,11 +27,7 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
     taken = node.take()
     if taken is None:
         return Done.NOTHING
-    node.pages = taken.pages
-    start = perf_counter_ns()
-    output = node.operator.process(taken.inputs)
     counters = node.counters
-    counters.nanoseconds += perf_counter_ns() - start
     counters.steps += 1
     counters.tuples_in += taken.rows
     counters.punctuations_in += taken.marks
@@ -38,6 +35,27 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
         graph.on_step(node, taken.rows + taken.marks)
     if graph.trace is not None:
         graph.trace(("execute", node.name))
+    return _step(graph, node, taken)
+
+
+def settle(graph: Graph, node: OperatorNode) -> bool:
+    """Tell an operator with several inputs how far their time has come since its last step, for that alone may let it
+    forget tuples and pass punctuation on; whether it put something out."""
+    bounds = tuple(port.bound() for port in node.ports)
+    if len(bounds) < 2 or bounds == node.known:
+        return False
+    before = node.buffer.tail, node.counters.punctuations_out
+    _step(graph, node, Taken([Input(bound=bound) for bound in bounds], 0, 0, NEVER, progress=False, fresh=False))
+    return before != (node.buffer.tail, node.counters.punctuations_out)
+
+
+def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
+    node.pages = taken.pages
+    node.known = tuple(offer.bound for offer in taken.inputs)
+    counters = node.counters
+    start = perf_counter_ns()
+    output = node.operator.process(taken.inputs)
+    counters.nanoseconds += perf_counter_ns() - start
     rows, told = output.rows, output.punctuations
     if rows is not None and rows.height:
         counters.tuples_out += rows.height

@@ -155,6 +155,8 @@ class OperatorNode(ABC):
         self.in_band = False
         """Whether time has ever come to this operator in band."""
         self.counters = Counters()
+        self.known: tuple[int, ...] = ()
+        """The bounds of its ports that the operator has last heard."""
         self.pages = 0
         """How many pages the last step took."""
         self.page_rows = UNLIMITED

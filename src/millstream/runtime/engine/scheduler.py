@@ -2,13 +2,15 @@
 
 Operators with input are activated first, those next to a source before others and the one whose element came first
 before all. When none is left, each operator that idle-waits is activated, so that the walk can ask sources for time.
-Where a break or round robin ends that walk early, the scheduler carries the question across fragments itself.
+Where a break or round robin ends that walk early, the scheduler carries the question across fragments itself. At last
+every operator with several inputs hears how far their time has come.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.runtime.engine.execution import settle
 from millstream.runtime.engine.nodes import OperatorNode, Source
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.timestamps import EtsMode, hand_over
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
 
 def run(graph: Graph) -> None:
     """Run until no operator can go on, or the graph's step limit is reached."""
+    while True:
+        _drain(graph)
+        spoke = [settle(graph, node) for node in list(graph.operators.values())]
+        if graph.steps >= graph.step_limit or not any(spoke):
+            return
+
+
+def _drain(graph: Graph) -> None:
     fruitless = 0
     while True:
         consumed = graph.consumed

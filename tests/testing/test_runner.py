@@ -88,6 +88,7 @@ def test_a_wrong_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_query_may_be_named_like_a_keyword() -> None:
-    text = "statement\nCREATE STREAM s (k BIGINT)\n\nquery select\nSELECT k FROM s\n\ninput s\n1\n\nrestart\n\nexpect select\n1\n"
+    stream, query = "statement\nCREATE STREAM s (k BIGINT)\n\n", "query select\nSELECT k FROM s\n\n"
+    text = f"{stream}{query}input s\n1\n\nrestart\n\nexpect select\n1\n"
     outcome = run_text(text)
     assert outcome.passed, outcome.failures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.algebra.expression import Column, Expression, conjunction, conjuncts, rename
+from millstream.algebra.expression import Column, Expression, Literal, conjunction, conjuncts, rename
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import BindError, MillstreamError, PlanError
@@ -51,7 +51,7 @@ def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
         plan = _query(written, catalog)
         members += plan.members if isinstance(plan, Union) and not members else (plan,)
     first = members[0].schema
-    types = [attribute.type for attribute in first]
+    types = _types(members[0])
     for member in members[1:]:
         if len(member.schema) != len(first):
             message = f"UNION ALL of {len(first)} and {len(member.schema)} columns"
@@ -59,14 +59,25 @@ def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
         if member.schema.unit != first.unit and TimeKind.LATENT not in (member.schema.kind, first.kind):
             message = "UNION ALL of streams that count time in different units"
             raise BindError("M2018", message, line=query.line, column=query.column)
-        for position, attribute in enumerate(member.schema):
-            mixed = common(types[position], attribute.type)
+        for position, type_ in enumerate(_types(member)):
+            mixed = common(types[position], type_)
             if mixed is None:
-                given = f"{types[position].value} and {attribute.type.value}"
+                given = f"{types[position].value} and {type_.value}"
                 message = f"UNION ALL: column {position + 1} ('{first.names[position]}') mixes {given}"
                 raise BindError("M2018", message, line=query.line, column=query.column)
             types[position] = mixed
+    types = [Type.VARCHAR if type_ is Type.NULL else type_ for type_ in types]
     return Union(tuple(_as_types(member, types) for member in members))
+
+
+def _types(plan: Plan) -> list[Type]:
+    """The types of a member's columns; a column that is just NULL has none of its own and takes that of the others."""
+    types = [attribute.type for attribute in plan.schema]
+    if isinstance(plan, Project):
+        for position, (_, item) in enumerate(plan.items):
+            if isinstance(item, Literal) and item.value is None:
+                types[position] = Type.NULL
+    return types
 
 
 def _members(query: ast.Query) -> list[ast.Query]:

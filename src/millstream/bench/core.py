@@ -234,7 +234,7 @@ def _print(result: dict[str, Any], out: Path) -> None:
     title = f"{result['events']:,} auction events, pages of {PAGE_ROWS:,} rows, one thread, CPU seconds"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     table.add_column("workload", no_wrap=True)
-    for title in ("Polars", BATCHED, "by page", "punct.", "rows/CPU-s"):
+    for title in ("Polars", BATCHED, "by page", "punct.", "rows/s"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in result["workloads"]:
         table.add_row(
@@ -252,7 +252,7 @@ def _print(result: dict[str, Any], out: Path) -> None:
     halves = [median(part) * 1000 for part in (batches[: len(batches) // 2], batches[len(batches) // 2 :])]
     console.print(
         f"punctuated join: {short['rows_per_cpu_s'] / 1e6:.1f} M events per CPU-s on {short['events']:,} events, "
-        f"{long['rows_per_cpu_s'] / 1e6:.1f} M on {long['events']:,}; a batch takes {halves[0]:.0f} ms in the first half "
-        f"and {halves[1]:.0f} ms in the second; state at most {max(short['state'])} and {max(long['state'])} tuples"
+        f"{long['rows_per_cpu_s'] / 1e6:.1f} M on {long['events']:,}; a batch takes {halves[0]:.0f} ms in the first "
+        f"half, {halves[1]:.0f} ms in the second; state at most {max(short['state'])} and {max(long['state'])} tuples"
     )
     console.print(f"written to {out}")

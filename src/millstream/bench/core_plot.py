@@ -39,7 +39,7 @@ def growth_plot(growth: list[dict[str, Any]], path: Path) -> None:
     longest = growth[-1]
     bids = [(i + 1) * longest["batch_rows"] / 1e6 for i in range(len(longest["state"]))]
     axes.plot(bids, longest["state"], color="#2b6cb0", marker=".", label="tuples held, auctions closed by punctuation")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.3 * max(longest["state"]))
     axes.set_xlabel("bids so far, millions")
     axes.set_ylabel("tuples in the join's state")
     axes.legend(loc="lower right", frameon=False)

@@ -47,7 +47,9 @@ class Pipeline(Operator):
         self._computed = [to_polars(item).alias(name) for name, item in items if name not in self._plain]
         if condition is not None:
             self._computed.append(predicate(condition).fill_null(False).alias(_KEEP))
-        self._order = [*self.schema.names, TS]
+        # Where the visible time comes out, the hidden one need not be filtered too: it is the same number.
+        self._time = self.schema.time if self.schema.time in self._plain else None
+        self._order = list(self.schema.names) if self._time is not None else [*self.schema.names, TS]
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
@@ -73,6 +75,8 @@ class Pipeline(Operator):
                 return None
             if not keep.all():
                 columns = [column.filter(keep) for column in columns]
+        if self._time is not None:
+            columns.append(columns[self._order.index(self._time)].cast(pl.Int64).alias(TS))
         return pl.DataFrame(columns)
 
     def scalars(self) -> dict[str, Any]:

@@ -100,6 +100,10 @@ class Equality:
                 return quick if probing_left else quick[::-1]
         return self._hash(left, right, "left_right" if probing_left else "right_left")
 
+    def distinct(self, frame: pl.DataFrame, side: int) -> int:
+        """How many different keys one side has, at least 1."""
+        return max(1, pl.DataFrame(self._keys(frame, side)).n_unique()) if self.pairs else 1
+
     def integers(self, frame: pl.DataFrame, side: int) -> Places | None:
         """The keys of one side, if they are single integers and none is NULL."""
         if len(self.pairs) != 1:

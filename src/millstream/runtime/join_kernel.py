@@ -79,6 +79,10 @@ def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
     return frame[pl.Series(rows.astype(np.uint32))]
 
 
+MOST_PAIRS = 1 << 22
+"""More pairs of equal keys than this are not looked at together, if windows will drop most of them."""
+
+
 class Half:
     """One side of a step: what is stored, what is new."""
 
@@ -127,6 +131,9 @@ class JoinKernel:
     def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame | None:
         if not left.height or not right.height or self._too_far(left, right):
             return None
+        expected = self._expected(left, right)
+        if expected > MOST_PAIRS and (left if probing_left else right).height > 1:
+            return self._meet_in_slices(left, right, expected, probing_left=probing_left)
         rows = self._equality.match(left, right, probing_left=probing_left)
         times = left.get_column(TS).to_numpy().take(rows[0]), right.get_column(TS).to_numpy().take(rows[1])
         live = self._live(left, right, rows, times)
@@ -139,6 +146,33 @@ class JoinKernel:
         if self._residual is not None:
             made = made.filter(self._residual)
         return made if made.height else None
+
+    def _expected(self, left: pl.DataFrame, right: pl.DataFrame) -> int:
+        """About how many pairs have equal keys, where windows on both sides will leave few of many; otherwise 0."""
+        product = left.height * right.height
+        if product <= MOST_PAIRS or self.by_rows or any(window.range is None for window in self._windows):
+            return 0
+        fewer, side = (left, 0) if left.height <= right.height else (right, 1)
+        return product // self._equality.distinct(fewer, side)
+
+    def _meet_in_slices(
+        self, left: pl.DataFrame, right: pl.DataFrame, expected: int, *, probing_left: bool
+    ) -> pl.DataFrame | None:
+        """The same for some probing tuples at a time, each with the partners that are near enough in time: a key with
+        many tuples then costs what its windows hold, not the square of what a step brings."""
+        probe, partner = (left, right) if probing_left else (right, left)
+        own, other = (window.range or 0 for window in (self._windows if probing_left else self._windows[::-1]))
+        times = partner.get_column(TS).to_numpy()
+        step = max(1, probe.height * MOST_PAIRS // expected)
+        found: list[pl.DataFrame] = []
+        for start in range(0, probe.height, step):
+            some = probe.slice(start, step)
+            stamps = some.get_column(TS).to_numpy()
+            near = partner.filter(pl.Series((times >= stamps.min() - other) & (times <= stamps.max() + own)))
+            pair = (some, near) if probing_left else (near, some)
+            made = self._meet(*pair, probing_left=probing_left)
+            found += [] if made is None else [made]
+        return pl.concat(found) if found else None
 
     def _too_far(self, left: pl.DataFrame, right: pl.DataFrame) -> bool:
         """Whether no two tuples are near enough in time to join; asked only where finding out costs little."""

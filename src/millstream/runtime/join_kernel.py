@@ -81,6 +81,8 @@ def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
 
 MOST_PAIRS = 1 << 22
 """More pairs of equal keys than this are not looked at together, if windows will drop most of them."""
+WORTH_COUNTING = 16
+"""Keys are counted only where all pairs together are so many times more; an ordinary page is not worth it."""
 
 
 class Half:
@@ -150,7 +152,11 @@ class JoinKernel:
     def _expected(self, left: pl.DataFrame, right: pl.DataFrame) -> int:
         """About how many pairs have equal keys, where windows on both sides will leave few of many; otherwise 0."""
         product = left.height * right.height
-        if product <= MOST_PAIRS or self.by_rows or any(window.range is None for window in self._windows):
+        if (
+            product <= WORTH_COUNTING * MOST_PAIRS
+            or self.by_rows
+            or any(window.range is None for window in self._windows)
+        ):
             return 0
         fewer, side = (left, 0) if left.height <= right.height else (right, 1)
         return product // self._equality.distinct(fewer, side)

@@ -16,6 +16,7 @@ VARIANTS = {
     "three shards, cut": Variant(shards=3, cut="random:5"),
     "restarted": Variant(restart=True, cut="random:3"),
     "one-row pages": Variant(options=(("page_rows", 1),)),
+    "depth first": Variant(options=(("strategy", "dfs"),), cut="random:7"),
     "breadth first": Variant(options=(("strategy", "bfs"),), cut="random:2"),
     "batches of two": Variant(options=(("strategy", "batch:2"), ("page_rows", 1))),
 }

@@ -19,7 +19,7 @@ class Options(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MILLSTREAM_", extra="forbid", validate_assignment=True)
 
     strategy: str = Field(
-        default="dfs", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)"
+        default="batch:16", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)"
     )
     ets: str = Field(
         default="demand", description="how idle streams promise time: demand, punctuation, heartbeat, none"

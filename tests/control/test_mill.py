@@ -129,6 +129,8 @@ def test_tables_are_read_from_files(tmp_path, mill: LocalMill) -> None:
 def test_the_strategy_is_switched_while_queries_run(mill: LocalMill) -> None:
     mill.add_query("q", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 0 GROUP BY k")
     graph = mill.query("q").group.graphs[0]
+    assert all(row.transition.startswith("KB") for row in graph.table())
+    mill.execute("SET strategy = 'dfs'")
     assert all(row.transition.startswith("DFS") for row in graph.table())
     mill.execute("SET strategy = 'bfs'")
     assert all(row.transition.startswith("BFS") for row in graph.table())

@@ -1,6 +1,6 @@
 """The in-process engine against the same computation in Polars over the whole input at once, both on one thread.
 
-Pages have 8,192 rows. Millstream runs with batches of sixteen pages a step, as one would on a backlog, and page by
+Pages have 8,192 rows. Millstream runs as it does unless told otherwise, with up to sixteen pages a step, and page by
 page. What punctuation costs is measured on the same streams, with one every twenty tuples and with one a batch.
 Every workload is checked: Millstream's rows, as a bag, equal Polars'. Times are CPU seconds of this process, the best
 of several rounds in a row. Timings are reported, they decide nothing.
@@ -33,7 +33,7 @@ from millstream.ingest.source import PunctuatedRows
 PAGE_ROWS = 8192
 BATCH_ROWS = 16 * PAGE_ROWS
 BATCHED = "batch:16"
-"""Up to sixteen pages in one step, for a backlog."""
+"""Up to sixteen pages in one step: the default."""
 PAGEWISE = "dfs"
 """One page in one step."""
 EVERY = 20

@@ -1,3 +1,23 @@
-"""Millstream: a data stream management system on Apache Spark."""
+"""Millstream: a data stream management system on Apache Spark.
+
+`connect` opens a connection; `millstream.control.mill.LocalMill` runs in this process alone. Importing this package
+starts nothing and is quick: what a name stands for is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from millstream.control.connection import Connection, Query, connect
 
 __version__ = "0.1.0"
+__all__ = ["Connection", "Query", "__version__", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Connection", "Query", "connect"):
+        from millstream.control import connection
+
+        return getattr(connection, name)
+    raise AttributeError(f"module 'millstream' has no attribute '{name}'")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from millstream.demo import Demo
 from millstream.errors import MillstreamError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Millstream: a data stream management system.")
@@ -31,8 +32,8 @@ def test(
     from millstream.errors import OptionError
     from millstream.testing.runner import Outcome, Variant, check_cut, run_paths
 
-    if on != "local":
-        raise OptionError("M6022", f"transcripts cannot run on '{on}' yet", hint="use --on local")
+    if on not in ("local", "spark"):
+        raise OptionError("M6022", f"transcripts cannot run on '{on}'", hint="--on local, or --on spark")
     variant = Variant(shards=shards, cut=check_cut(cut), restart=restart)
 
     def report(outcome: Outcome) -> None:
@@ -41,10 +42,39 @@ def test(
         for failure in outcome.failures:
             console.print(f"       {failure}", markup=False)
 
-    outcomes = run_paths(paths, variant, report)
+    if on == "spark":
+        from millstream.control.session import start_session
+        from millstream.testing.spark import run_paths_on_spark
+
+        spark = start_session()
+        try:
+            outcomes = run_paths_on_spark(spark, paths, variant, report)
+        finally:
+            spark.stop()
+    else:
+        outcomes = run_paths(paths, variant, report)
     failed = sum(not outcome.passed for outcome in outcomes)
     console.print(f"{len(outcomes) - failed} passed, {failed} failed")
     raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="a file of statements")],
+    master: Annotated[str, typer.Option(help="where Spark runs: local[*], spark://…")] = "local[*]",
+    checkpoint: Annotated[Path | None, typer.Option(help="folder to keep state in, and to resume from")] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="parts of the key space; as many as cores")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="stop after so many seconds")] = None,
+    log: Annotated[Path | None, typer.Option(help="file for what Spark has to say")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="serve metrics for Prometheus here")] = None,
+) -> None:
+    """Run a file of statements on Spark until its sources end, or Ctrl-C."""
+    from millstream.control.runner import run_file
+
+    given = {} if shards is None else {"shards": shards}
+    run_file(
+        _read(file), console, master=master, checkpoint=checkpoint, seconds=seconds, log=log, port=metrics_port, **given
+    )
 
 
 @app.command()
@@ -89,11 +119,14 @@ def bench_core(
 
 
 @app.command()
-def demo() -> None:
-    """Open auctions joined with their bids, on generated events."""
+def demo(
+    name: Annotated[Demo, typer.Argument(help="what to show")] = Demo.AUCTION,
+    seconds: Annotated[float, typer.Option(min=1, help="how long it takes, about; ten seconds of data at least")] = 55,
+) -> None:
+    """Show what Millstream does, on Spark: statements, results and state as they come. Takes about a minute."""
     from millstream.demo import run
 
-    run(console)
+    run(console, name, seconds)
 
 
 def _read(file: Path) -> str:

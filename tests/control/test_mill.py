@@ -39,11 +39,11 @@ def test_a_bare_select_is_a_query(mill: LocalMill) -> None:
 
 def test_equal_prefixes_are_one_operator(mill: LocalMill) -> None:
     mill.add_query("a", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k")
-    before = len(mill.query("a").group.graphs[0].operators)
+    before = len(mill.group("a").graphs[0].operators)
     mill.add_query("b", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k")
-    assert len(mill.query("a").group.graphs[0].operators) == before
+    assert len(mill.group("a").graphs[0].operators) == before
     mill.add_query("c", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k HAVING COUNT(*) > 1")
-    graph = mill.query("a").group.graphs[0]
+    graph = mill.group("a").graphs[0]
     grown = len(graph.operators)
     assert before < grown <= before + 2
     mill.execute("DROP QUERY c; DROP QUERY a")
@@ -97,7 +97,6 @@ def test_a_checkpoint_holds_everything() -> None:
         (lambda m: m.punctuate("s", "[k = abc]"), PatternError),
         (lambda m: m.take_rows("nosuch"), BindError),
         (lambda m: m.execute("CREATE QUERY q AS SELECT k FROM s INTO kafka"), OptionError),
-        (lambda m: m.execute("EXPLAIN CONTRACT SELECT k FROM s"), OptionError),
         (lambda m: m.execute("DROP STREAM nosuch"), BindError),
         (lambda m: m.execute("SET page_rows = 0"), OptionError),
         (
@@ -128,7 +127,7 @@ def test_tables_are_read_from_files(tmp_path, mill: LocalMill) -> None:
 
 def test_the_strategy_is_switched_while_queries_run(mill: LocalMill) -> None:
     mill.add_query("q", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 0 GROUP BY k")
-    graph = mill.query("q").group.graphs[0]
+    graph = mill.group("q").graphs[0]
     assert all(row.transition.startswith("KB") for row in graph.table())
     mill.execute("SET strategy = 'dfs'")
     assert all(row.transition.startswith("DFS") for row in graph.table())

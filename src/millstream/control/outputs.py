@@ -20,37 +20,35 @@ class QueryOutput:
         self.rows_out = 0
         self._sink = CollectingSink(schema)
         self._promised = [PunctuationSet() for _ in range(shards)]
-        self._merged: set[Pattern] = set()
-        self._pending: list[Pattern] = []
+        self._merged = PunctuationSet()
+        self._pending = Punctuations.of(())
 
     def deliver(self, shard: int, element: pl.DataFrame | Punctuations) -> None:
         """Take one element from a shard's sink."""
         if isinstance(element, pl.DataFrame):
             self.rows_out += element.height
-            self._sink(element)
+            self._sink(element.drop(TS, strict=False))
         elif len(self._promised) == 1:
             self._sink(element)
         elif len(element):
             self._promised[shard].add(element)
-            self._pending += element.patterns()
+            self._pending = Punctuations.concat([self._pending, element])
             self._merge()
 
     def _merge(self) -> None:
-        """Put out what the last shard has promised now, each pattern once."""
-        waiting: list[Pattern] = []
-        for pattern in self._pending:
-            if pattern in self._merged:
-                continue
-            if all(promised.covers(pattern) for promised in self._promised):
-                self._merged.add(pattern)
-                self._sink(Punctuations.of([pattern]))
-            else:
-                waiting.append(pattern)
-        self._pending = waiting
+        """Put out what the last shard has promised now, and nothing that was put out before."""
+        agreed = self._promised[0].covered(self._pending)
+        for promised in self._promised[1:]:
+            agreed &= promised.covered(self._pending)
+        if agreed.any():
+            fresh = self._merged.add(self._pending.where(agreed))
+            if len(fresh):
+                self._sink(fresh)
+            self._pending = self._pending.where(~agreed)
 
     def take_rows(self) -> pl.DataFrame:
         """All rows since the last call, without the hidden timestamp."""
-        return self._sink.take_rows().drop(TS)
+        return self._sink.take_rows().drop(TS, strict=False)
 
     def take_punctuations(self) -> list[Pattern]:
         return self._sink.take_punctuations()
@@ -59,13 +57,13 @@ class QueryOutput:
         """The part that later punctuations depend on; rows already out are the taker's."""
         return {
             "promised": [promised.to_value() for promised in self._promised],
-            "merged": sorted(self._merged, key=str),
+            "merged": self._merged.to_value(),
             "pending": self._pending,
         }
 
     def restore(self, values: dict[str, object]) -> None:
         promised, merged, pending = values["promised"], values["merged"], values["pending"]
-        assert isinstance(promised, list) and isinstance(pending, list) and isinstance(merged, list)
+        assert isinstance(promised, list) and isinstance(pending, Punctuations)
         self._promised = [PunctuationSet.from_value(value) for value in promised]
-        self._merged = set(merged)
+        self._merged = PunctuationSet.from_value(merged)
         self._pending = pending

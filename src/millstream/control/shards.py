@@ -17,6 +17,7 @@ from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.logical.plan import Plan
 from millstream.physical.compile import Compiler, TableFrames
+from millstream.physical.hashing import shard_of
 from millstream.physical.partitioning import Keys
 from millstream.runtime.engine import Graph
 from millstream.runtime.operator import Operator
@@ -79,7 +80,7 @@ class ShardGroup:
             for compiler in self.compilers:
                 compiler.push(stream, element)
             return
-        shard = _shard_of(element, (self.keys or {})[stream], len(self.graphs))
+        shard = pl.Series(shard_of(element, (self.keys or {})[stream], len(self.graphs)))
         for number, compiler in enumerate(self.compilers):
             part = element.filter(shard == number)
             if part.height:
@@ -103,9 +104,3 @@ class ShardGroup:
     def restore(self, values: list[Any]) -> None:
         for graph, value in zip(self.graphs, values, strict=True):
             graph.restore(value)
-
-
-def _shard_of(page: pl.DataFrame, key: tuple[str, ...], shards: int) -> pl.Series:
-    """The shard of each row. Integers hash alike whatever their width, since keys of different width may join."""
-    columns = [pl.col(name).cast(pl.Int64) if page.schema[name].is_integer() else pl.col(name) for name in key]
-    return page.select(pl.struct(columns).hash(seed=0).alias("shard")).to_series() % shards

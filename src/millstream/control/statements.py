@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
+from millstream.errors import BindError, MillstreamError, did_you_mean
 from millstream.ingest.tables import read_table
 from millstream.lang import ast
 from millstream.logical.binder import bind_select, bind_stream, bind_table
+from millstream.logical.contract import explain_contract
 from millstream.logical.explain import explain
 from millstream.optimizer import optimize
 from millstream.physical.explain import explain_physical
 
 if TYPE_CHECKING:
-    from millstream.control.mill import LocalMill
+    from millstream.control.base import Mill
 
 
-def run_statement(mill: LocalMill, statement: ast.Statement) -> str:
+def run_statement(mill: Mill, statement: ast.Statement) -> str:
     """Carry out one statement; what `EXPLAIN` and `SHOW` have to say comes back as text."""
     try:
         return _run(mill, statement)
@@ -26,7 +27,7 @@ def run_statement(mill: LocalMill, statement: ast.Statement) -> str:
         raise error.at(statement.line, statement.column) from None
 
 
-def _run(mill: LocalMill, statement: ast.Statement) -> str:
+def _run(mill: Mill, statement: ast.Statement) -> str:
     match statement:
         case ast.CreateStream():
             definition = bind_stream(statement, mill.catalog)
@@ -43,12 +44,11 @@ def _run(mill: LocalMill, statement: ast.Statement) -> str:
             mill.catalog.add_table(table)
             mill.remember("relation", table.name, statement.text, ())
         case ast.CreateQuery():
-            _check_sink(statement)
-            mill.start_query(statement.name, statement.text, statement.select)
+            mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement))
         case ast.SelectStatement():
-            _check_sink(statement)
             name = mill.free_name()
-            mill.start_query(name, f"CREATE QUERY {name} AS {statement.text}", statement.select)
+            text = f"CREATE QUERY {name} AS {statement.text}"
+            mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
             _drop(mill, statement)
         case ast.SetOption():
@@ -72,13 +72,13 @@ def relations(node: Any) -> Iterator[str]:
             yield from relations(item)
 
 
-def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
-    connector = dict(statement.into_options).get("connector", statement.into)
-    if connector is not None and connector.lower() != "memory":
-        raise OptionError("M6003", f"unknown sink '{connector}'", hint="the in-process host keeps results in memory")
+def sink_of(statement: ast.CreateQuery | ast.SelectStatement) -> tuple[str | None, dict[str, str]]:
+    """Where the INTO clause of a query sends its results, and with what options."""
+    options = {name: str(value) for name, value in statement.into_options}
+    return options.get("connector", statement.into), options
 
 
-def _drop(mill: LocalMill, statement: ast.Drop) -> None:
+def _drop(mill: Mill, statement: ast.Drop) -> None:
     kind, name = statement.kind.lower(), statement.name
     if kind == "query":
         if name in mill.queries:
@@ -96,18 +96,18 @@ def _drop(mill: LocalMill, statement: ast.Drop) -> None:
         mill.forget(name)
 
 
-def _explain(mill: LocalMill, statement: ast.Explain) -> str:
+def _explain(mill: Mill, statement: ast.Explain) -> str:
     plan = bind_select(statement.statement.select, mill.catalog)
     stage, options = statement.stage.upper(), mill.options
-    if stage == "CONTRACT":
-        raise OptionError("M6005", "EXPLAIN CONTRACT is not available yet", hint="LOGICAL, OPTIMIZED and PHYSICAL are")
     if stage == "LOGICAL":
         return explain(plan)
     plan = optimize(plan, mill.catalog, paned=options.paned)
+    if stage == "CONTRACT":
+        return explain_contract(plan, mill.catalog, options.ets)
     return explain_physical(plan, options.shards, options.strategy) if stage == "PHYSICAL" else explain(plan)
 
 
-def _show(mill: LocalMill, what: str) -> str:
+def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
         return "\n".join(f"{q.name}: {q.output.rows_out} rows out" for q in mill.queries.values())
     if what == "TABLES":

@@ -42,6 +42,16 @@ class PunctuatedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedRows:
+    """Rows that are known to fit the schema (perhaps without columns that nobody reads), punctuations among them, and
+    the rows that did not fit."""
+
+    rows: pl.DataFrame
+    marks: Marks | None = None
+    bad: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RejectedLine:
     """A line of text that a reader before the source could not make sense of, and why."""
 
@@ -89,13 +99,24 @@ class _Gathering:
             self.patterns.append((self.height, check_pattern(element, self.schema)))
             return
         self._end_patterns()
-        if isinstance(element, PunctuatedRows):
+        if isinstance(element, CheckedRows):
+            self._take_checked(element)
+        elif isinstance(element, PunctuatedRows):
             self._take_punctuated(element)
         elif isinstance(element, Punctuations):
             check_punctuations(element, self.schema)
             self.marks.append(Marks.at(self.height, element))
         else:
             self._add(read_rows(element, self.schema, self.required))
+
+    def _take_checked(self, element: CheckedRows) -> None:
+        if element.rows.height:
+            self.frames.append(element.rows)
+        if element.bad is not None:
+            self.bad.append(element.bad)
+        if element.marks is not None:
+            self.marks.append(element.marks.moved(self.height))
+        self.height += element.rows.height
 
     def _take_punctuated(self, element: PunctuatedRows) -> None:
         check_punctuations(element.punctuations, self.schema)

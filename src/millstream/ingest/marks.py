@@ -77,6 +77,10 @@ class Marks:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def moved(self, by: int) -> Marks:
+        """The same, behind so many more tuples."""
+        return Marks(self.punctuations, self.positions + by) if by else self
+
     def keep(self, mask: npt.NDArray[np.bool_]) -> Marks:
         return self if mask.all() else Marks(self.punctuations.keep(mask), self.positions[mask])
 

@@ -31,6 +31,20 @@ class Promises:
         """Whether nothing was promised yet."""
         return self._all is None and self._key == NO_KEY
 
+    @property
+    def ended(self) -> bool:
+        return self._progress == FOREVER
+
+    @property
+    def mixed(self) -> bool:
+        """Whether anything but bounds on time was promised."""
+        return self._all is not None
+
+    @property
+    def bound(self) -> int:
+        """No tuple below this time is expected any more."""
+        return NEVER if self._key == NO_KEY else -(-self._key // 2)
+
     def keys(self, marks: Marks) -> Integers:
         """The keys of the marks that bound time alone."""
         return marks.keys(self._time)

@@ -64,6 +64,20 @@ class Taken:
     bad: pl.DataFrame
 
 
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Of what a shard gets only its part: the highest, the last and the lowest timestamp and the number of rows; by how
+    much a row is older than one before it at most; for each row of the part the highest timestamp before it in the
+    whole, None if the whole is in order."""
+
+    newest: int
+    last: int
+    rows: int
+    oldest: int = NEVER
+    lag: int = 0
+    before: Integers | None = None
+
+
 class StreamSource:
     """`watermark` (the delay) and `max_skew` are in timestamp units. `accepted`, `late` and `bad` count rows."""
 
@@ -91,9 +105,12 @@ class StreamSource:
         self._newest = NEVER  # the highest timestamp of an accepted tuple
         self._last: tuple[int, int] | None = None  # the last timestamp and when it came
         self._promised = NEVER  # the highest enabling timestamp given out
+        self._whole: Whole | None = None
 
-    def take(self, elements: Iterable[Any]) -> Taken:
-        """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken."""
+    def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:
+        """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With
+        `whole` the rows are only a part of what has come of the stream, and time moves as all of it says."""
+        self._whole = whole
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
         rows, marks = arrivals.rows, arrivals.marks
@@ -120,6 +137,18 @@ class StreamSource:
         self.bad += bad.height
         return Taken(made, late, bad)
 
+    def pass_over(self, whole: Whole) -> Taken | None:
+        """Take note of rows that need not be looked at, since none of them can be late; None if one could be. Their
+        number is not counted."""
+        if self._time is None or self._key or self._promises.mixed:
+            return None
+        delay = 0 if self._in_order else self._watermark
+        if delay is not None and (whole.lag > delay or (self._newest > NEVER and whole.oldest < self._newest - delay)):
+            return None
+        if whole.oldest < max(self._promised, self._promises.bound):
+            return None
+        return self.take((), whole)
+
     def _hidden(self, rows: pl.DataFrame, stamps: Integers) -> pl.Series:
         """The column of hidden timestamps; that of an external stream shares memory with the time column."""
         if self._time is not None:
@@ -134,6 +163,8 @@ class StreamSource:
     def _all_in_order(self, stamps: Integers, marks: Marks) -> bool:
         """Whether the batch is plainly right: an ordered stream, no keys, nothing promised, nothing out of order."""
         if not self._in_order or self._key or len(marks) or not self._promises.none or not len(stamps):
+            return False
+        if self._whole is not None and self._whole.before is not None:
             return False
         return int(stamps[0]) >= max(self._newest, self._promised) and bool((stamps[1:] >= stamps[:-1]).all())
 
@@ -165,16 +196,24 @@ class StreamSource:
     def _before(self, stamps: Integers, accepted: Mask) -> Integers:
         """For each tuple the highest timestamp accepted before it."""
         known = np.concatenate(([self._newest], np.where(accepted, stamps, NEVER)))
-        return np.maximum.accumulate(known)[:-1]
+        before: Integers = np.maximum.accumulate(known)[:-1]
+        if self._whole is not None and self._whole.before is not None:
+            return np.maximum(before, self._whole.before)
+        return before
 
     def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask) -> list[Marks]:
         """The punctuations that follow from the tuples themselves."""
         made: list[Marks] = []
         if self._watermark is not None and self._time is not None:
             places = np.flatnonzero(accepted & (stamps > self._before(stamps, accepted)))
-            bounds = pl.Series(np.maximum(stamps[places] - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
+            highest, after = stamps[places], places + 1
+            if self._whole is not None and self._whole.newest > max(
+                self._newest, int(highest[-1]) if len(highest) else NEVER
+            ):
+                highest, after = np.append(highest, self._whole.newest), np.append(after, rows.height)
+            bounds = pl.Series(np.maximum(highest - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
             time = bounds.cast(self.schema.type_of(self._time).polars)
-            made.append(Marks.below(self._time, time, places + 1))
+            made.append(Marks.below(self._time, time, after))
         if self._key:
             keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
@@ -215,6 +254,21 @@ class StreamSource:
             last = int(stamps[-1])
             self._newest = max(self._newest, last if self._in_order else int(stamps.max()))
             self._last = (last, now)
+        whole = self._whole
+        if whole is not None and whole.rows:
+            newest = whole.newest if self._time is not None else max(now, self._promised, self._newest)
+            self._newest = max(self._newest, newest)
+            self._last = (whole.last, now)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a promise has excluded everything."""
+        return self._promises.ended
+
+    @property
+    def newest(self) -> int | None:
+        """The highest timestamp seen, if the tuples bring theirs with them."""
+        return None if self._time is None or self._newest == NEVER else self._newest
 
     def order(self) -> Punctuations | None:
         """What the order of an ordered stream promises after the tuples taken so far, as progress alone."""

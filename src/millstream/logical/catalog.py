@@ -142,6 +142,11 @@ class Catalog:
         known = [existing for place in places for existing in place]
         raise BindError("M2002", f"unknown {kind.lower()} '{name}'", hint=did_you_mean(name, known))
 
+    def forget(self, name: str) -> None:
+        """Forget whatever has this name."""
+        for place in (self._streams, self._tables, self._derived):
+            place.pop(name, None)
+
     def _check_unread(self, kind: str, name: str) -> None:
         """Refuse to drop what a derived stream reads. (One derived stream holds the plan of another by value.)"""
         names = {name, name + LATE, name + BAD}

@@ -81,11 +81,12 @@ def describe(plan: Plan) -> str:
             keys = _keys(plan.keys, plan.first_prefix, plan.second_prefix)
             return f"Sequence {plan.mode}{keys}{_where(plan.residual)}"
         case node.WindowAggregate():
-            panes = " over panes" if plan.over_panes else ""
+            below = " over panes" if plan.over_panes else _of_partials(plan.partials)
             window = "" if plan.range is None else f" [RANGE {plan.range} SLIDE {plan.slide}{_on(plan.attribute)}]"
-            return f"WindowAggregate{window}{_calls(plan.group, plan.aggregates)}{panes}"
+            return f"WindowAggregate{window}{_calls(plan.group, plan.aggregates)}{below}"
         case node.PaneAggregate():
-            return f"PaneAggregate [PANE {plan.pane}{_on(plan.attribute)}]{_calls(plan.group, plan.aggregates)}"
+            calls = f"{_calls(plan.group, plan.aggregates)}{_of_partials(plan.partials)}"
+            return f"PaneAggregate [PANE {plan.pane}{_on(plan.attribute)}]{calls}"
     return type(plan).__name__
 
 
@@ -114,6 +115,10 @@ def _side(prefix: str | None, window: Window) -> str:
 
 def _on(attribute: str | None) -> str:
     return "" if attribute is None else f" ON {attribute}"
+
+
+def _of_partials(partials: bool) -> str:
+    return " of partials" if partials else ""
 
 
 def _calls(group: tuple[str, ...], calls: tuple[node.AggregateCall, ...]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from millstream.algebra.expression import Column, Expression
@@ -48,8 +48,8 @@ class Plan(ABC):
     @property
     def inputs(self) -> tuple[Plan, ...]:
         found: list[Plan] = []
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for part in fields(self):
+            value = getattr(self, part.name)
             found += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Plan)]
         return tuple(found)
 
@@ -57,12 +57,12 @@ class Plan(ABC):
         """The same node over other inputs, given in the order of `inputs`."""
         left = list(inputs)
         changed: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for part in fields(self):
+            value = getattr(self, part.name)
             if isinstance(value, Plan):
-                changed[field.name] = left.pop(0)
+                changed[part.name] = left.pop(0)
             elif isinstance(value, tuple) and any(isinstance(item, Plan) for item in value):
-                changed[field.name] = tuple(left.pop(0) for _ in value)
+                changed[part.name] = tuple(left.pop(0) for _ in value)
         return replace(self, **changed)
 
     def walk(self) -> Iterator[Plan]:
@@ -252,7 +252,8 @@ class WindowAggregate(Plan):
     `range is None`: no window, a group's row appears when punctuation closes the group. `attribute` is the windowing
     attribute (the hidden timestamp by default); its bound comes from progress of time or from punctuation on it.
     Output: `window_start`, `window_end` (if there is a window), the group columns, the aggregates. With `over_panes`
-    the input is a PaneAggregate of the same calls and groups, whose partial results are merged.
+    the input is a PaneAggregate of the same calls and groups, whose partial results are merged. With `partials` the
+    input is made of partial results of the same calls and groups, by pane, as sources make them of their tuples.
     """
 
     input: Plan
@@ -262,6 +263,7 @@ class WindowAggregate(Plan):
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None = None
     over_panes: bool = False
+    partials: bool = field(default=False, repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -280,13 +282,15 @@ PANE_END = "pane_end"
 
 @dataclass(frozen=True, slots=True)
 class PaneAggregate(Plan):
-    """The lower level of a paned window aggregate: tumbling panes of length gcd(range, slide), partial results."""
+    """The lower level of a paned window aggregate: tumbling panes of length gcd(range, slide), partial results. With
+    `partials` it merges such results, as sources make them of their tuples."""
 
     input: Plan
     pane: int
     group: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None = None
+    partials: bool = field(default=False, repr=False)
 
     @property
     def schema(self) -> Schema:

@@ -44,16 +44,21 @@ class Compiler:
         self._name_of = name_of or operator_name
         self._compiled: dict[logical.Plan, _Compiled] = {}
         self._queries: dict[str, tuple[logical.Plan, Sink]] = {}
+        self._nodes: dict[str, tuple[str, ...]] = {}
         self._sources: dict[str, Source] = {}
 
     def add(self, name: str, plan: logical.Plan, deliver: Callable[[Element], None]) -> None:
         """Build what is not there yet and end it in a sink."""
         compiled = self._compile(plan)
-        self._queries[name] = plan, self._graph.sink(compiled.node, deliver, name=f"sink:{name}")
+        sink = self._graph.sink(compiled.node, deliver, name=f"sink:{name}")
+        self._queries[name] = plan, sink
+        parts = dict.fromkeys(_carried_out(plan))
+        self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), sink.name)
 
     def remove(self, name: str) -> None:
         """Remove a query's sink and every operator that no other query reads."""
         _, sink = self._queries.pop(name)
+        del self._nodes[name]
         self._graph.remove(sink)
         needed = {part for plan, _ in self._queries.values() for part in _carried_out(plan)}
         for plan in list(self._compiled):
@@ -73,6 +78,10 @@ class Compiler:
         plan, _ = self._queries[name]
         found = {part: self._compiled[part].operator for part in _carried_out(plan)}
         return [operator for operator in found.values() if operator is not None]
+
+    def nodes(self, name: str) -> tuple[str, ...]:
+        """The names of a query's nodes in the graph: sources and operators, then its sink."""
+        return self._nodes[name]
 
     def _compile(self, plan: logical.Plan) -> _Compiled:
         if plan in self._compiled:

@@ -50,22 +50,35 @@ def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
                 plan.range,
                 plan.slide,
                 plan.group,
-                _aggregations(plan.aggregates),
+                aggregations(plan.aggregates),
                 plan.attribute,
                 plan.over_panes,
+                plan.partials,
             )
         case logical.PaneAggregate():
-            calls = _aggregations(plan.aggregates)
-            return PaneAggregate(plan.input.schema, plan.schema, plan.pane, plan.group, calls, plan.attribute)
+            calls = aggregations(plan.aggregates)
+            schemas = plan.input.schema, plan.schema
+            return PaneAggregate(*schemas, plan.pane, plan.group, calls, plan.attribute, plan.partials)
     raise PlanError("M3090", f"no operator carries out {type(plan).__name__}")
 
 
-def build_pipeline(chain: Sequence[logical.Plan]) -> Operator:
+def build_pipeline(chain: Sequence[logical.Plan]) -> Pipeline:
     """One operator for a chain of selections and projections, the topmost first."""
+    stages: list[Select | Project] = []
+    for plan in reversed(chain):
+        if isinstance(plan, logical.Select):
+            stages.append(Select(plan.schema, plan.predicate))
+        elif isinstance(plan, logical.Project):
+            stages.append(Project(plan.input.schema, plan.schema, plan.items, equal_columns(plan.input)))
+    condition, items = fused(chain)
+    return Pipeline(stages, condition, items)
+
+
+def fused(chain: Sequence[logical.Plan]) -> tuple[Expression | None, tuple[tuple[str, Expression], ...]]:
+    """A chain of selections and projections as one condition and one list of columns over what its bottom reads."""
     bottom = chain[-1].inputs[0].schema
     columns: dict[str, Expression] = {a.name: Column(a.type, a.name) for a in bottom}
     conditions: list[Expression] = []
-    stages: list[Select | Project] = []
 
     def over_input(expression: Expression) -> Expression:
         return rewrite(expression, lambda node: columns.get(node.name) if isinstance(node, Column) else None)
@@ -73,14 +86,12 @@ def build_pipeline(chain: Sequence[logical.Plan]) -> Operator:
     for plan in reversed(chain):
         if isinstance(plan, logical.Select):
             conditions.append(over_input(plan.predicate))
-            stages.append(Select(plan.schema, plan.predicate))
         elif isinstance(plan, logical.Project):
             columns = {name: over_input(item) for name, item in plan.items}
-            stages.append(Project(plan.input.schema, plan.schema, plan.items, equal_columns(plan.input)))
-    return Pipeline(stages, conjunction(tuple(conditions)), tuple(columns.items()))
+    return conjunction(tuple(conditions)), tuple(columns.items())
 
 
-def _aggregations(calls: tuple[logical.AggregateCall, ...]) -> tuple[Aggregation, ...]:
+def aggregations(calls: tuple[logical.AggregateCall, ...]) -> tuple[Aggregation, ...]:
     return tuple(Aggregation(call.name, call.function, call.argument, call.type) for call in calls)
 
 

@@ -24,6 +24,36 @@ from millstream.algebra.types import Type
 
 
 @dataclass(frozen=True, slots=True)
+class Reduction:
+    """One column of partial results from one input column: `rows` and `count` (of those not NULL), `sum` (NULL if
+    nothing was added) and `total` (zero then), `min` and `max`."""
+
+    name: str
+    operation: str
+    column: str | None
+    type: pl.DataType
+
+    def expression(self) -> pl.Expr:
+        if self.column is None:
+            return pl.len().cast(self.type).alias(self.name)
+        column = pl.col(self.column)
+        match self.operation:
+            case "count":
+                made = column.count().cast(self.type)
+            case "sum":
+                made = pl.when(column.count() > 0).then(column.cast(self.type).sum())
+            case "total":
+                made = column.cast(self.type).sum()
+            case "min":
+                made = column.min().cast(self.type)
+            case "max":
+                made = column.max().cast(self.type)
+            case other:
+                raise ValueError(f"no way to reduce a column called {other}")
+        return made.alias(self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregation:
     """One aggregate of an input column (None: COUNT(*)), under an output name."""
 
@@ -43,35 +73,21 @@ class Aggregation:
             return {f"{self.name}__sum": pl.Float64(), f"{self.name}__count": pl.Int64()}
         return {self.name: self.type.polars}
 
-    def partials(self) -> list[pl.Expr]:
+    def partials(self) -> list[Reduction]:
         """The partial result of a group of tuples."""
+        columns = self.partial_types.items()
         if self.argument is None:
-            return [pl.len().cast(pl.Int64).alias(self.name)]
-        column = pl.col(self.argument)
-        match self.function:
-            case "COUNT":
-                return [column.count().cast(pl.Int64).alias(self.name)]
-            case "SUM":
-                return [_sum(column.cast(self.type.polars)).alias(self.name)]
-            case "AVG":
-                sums = column.cast(pl.Float64).sum().alias(f"{self.name}__sum")
-                return [sums, column.count().cast(pl.Int64).alias(f"{self.name}__count")]
-            case "MIN":
-                return [column.min().cast(self.type.polars).alias(self.name)]
-            case "MAX":
-                return [column.max().cast(self.type.polars).alias(self.name)]
-        raise ValueError(f"no aggregate function {self.function}")
+            return [Reduction(name, "rows", None, type_) for name, type_ in columns]
+        operations = {"AVG": ("total", "count")}.get(self.function, (self.function.lower(),))
+        return [
+            Reduction(name, operation, self.argument, type_)
+            for (name, type_), operation in zip(columns, operations, strict=True)
+        ]
 
-    def merges(self) -> list[pl.Expr]:
+    def merges(self) -> list[Reduction]:
         """The partial result of a group of partial results."""
-        match self.function:
-            case "COUNT" | "AVG":
-                return [pl.col(name).sum() for name in self.partial_types]
-            case "SUM":
-                return [_sum(pl.col(self.name)).alias(self.name)]
-            case "MIN":
-                return [pl.col(self.name).min()]
-        return [pl.col(self.name).max()]
+        operation = "total" if self.function in ("COUNT", "AVG") else self.function.lower()
+        return [Reduction(name, operation, name, type_) for name, type_ in self.partial_types.items()]
 
     def result(self) -> pl.Expr:
         """The finished value of a partial result."""
@@ -79,10 +95,6 @@ class Aggregation:
             return pl.col(self.name)
         sums, count = (pl.col(name) for name in self.partial_types)
         return pl.when(count > 0).then(sums / count).cast(self.type.polars).alias(self.name)
-
-
-def _sum(column: pl.Expr) -> pl.Expr:
-    return pl.when(column.count() > 0).then(column.sum())
 
 
 def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence[pl.Expr]) -> pl.DataFrame:

@@ -2,7 +2,8 @@
 
 Tuples wait as raw, pruned pages and are pre-aggregated many pages at a time: when enough of them wait, when something
 closes, and when somebody looks at the state. Pre-aggregation goes by pane and only then spreads to the windows, so a
-tuple is touched once however many windows hold it. The table may hold several partial results of the same group (each
+tuple is touched once however many windows hold it. Partial results made elsewhere wait in the same way and are merged
+where tuples would be aggregated. The table may hold several partial results of the same group (each
 fold appends one segment, which is also what a checkpoint writes); they are merged when the group closes, or when the
 table has doubled.
 """
@@ -15,20 +16,20 @@ import polars as pl
 
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.types import Type
-from millstream.runtime.accumulate import Aggregation, grouped
-from millstream.runtime.bucket import integers, pane_end, pane_length, spread, window_ids
+from millstream.runtime.accumulate import Aggregation, Reduction, grouped
+from millstream.runtime.bucket import integers, pane_length, spread, window_ids
+from millstream.runtime.pane_fold import PaneFold
 from millstream.runtime.state import StateTable
 
 FOLD_ROWS = 131_072
 """Pre-aggregate when more tuples than this wait."""
-LARGE_PANE = 16_384
-"""How many tuples must share a pane on average to make taking it alone worth while."""
 
 
 class GroupState:
     """Partial results by `end` (its name and type; None: no windows) and group. `attribute` is what is windowed on, the
     hidden timestamp by default; `stamped` keeps the newest timestamp of every group. With `panes` naming a column, the
-    input is made of partial results of the panes that end there."""
+    input is made of partial results of the panes that end there; with `partials`, of partial results of some tuples of
+    a pane, stamped with a time in it."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class GroupState:
         attribute: str | None = None,
         stamped: bool = False,
         panes: str | None = None,
+        partials: bool = False,
     ) -> None:
         self.end = end[0] if end else None
         self._range, self._slide = range_, slide
@@ -49,16 +51,22 @@ class GroupState:
         time = panes or attribute or TS
         types = {name: type_ for name, type_ in schema.polars.items() if name in group}
         partial_types = {name: type_ for a in aggregations for name, type_ in a.partial_types.items()}
-        stamp = [pl.col(TS).max()] if stamped else []
+        stamp = [Reduction(TS, "max", TS, pl.Int64())] if stamped else []
+        merges = [merge for a in aggregations for merge in a.merges()] + stamp
+        reductions = merges if partials else [made for a in aggregations for made in a.partials()] + stamp
         self.keys = [*([self.end] if self.end is not None else []), *group]
-        self._merges = [merge for a in aggregations for merge in a.merges()] + stamp
-        self._partials = [partial for a in aggregations for partial in a.partials()] + stamp
-        if panes:
+        self._merges = [merge.expression() for merge in merges]
+        self._partials = [reduction.expression() for reduction in reductions]
+        if panes or partials:
             arguments = list(partial_types)
         else:
             arguments = [a.argument for a in aggregations if a.argument is not None]
         self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *([TS] if stamped else [])]))
         self._column, self._time = time, _as_integer(time, schema)
+        self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of what is held by window end
+        if end:
+            first = PaneFold(self._time, pane_length(range_, slide), group, reductions, end[0])
+            self._folds = first, PaneFold(pl.col(end[0]).cast(pl.Int64) - slide, slide, group, merges, end[0])
         self._nullable = attribute if end and not panes else None
         self._pending: list[pl.DataFrame] = []
         self._waiting = 0
@@ -104,17 +112,12 @@ class GroupState:
         if not ready:
             return pl.DataFrame(schema=self.table.schema)
         frame = pl.concat(ready) if len(ready) > 1 else ready[0]
-        if self.end is None:
+        if self.end is None or self._folds is None:
             return grouped(frame, self.keys, self._partials)
-        if self._merged_input:
-            made = frame.with_columns(self._time.alias(self.end))
-        else:
-            made = self._panes(frame, self.end, self.keys[1:])
+        made = frame.with_columns(self._time.alias(self.end)) if self._merged_input else self._folds[0](frame)
         made = spread(made, self.end, self._range, self._slide)
-        if self._merged_input or self._range != self._slide:
-            made = grouped(made, self.keys, self._merges)
-        end_type = self.table.schema[self.end]
-        return made if end_type == pl.Int64 else made.with_columns(pl.col(self.end).cast(end_type))
+        merged = self._merged_input or self._range != self._slide
+        return self._with_end(self._merge(made) if merged else made)
 
     def _before(self, pages: list[pl.DataFrame], limit: int) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """The pages parted at a time."""
@@ -131,22 +134,6 @@ class GroupState:
                 before.append(page.filter(early))
                 after.append(page.filter(~early))
         return before, after
-
-    def _panes(self, frame: pl.DataFrame, end: str, group: list[str]) -> pl.DataFrame:
-        """Partial results by pane and group. Grouping by one key less is so much faster that panes are taken one by
-        one if there are few large ones, as there are wherever many tuples come roughly in order."""
-        pane = pane_length(self._range, self._slide)
-        if frame.height >= LARGE_PANE:
-            low, high = frame.select(self._time.min(), self._time.max().alias("high")).row(0)
-            ends = range(pane_end(low, pane), pane_end(high, pane) + 1, pane)
-            if len(ends) * LARGE_PANE <= frame.height:
-                made = [self._pane(frame, at - pane, at, end, group) for at in ends]
-                return pl.concat(made) if len(made) > 1 else made[0]
-        return grouped(frame, [pane_end(self._time, pane).alias(end), *group], self._partials)
-
-    def _pane(self, frame: pl.DataFrame, low: int, high: int, end: str, group: list[str]) -> pl.DataFrame:
-        part = frame.filter(self._time.is_between(low, high, closed="left"))
-        return grouped(part, group, self._partials).with_columns(pl.lit(high, pl.Int64).alias(end))
 
     def append(self, partials: pl.DataFrame) -> None:
         """Hold partial results, one a group at most."""
@@ -179,7 +166,15 @@ class GroupState:
 
     def _merge(self, partials: pl.DataFrame) -> pl.DataFrame:
         """One row per group."""
-        return grouped(partials, self.keys, self._merges)
+        if self._folds is None or not partials.height:
+            return grouped(partials, self.keys, self._merges)
+        return self._with_end(self._folds[1](partials))
+
+    def _with_end(self, partials: pl.DataFrame) -> pl.DataFrame:
+        """With ends in the type that the table has."""
+        if self.end is None or self.table.schema[self.end] == partials.schema[self.end]:
+            return partials
+        return partials.with_columns(pl.col(self.end).cast(self.table.schema[self.end]))
 
     def count(self) -> int:
         """How many groups (of a window) the table holds."""

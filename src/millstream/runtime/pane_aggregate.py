@@ -12,7 +12,8 @@
 | cost | O(1) a tuple |
 
 A window aggregate over the panes merges them; it never expects a fixed number of them. The output bound of v + 1 rather
-than v is what makes both levels together close exactly the windows that a single level closes.
+than v is what makes both levels together close exactly the windows that a single level closes. With `partials` the
+input is made of partial results, as for a window aggregate.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class PaneAggregate(GroupedAggregate):
         group: tuple[str, ...],
         aggregates: tuple[Aggregation, ...],
         attribute: str | None = None,
+        partials: bool = False,
     ) -> None:
         if attribute is not None and attribute == input_schema.time:
             attribute = None
@@ -47,6 +49,7 @@ class PaneAggregate(GroupedAggregate):
             slide=pane,
             attribute=attribute,
             stamped=attribute is not None,
+            partials=partials,
         )
         timed = attribute is None
         finish = [pl.col(name) for name in schema.names]

@@ -32,7 +32,7 @@ class CollectingSink:
             self._punctuations.append(element)
 
     def take_rows(self) -> pl.DataFrame:
-        """The rows, with their hidden timestamps."""
+        """The rows, as they came."""
         taken, self._rows = self._rows, []
         return pl.concat(taken) if taken else self.schema.empty()
 

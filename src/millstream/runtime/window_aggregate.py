@@ -17,6 +17,9 @@ that attribute closes them), with the newest of their tuples.
 
 With `over_panes` the input is the output of a PaneAggregate of the same groups and calls. Pane rows are stamped with
 their end, so a bound v there speaks of panes that end before v, and completes windows that end before v.
+
+With `partials` the input is made of partial results of the same groups and calls, each of some tuples of one pane and
+stamped with a time in it: what a source makes of its tuples to send less. Several of them may be of one pane and group.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ class WindowAggregate(GroupedAggregate):
         aggregates: tuple[Aggregation, ...],
         attribute: str | None = None,
         over_panes: bool = False,
+        partials: bool = False,
     ) -> None:
         if attribute is not None and attribute == input_schema.time:
             attribute = None
@@ -59,6 +63,7 @@ class WindowAggregate(GroupedAggregate):
             attribute=attribute,
             stamped=not timed,
             panes=PANE_END if over_panes else None,
+            partials=partials,
         )
         time = PANE_END if over_panes else attribute or input_schema.time
         finish: list[pl.Expr] = []

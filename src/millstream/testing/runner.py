@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from millstream.algebra.pattern import parse_pattern
 from millstream.algebra.schema import Schema
 from millstream.config import Options
+from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
@@ -73,6 +74,34 @@ class Failure(Exception):
     """An expectation that does not hold."""
 
 
+class Host(Protocol):
+    """Where mills run."""
+
+    def open(self, options: Options) -> Mill: ...
+    def restart(self, mill: Mill) -> Mill:
+        """Stop the mill and resume it from its checkpoint."""
+        ...
+
+    def close(self, mill: Mill) -> None: ...
+
+
+class LocalHost:
+    """Mills in this process."""
+
+    def open(self, options: Options) -> Mill:
+        return LocalMill(options)
+
+    def restart(self, mill: Mill) -> Mill:
+        assert isinstance(mill, LocalMill)
+        return LocalMill.restore(mill.snapshot())
+
+    def close(self, mill: Mill) -> None:
+        pass
+
+
+LOCAL = LocalHost()
+
+
 def run_paths(
     paths: Iterable[Path], variant: Variant, report: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
@@ -99,11 +128,16 @@ def transcripts(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def run_text(text: str, variant: Variant | None = None, name: str = "transcript") -> Outcome:
+def run_text(text: str, variant: Variant | None = None, name: str = "transcript", host: Host = LOCAL) -> Outcome:
     """Run one transcript to its end; the first failure ends it."""
     outcome = Outcome(name)
     try:
-        _Run(variant or Variant()).run(parse_transcript(text))
+        steps = parse_transcript(text)
+        run = _Run(variant or Variant(), host)
+        try:
+            run.run(steps)
+        finally:
+            host.close(run.mill)
     except Failure as failure:
         outcome.failures.append(str(failure))
     except MillstreamError as error:
@@ -114,9 +148,9 @@ def run_text(text: str, variant: Variant | None = None, name: str = "transcript"
 
 
 class _Run:
-    def __init__(self, variant: Variant) -> None:
-        self.variant = variant
-        self.mill = LocalMill(Options.read(shards=variant.shards, **dict(variant.options)))
+    def __init__(self, variant: Variant, host: Host) -> None:
+        self.variant, self.host = variant, host
+        self.mill = host.open(Options.read(shards=variant.shards, **dict(variant.options)))
         self.sizes = variant.sizes()
         self.room = next(self.sizes)
         self.untaken: dict[str, tuple[list[Row], list[str]]] = {}
@@ -167,7 +201,7 @@ class _Run:
     def _restart(self) -> None:
         for name in self.mill.queries:
             self._keep(name)
-        self.mill = LocalMill.restore(self.mill.snapshot())
+        self.mill = self.host.restart(self.mill)
 
     def _statement(self, step: Statement) -> None:
         try:

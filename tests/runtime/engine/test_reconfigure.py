@@ -231,6 +231,29 @@ def test_a_restored_graph_goes_on_where_it_was(cut: int) -> None:
     assert [sorted(a.pairs + b) for a, b in zip(first.results, after, strict=True)] == expected
 
 
+@pytest.mark.parametrize("cut", range(6))
+def test_a_host_may_keep_the_tables_itself(cut: int) -> None:
+    straight = Everything()
+    for number in range(5):
+        straight.step(number)
+    expected = straight.end()
+
+    first, second = Everything(), Everything()
+    for number in range(cut):
+        first.step(number)
+    value = pickle.loads(pickle.dumps(first.graph.snapshot(tables=False)))
+    assert not any("tables" in operator for operator in value["operators"].values())
+    for name, node in second.graph.operators.items():
+        kept = first.graph.operators[name].operator.tables()
+        for key, table in node.operator.tables().items():
+            table.restore(kept[key].changes().put, {})
+    second.graph.restore(value)
+    for number in range(cut, 5):
+        second.step(number)
+    after = second.end()
+    assert [sorted(a.pairs + b) for a, b in zip(first.results, after, strict=True)] == expected
+
+
 def test_a_snapshot_of_another_graph_is_refused() -> None:
     with pytest.raises(InputError, match="another graph: operators differ in"):
         Path().graph.restore(Rig().graph.snapshot() | {"sources": Path().graph.snapshot()["sources"]})

@@ -318,9 +318,10 @@ class Graph:
         made += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
         return {r.name: r for r in made}
 
-    def snapshot(self) -> dict[str, Any]:
-        """All data under way and all state, as plain picklable values."""
-        return snapshot.take(self)
+    def snapshot(self, tables: bool = True) -> dict[str, Any]:
+        """All data under way and all state, as plain picklable values. A host that keeps the operators' tables itself
+        leaves them out."""
+        return snapshot.take(self, tables)
 
     def restore(self, value: dict[str, Any]) -> None:
         """Take back a snapshot of a graph with the same nodes."""

@@ -21,7 +21,7 @@ class Counters:
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
     """A reading. `cost` is microseconds per tuple taken in, `buffered` the tuples that wait at the node's ports,
-    `state` the tuples or groups the operator holds."""
+    `state` the tuples or groups the operator holds, `seconds` the time its steps took in all."""
 
     name: str
     kind: str
@@ -34,6 +34,7 @@ class NodeStatistics:
     cost: float
     buffered: int
     state: int
+    seconds: float = 0.0
 
     @property
     def selectivity(self) -> float | None:
@@ -59,4 +60,5 @@ def reading(name: str, kind: str, counters: Counters, *, buffered: int = 0, stat
         cost=cost,
         buffered=buffered,
         state=state,
+        seconds=counters.nanoseconds / 1e9,
     )

@@ -1,0 +1,1 @@
+"""Millstream against Spark's own operators, on the same files: throughput, state and latency."""

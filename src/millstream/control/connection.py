@@ -1,0 +1,280 @@
+"""The Python API: a connection to Millstream on Spark, and the queries it runs.
+
+    import millstream as ms
+
+    with ms.connect() as mill:
+        mill.sql("CREATE STREAM bids (auction BIGINT, price DOUBLE, ts TIMESTAMP) ORDER BY ts "
+                 "WITH (connector = 'parquet', path = 'data/bids')")
+        hot = mill.sql("SELECT auction, price FROM bids WHERE price > 100").start("console")
+        hot.await_end(timeout=60)
+
+Statements act at once; a SELECT gives a query that runs when it is started, or that becomes a plain Spark DataFrame.
+A session that was handed in is never stopped.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from millstream.algebra.schema import Schema
+from millstream.config import Options
+from millstream.control.jobs import Jobs
+from millstream.control.listener import BatchListener, OnProgress
+from millstream.control.pacer import Pacer
+from millstream.control.progress import Progress, progress_of
+from millstream.control.session import start_session
+from millstream.control.spark_mill import SparkMill
+from millstream.control.statements import run_statement, sink_of
+from millstream.errors import BindError, MillstreamError, OptionError
+from millstream.lang import ast, parse
+from millstream.sinks import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SinkLike = str | Sink | Callable[[int, pl.DataFrame], None] | None
+
+
+def connect(
+    spark: SparkSession | None = None,
+    *,
+    master: str | None = None,
+    checkpoint: str | Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    **options: Any,
+) -> Connection:
+    """Connect to Millstream.
+
+    `spark`       a session to use; None: one is started, and stopped when the connection is closed.
+    `master`      for a session of our own: `local[*]`, `spark://…`
+    `checkpoint`  a folder that all jobs can reach; a connection to a folder that was used before goes on where it was.
+                  None: a temporary folder.
+    `settings`    Spark settings for a session of our own.
+    `log`         where the JVM and the workers of a session of our own write their messages; None: nowhere.
+    `options`     Millstream's options: strategy, ets, heartbeat, page_rows, shards, paned.
+    """
+    own = spark is None
+    if spark is None:
+        spark = start_session(master or "local[*]", settings, log)
+    elif master is not None:
+        raise OptionError("M6052", "a session and a master were given", hint="a session has its master already")
+    given = {"shards": spark.sparkContext.defaultParallelism, **options}
+    return Connection(spark, checkpoint, Options.read(**given), own=own)
+
+
+class Connection:
+    def __init__(self, spark: SparkSession, checkpoint: str | Path | None, options: Options, *, own: bool) -> None:
+        self.spark = spark
+        self._own = own
+        self._scratch = None if checkpoint is not None else tempfile.TemporaryDirectory(prefix="millstream-")
+        self.checkpoint = Path(checkpoint) if self._scratch is None else Path(self._scratch.name)  # type: ignore[arg-type]
+        self._jobs = Jobs(spark, self.checkpoint.absolute(), shards=options.shards)
+        self.mill = SparkMill.recover(self._jobs, options=options, wall=True)
+        self._pacer = Pacer(self.mill)
+        self._listener = BatchListener(self.mill)
+        self._at_close: list[Callable[[], None]] = []
+        self._closed = False
+        if self.mill.queries:
+            self._start()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # --- statements -------------------------------------------------------------------------------------------------
+
+    def sql(self, text: str) -> Any:
+        """Run statements. The last one decides what comes back: a `Query` for SELECT and CREATE QUERY, text for EXPLAIN
+        and SHOW, None otherwise. A bare SELECT waits for `start` or `to_df`; CREATE QUERY runs at once."""
+        result: Any = None
+        for statement in parse(text):
+            result = self._statement(statement)
+        return result
+
+    def _statement(self, statement: ast.Statement) -> Any:
+        if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
+            try:
+                plan = self.mill.plan(statement.select)
+            except MillstreamError as error:
+                raise error.at(statement.line, statement.column) from None
+            return Query(self, statement, plan.schema)
+        self.mill.batch()
+        names = set(self.mill.queries)
+        said = run_statement(self.mill, statement)
+        if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
+            self._start()
+            (name,) = set(self.mill.queries) - names
+            return Query(self, statement, self.mill.schema(name), name)
+        return said or None
+
+    def query(self, name: str) -> Query:
+        """A running query by its name."""
+        running = self.mill.query(name)
+        (statement,) = parse(running.text)
+        assert isinstance(statement, ast.CreateQuery)
+        return Query(self, statement, running.plan.schema, running.name)
+
+    @property
+    def queries(self) -> list[Query]:
+        return [self.query(name) for name in self.mill.queries]
+
+    # --- data -------------------------------------------------------------------------------------------------------
+
+    def insert(self, stream: str, rows: Any) -> None:
+        """Feed rows to a stream without a connector, or to a table: tuples, dicts, a Polars frame, an Arrow table."""
+        self.mill.insert(stream, rows)
+        self.mill.batch()
+
+    def punctuate(self, stream: str, *patterns: str) -> None:
+        """Promise that nothing that matches these patterns comes any more."""
+        self.mill.punctuate(stream, *patterns)
+        self.mill.batch()
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._listener.attach(self.spark)
+        for job in self._jobs.all():
+            job.start()
+        self._pacer.start()
+
+    def on_progress(self, callback: OnProgress) -> Callable[[], None]:
+        """Call this with a `Progress` after every batch, for each query, from a thread of Spark's; calling what comes
+        back ends it."""
+        return self._listener.add(callback)
+
+    def at_close(self, action: Callable[[], None]) -> None:
+        """Do this when the connection is closed."""
+        self._at_close.append(action)
+
+    def ended(self) -> bool:
+        """Whether all streams with a connector that some query reads have ended and been worked off."""
+        return self.mill.ended()
+
+    def check(self) -> None:
+        """Raise what has stopped a job, if one has stopped."""
+        for job in self._jobs.all():
+            job.check()
+
+    def await_end(self, timeout: float | None = None, poll: Callable[[], None] = lambda: None) -> bool:
+        """Wait until all streams have ended; false if the time is up before that."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.ended():
+            self.check()
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            poll()
+            time.sleep(0.05)
+        return True
+
+    def close(self) -> None:
+        """Stop all queries. What has been worked off stays in the checkpoint."""
+        if self._closed:
+            return
+        self._closed = True
+        for action in self._at_close:
+            action()
+        self._pacer.stop()
+        self._jobs.stop()
+        self._listener.detach()
+        self.mill.close_sinks()
+        self._jobs.close()
+        if self._own:
+            self.spark.stop()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+
+class Query:
+    """A query, running or not."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        statement: ast.SelectStatement | ast.CreateQuery,
+        schema: Schema,
+        name: str | None = None,
+    ) -> None:
+        self._connection, self._statement = connection, statement
+        self.schema, self.name = schema, name
+
+    def __repr__(self) -> str:
+        return f"<query {self.name or '(not started)'} {self.schema}>"
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.name is not None:
+            self.stop()
+
+    def start(self, sink: SinkLike = None, *, name: str | None = None, **options: Any) -> Query:
+        """Run the query. `sink`: None keeps results for `take`; 'console', 'parquet' (with path=…), 'none', a function
+        of a batch number and a Polars frame, or any object with open, write and close."""
+        if self.name is not None:
+            raise BindError("M2091", f"query '{self.name}' runs already")
+        mill = self._connection.mill
+        self.name = (name or mill.free_name()).lower()
+        given = {option: str(value) for option, value in options.items()}
+        into, with_options = sink_of(self._statement)
+        text = f'CREATE QUERY "{self.name}" AS {self._statement.text}'
+        try:
+            mill.start_query(self.name, text, self._statement.select, sink or into, with_options | given)
+        except MillstreamError:
+            self.name = None
+            raise
+        self._connection._start()
+        return self
+
+    def to_df(self) -> DataFrame:
+        """The query as a plain Spark streaming DataFrame of rows, to be combined with anything in Spark."""
+        from millstream.control.dedicated import to_frame
+
+        return to_frame(self._connection, self._statement, self.schema)
+
+    def explain(self, stage: str = "optimized") -> str:
+        """The plan: logical, optimized, physical or contract."""
+        return self._connection.mill.execute(f"EXPLAIN {stage} {_select_text(self._statement)}")
+
+    def take(self) -> pl.DataFrame:
+        """The rows since the last call, of a query without a sink, once all that was fed has been worked off."""
+        return self._connection.mill.take_rows(self._running())
+
+    def punctuations(self) -> list[str]:
+        """The punctuations since the last call, of a query without a sink."""
+        return [p.format(self.schema) for p in self._connection.mill.take_punctuations(self._running())]
+
+    def progress(self) -> Progress:
+        """How the query fares."""
+        return progress_of(self._connection.mill, self._running())
+
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Wait until all streams have ended; false if the time is up before that."""
+        return self._connection.await_end(timeout)
+
+    def stop(self) -> None:
+        """Stop the query; others go on."""
+        self._connection.mill.stop_query(self._running())
+        self.name = None
+
+    def _running(self) -> str:
+        if self.name is None:
+            raise BindError("M2098", "the query has not been started", hint="query.start()")
+        return self.name
+
+
+def _select_text(statement: ast.SelectStatement | ast.CreateQuery) -> str:
+    return statement.text
+
+
+__all__ = ["Connection", "Query", "connect"]

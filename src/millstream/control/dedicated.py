@@ -1,0 +1,92 @@
+"""A query as a plain Spark streaming DataFrame: a job of its own, whose pages are unpacked into rows.
+
+What the job runs is fixed, so its log is written once. The name of its folder follows from the query, so that a program
+that is started again finds it, as Spark finds the checkpoint of the query that it is made part of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow as pa
+
+from millstream.algebra.schema import Schema
+from millstream.algebra.types import Type
+from millstream.control.job import Job
+from millstream.control.session import QUERY_SETTINGS
+from millstream.errors import BindError
+from millstream.lang import ast
+from millstream.physical.codec import decode
+from millstream.physical.hashing import spread
+from millstream.physical.partitioning import partition_keys
+from millstream.physical.records import OpenGroup, Settings, StartQuery
+from millstream.physical.stage import ROWS
+from millstream.physical.topology import base_stream, scans
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.control.connection import Connection
+
+SPARK_TYPES = {
+    Type.BOOLEAN: "boolean",
+    Type.INT: "int",
+    Type.BIGINT: "bigint",
+    Type.REAL: "float",
+    Type.DOUBLE: "double",
+    Type.VARCHAR: "string",
+    Type.TIMESTAMP: "timestamp_ntz",
+    Type.DATE: "date",
+    Type.INTERVAL: "interval day to second",
+}
+
+
+def to_frame(connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema) -> DataFrame:
+    mill, spark = connection.mill, connection.spark
+    plan = mill.plan(statement.select)
+    streams = {base_stream(scan.stream) for scan in scans(plan)}
+    for name in sorted(streams):
+        if not mill.catalog.stream(name).options.get("connector"):
+            hint = "start the query instead, or declare where the stream comes from"
+            raise BindError("M2099", f"stream '{name}' has no connector, so that no DataFrame can read it", hint=hint)
+    digest = hashlib.sha1(repr((plan, mill.options.shards)).encode()).hexdigest()[:12]
+    job = Job(spark, connection.checkpoint.absolute() / "frames" / digest, shards=mill.options.shards)
+    if not job.log.end():
+        keys = partition_keys(plan) if job.shards > 1 else None
+        labels = spread(job.shards if keys is not None else 1, job.shards, set())
+        settings = Settings(mill.options.strategy, mill.options.ets, mill.options.page_rows)
+        job.append(OpenGroup(1, "frame", labels, keys, settings))
+        definitions = {name: mill.catalog.stream(name) for name in streams}
+        tables = dict(mill.tables)
+        job.append(StartQuery(1, "frame", plan, tables, definitions))
+    for setting, value in QUERY_SETTINGS.items():
+        spark.conf.set(setting, value)
+    spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
+    pages = job.frame().where(f"kind = {ROWS}").select("page")
+    return pages.mapInArrow(_unpack([(a.name, a.type.value) for a in schema]), spark_schema(schema))
+
+
+def spark_schema(schema: Schema) -> str:
+    """The columns as Spark declares them."""
+    return ", ".join(f"`{a.name}` {SPARK_TYPES.get(a.type, 'double')}" for a in schema)
+
+
+def _unpack(columns: list[tuple[str, str]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Pages → rows, in Spark's types."""
+
+    def unpack(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for page in batch.column("page"):
+                yield from _rows(decode(page.as_py()), columns)
+
+    return unpack
+
+
+def _rows(page: pl.DataFrame, columns: list[tuple[str, str]]) -> list[Any]:
+    table = page.select([name for name, _ in columns]).to_arrow(compat_level=pl.CompatLevel.oldest())
+    fields = [pa.field(f.name, pa.string() if pa.types.is_large_string(f.type) else f.type) for f in table.schema]
+    batches: list[Any] = table.cast(pa.schema(fields)).to_batches()
+    return batches

@@ -1,0 +1,270 @@
+"""A Spark job that hosts mills: it reads the control log, runs the shards, and delivers what they put out.
+
+The job's Spark plan never changes: one source, one exchange by shard, one stateful stage. What it runs is in the log.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.control.session import QUERY_SETTINGS
+from millstream.errors import OptionError
+from millstream.physical.codec import decode
+from millstream.physical.control_log import ControlLog
+from millstream.physical.durable import SegmentFiles
+from millstream.physical.hashing import spread
+from millstream.physical.records import OpenGroup, Record
+from millstream.physical.stage import INPUT, OUTPUT, PUNCTUATIONS, ROWS, Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+__all__ = ["INPUT", "Job", "Tenant"]
+
+
+class Tenant(Protocol):
+    """A mill that a job hosts."""
+
+    name: str
+
+    def deliver(self, job: Job, label: int, query: str, element: pl.DataFrame | Punctuations) -> None: ...
+    def heard(self, job: Job, label: int, status: Status) -> None: ...
+    def finish_batch(self, job: Job, batch: int) -> None: ...
+    def outputs_state(self, job: Job) -> dict[str, dict[str, object]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LastBatch:
+    """`seconds`: from the call for its results until they were delivered; `written`: bytes of state that its shards
+    wrote; `ended`: when it was delivered, in seconds since the epoch."""
+
+    batch: int = -1
+    seconds: float = 0.0
+    rows: int = 0
+    written: int = 0
+    ended: float = 0.0
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds else 0.0
+
+
+class Job:
+    def __init__(self, spark: SparkSession, checkpoint: Path, *, shards: int, cached: bool = True) -> None:
+        self.spark, self.checkpoint, self.cached = spark, checkpoint, cached
+        self.id, self.shards = _identity(checkpoint, shards)
+        self.log = ControlLog(checkpoint / "control.log", writable=True)
+        self.tenants: dict[int, Tenant] = {}
+        """Who owns a label."""
+        self.position = 0
+        """How far the log has been worked off."""
+        self.last = LastBatch()
+        self.rows_in = 0
+        """Rows read by the job itself since it was opened."""
+        self.batches, self.seconds = 0, 0.0
+        """Batches delivered since it was opened, and how long they took."""
+        self.report: dict[str, Any] | None = None
+        """Spark's own report on the last batch that the listener has heard of."""
+        self._needed = 0
+        self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
+        self._last_batch = -1
+        self._query: StreamingQuery | None = None
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None
+        self._lifecycle = threading.RLock()
+        self._appending = threading.Lock()
+
+    def append(self, record: Record, *, concerns: bool = True) -> int:
+        """Write a record to the log. `concerns`: some shard will hear of it, so that one can wait for it."""
+        with self._appending:
+            end = self.log.append(record)
+            if concerns:
+                self._needed = end
+            return end
+
+    def allot(self, count: int, tenant: Tenant) -> tuple[int, tuple[int, ...]]:
+        """A number for a new group, and labels for its shards, which belong to the tenant from now on."""
+        with self._lifecycle:
+            self._groups += 1
+            labels = spread(count, self.shards, set(self.tenants))
+            self.tenants |= dict.fromkeys(labels, tenant)
+            return self._groups, labels
+
+    @property
+    def name(self) -> str:
+        """The name of its Spark query."""
+        return f"millstream-{self.id}"
+
+    @property
+    def running(self) -> bool:
+        return self._query is not None and self._query.isActive
+
+    def start(self) -> None:
+        with self._lifecycle:
+            if not self.running:
+                self._start()
+
+    def _start(self) -> None:
+        for name, value in QUERY_SETTINGS.items():
+            self.spark.conf.set(name, value)
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
+        self._failure = None
+        writer = self.frame().writeStream.outputMode("append").foreachBatch(self._deliver)
+        writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
+        self._query = writer.start()
+
+    def frame(self) -> DataFrame:
+        """The job's Spark plan: pages in, pages out."""
+        from millstream.physical.page_source import FORMAT, PageSource
+        from millstream.physical.stage import Stage
+
+        self.spark.dataSource.register(PageSource)
+        reader = self.spark.readStream.format(FORMAT).option("log", str(self.log.path))
+        pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
+        stage = Stage(self.id, cached=self.cached)
+        return pages.groupBy("shard").transformWithState(stage, OUTPUT, "Append", "None")
+
+    def stop(self) -> None:
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+
+    def restart(self) -> None:
+        """Stop the Spark query and go on from its checkpoint."""
+        with self._lifecycle:
+            self.stop()
+            self.start()
+
+    def close(self) -> None:
+        self.stop()
+        self.log.close()
+        SegmentFiles(self.id).clear()
+
+    def wait(self, timeout: float = 120.0) -> None:
+        """Until everything in the log has been worked off."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while self.position < self._needed:
+                self.check()
+                if not self._changed.wait(0.2) and time.monotonic() > deadline:
+                    raise OptionError("M6050", f"the Spark job has not caught up within {timeout:.0f} s")
+
+    def places(self) -> dict[str, Any]:
+        """How far the job has read its streams, by mill and name."""
+        progress: Any = self.report
+        if progress is None and self._query is not None:
+            progress = self._query.lastProgress
+        if progress is None:
+            return {}
+        held = progress["sources"][0]["endOffset"]
+        offset = json.loads(held) if isinstance(held, str) else held
+        made: dict[str, Any] = json.loads(offset["streams"]) if offset else {}
+        return made
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Spark's own reports on the batches of this start, as far as it keeps them."""
+        return [] if self._query is None else [json.loads(report.json) for report in self._query.recentProgress]
+
+    def settled(self) -> bool:
+        """Whether everything in the log has been worked off."""
+        return self.position >= self._needed
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._lifecycle.acquire(blocking=False):  # unless it is being restarted
+            try:
+                if self._query is not None and not self._query.isActive:
+                    raise failure(self._query)
+            finally:
+                self._lifecycle.release()
+
+    def _deliver(self, frame: DataFrame, batch: int) -> None:
+        """Take a batch of pages from the shards. A batch that was delivered before a restart is not delivered twice."""
+        again = batch <= self._last_batch
+        position, told = self.position, False
+        served: dict[int, Tenant] = {}
+        begun, rows, written = time.monotonic(), 0, 0
+        made = frame.toArrow()
+        for label, query, kind, page in zip(
+            *(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True
+        ):
+            tenant = self.tenants.get(label)
+            if tenant is None:
+                continue
+            served[id(tenant)] = tenant
+            if kind not in (ROWS, PUNCTUATIONS):
+                status: Status = pickle.loads(page.as_buffer())
+                position = max(position, status.position)
+                rows += status.rows_in
+                written += status.written
+                tenant.heard(self, label, status)
+            elif not again:
+                element = decode(page.as_buffer()) if kind == ROWS else pickle.loads(page.as_buffer())
+                told = told or kind == PUNCTUATIONS
+                tenant.deliver(self, label, query, element)
+        if not again:
+            for tenant in served.values():
+                tenant.finish_batch(self, batch)
+            if told:
+                self._save_outputs(batch, served.values())
+        with self._changed:
+            self._last_batch = max(batch, self._last_batch)
+            self.position = position
+            self.rows_in += rows
+            self.last = LastBatch(batch, time.monotonic() - begun, rows, written, time.time())
+            self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
+            self._changed.notify_all()
+
+    def _save_outputs(self, batch: int, tenants: Iterable[Tenant]) -> None:
+        """Keep what later punctuations depend on, for this batch and the one before it."""
+        folder = self.checkpoint / "outputs"
+        folder.mkdir(exist_ok=True)
+        draft = folder / f".{batch}"
+        draft.write_bytes(pickle.dumps({tenant.name: tenant.outputs_state(self) for tenant in tenants}))
+        draft.rename(folder / str(batch))
+        for old in sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))[:-3]:
+            old.unlink()
+
+    def outputs_state(self, tenant: str) -> dict[str, dict[str, object]]:
+        """What was kept of a tenant's outputs by the last batch that Spark has committed."""
+        done = [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
+        kept = [int(path.name) for path in (self.checkpoint / "outputs").glob("[0-9]*")]
+        fit = [batch for batch in kept if done and batch <= max(done)]
+        if not fit:
+            return {}
+        held: dict[str, dict[str, dict[str, object]]] = pickle.loads(
+            (self.checkpoint / "outputs" / str(max(fit))).read_bytes()
+        )
+        return held.get(tenant, {})
+
+
+def failure(query: StreamingQuery) -> Exception:
+    """What has ended a query, in a form worth showing."""
+    error: Any = query.exception()
+    text = "the Spark query has ended" if error is None else str(error).strip().splitlines()[0]
+    return OptionError("M6051", text, detail="" if error is None else str(error))
+
+
+def _identity(checkpoint: Path, shards: int) -> tuple[str, int]:
+    """The job of a checkpoint: its name, and the number of shards it was begun with."""
+    path = checkpoint / "job.json"
+    if path.exists():
+        held: dict[str, Any] = json.loads(path.read_text())
+        return held["id"], held["shards"]
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    made = uuid.uuid4().hex[:12]
+    path.write_text(json.dumps({"id": made, "shards": shards}))
+    return made, shards

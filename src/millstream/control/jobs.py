@@ -1,0 +1,52 @@
+"""The Spark jobs of one checkpoint folder, and the driver's own log beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.control.job import Job
+from millstream.physical.control_log import ControlLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Jobs:
+    def __init__(self, spark: SparkSession, checkpoint: Path, *, shards: int, cached: bool = True) -> None:
+        self.spark, self.checkpoint, self.cached = spark, checkpoint, cached
+        self._wanted = shards
+        self._jobs: dict[str, Job] = {}
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        self.log = ControlLog(checkpoint / "driver.log", writable=True)
+        for folder in sorted(checkpoint.glob("job-*")):
+            self._open(folder.name)
+
+    @property
+    def shards(self) -> int:
+        return next(iter(self._jobs.values())).shards if self._jobs else self._wanted
+
+    def job(self) -> Job:
+        """The job for queries of one stage over streams that the job reads itself."""
+        return self._open("job-1")
+
+    def _open(self, name: str) -> Job:
+        if name not in self._jobs:
+            self._jobs[name] = Job(self.spark, self.checkpoint / name, shards=self._wanted, cached=self.cached)
+        return self._jobs[name]
+
+    def all(self) -> list[Job]:
+        return list(self._jobs.values())
+
+    def restart(self) -> None:
+        for job in self.all():
+            job.restart()
+
+    def stop(self) -> None:
+        for job in self.all():
+            job.stop()
+
+    def close(self) -> None:
+        for job in self.all():
+            job.close()
+        self.log.close()

@@ -1,0 +1,42 @@
+"""Lets time pass for operators that wait: on demand as long as one waits, or by heartbeat.
+
+A thread looks, a few times a second, whether the last batch has left an operator waiting for the time of a stream that
+could promise some; if so it writes the promise to the control log, and the job has a batch in which it is heard.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from millstream.control.spark_mill import SparkMill
+
+INTERVAL = 0.1
+"""Seconds between two looks."""
+
+
+class Pacer:
+    def __init__(self, mill: SparkMill) -> None:
+        self._mill = mill
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="millstream-pacer", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            mode = self._mill.options.ets
+            beats = mode == "heartbeat"
+            if self._stopped.wait(self._mill.options.heartbeat if beats else INTERVAL):
+                return
+            if beats or mode in ("demand", "punctuation"):
+                self._mill.pace(beat=beats)

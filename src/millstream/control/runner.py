@@ -1,0 +1,98 @@
+"""`millstream run`: a file of statements on Spark, with a line that says how it goes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from millstream.control.connection import Connection, connect
+from millstream.lang import ast, parse
+from millstream.sinks.screen import TERMINAL
+
+
+def run_file(
+    text: str,
+    console: Console,
+    *,
+    master: str,
+    checkpoint: Path | None,
+    seconds: float | None = None,
+    log: Path | None = None,
+    port: int | None = None,
+    **options: Any,
+) -> None:
+    """Run until the sources end, the time is up, or Ctrl-C. A SELECT without INTO goes to the console."""
+    statements = parse(text)
+    resumed = checkpoint is not None and (checkpoint / "driver.log").exists()
+    with console.status("starting Spark"):
+        connection = connect(master=master, checkpoint=checkpoint, log=log, **options)
+    with connection:
+        if port is not None:
+            from millstream.control.metrics import serve
+
+            serve(connection, port)
+        if resumed:
+            console.print(f"resumed from {checkpoint}: {', '.join(connection.mill.queries)}", markup=False)
+        else:
+            for statement in statements:
+                _run(connection, statement, console)
+        line = ProgressLine(connection, console)
+        try:
+            done = connection.await_end(seconds, line.show)
+        except KeyboardInterrupt:
+            done = False
+        finally:
+            line.close()
+        console.print(line.summary("all streams have ended" if done else "stopped"), markup=False)
+
+
+def _run(connection: Connection, statement: ast.Statement, console: Console) -> None:
+    if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
+        connection.sql(statement.text).start("console")
+        return
+    said = connection.sql(statement.text)
+    if isinstance(said, str):
+        console.print(said, markup=False)
+
+
+class ProgressLine:
+    """Rows a second, state and lag, on one line that is written over."""
+
+    def __init__(self, connection: Connection, console: Console) -> None:
+        self._connection, self._console = connection, console
+        self._begun = self._shown = time.monotonic()
+        shown = console.is_terminal and not TERMINAL.in_use
+        self._status = console.status("waiting for the first batch") if shown else None
+        if self._status is not None:
+            self._status.start()
+
+    def show(self) -> None:
+        if self._status is None or time.monotonic() - self._shown < 0.25:
+            return
+        self._shown = time.monotonic()
+        self._status.update(self._text())
+
+    def _text(self) -> str:
+        mill = self._connection.mill
+        shown = [query.progress() for query in self._connection.queries]
+        if not shown:
+            return "no query runs"
+        rate = max(progress.rows_per_second for progress in shown)
+        held = sum(progress.state_rows for progress in shown)
+        waits = mill.behind()
+        lag = f"   {waits:,} rows behind" if waits else ""
+        return f"batch {shown[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}"
+
+    def summary(self, how: str) -> str:
+        jobs = {self._connection.mill.job(query) for query in self._connection.mill.queries}
+        rows = sum(job.rows_in for job in jobs)
+        out = sum(query.output.rows_out for query in self._connection.mill.queries.values())
+        taken = time.monotonic() - self._begun
+        return f"{how} after {taken:.1f} s: {rows:,} rows in, {out:,} rows out"
+
+    def close(self) -> None:
+        if self._status is not None:
+            self._status.stop()

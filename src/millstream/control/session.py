@@ -1,0 +1,99 @@
+"""A Spark session set up for pages: cheap commits, RocksDB, a quiet JVM, workers that find this interpreter."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STREAMING = "spark.sql.streaming"
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+_CHECKPOINT = "org.apache.spark.sql.execution.streaming.checkpointing"
+LOGGING = Path(__file__).parent / "log4j2.properties"
+
+QUERY_SETTINGS = {
+    # Queries read these when they start, so that they can be set on a session that somebody else has made.
+    f"{_STREAMING}.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+    f"{_STREAMING}.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STREAMING}.checkpointFileManagerClass": f"{_CHECKPOINT}.FileSystemBasedCheckpointFileManager",
+    f"{_STREAMING}.checkpoint.fileChecksum.enabled": "false",
+    f"{_STREAMING}.metricsEnabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+}
+SESSION_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.driver.memory": "2g",
+    "spark.python.worker.reuse": "true",
+}
+JAVA = (
+    "-Djdk.lang.Process.launchMechanism=VFORK",
+    "-Xss16m",
+    "-XX:+UseParallelGC",
+    "-Duser.timezone=UTC",
+)
+
+
+def start_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """A session of our own, in a JVM of our own if there is none yet. What the JVM and the workers have to say on their
+    standard error goes to the log, if one is given, and not to the terminal."""
+    from pyspark.sql import SparkSession
+
+    java = " ".join((*JAVA, f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"))
+    wanted = QUERY_SETTINGS | SESSION_SETTINGS | {"spark.driver.extraJavaOptions": java} | dict(settings or {})
+    wanted["spark.executorEnv.POLARS_MAX_THREADS"] = "1"
+    builder = SparkSession.builder.master(master).appName("millstream")
+    for name, value in wanted.items():
+        builder = builder.config(name, value)
+    environment = _environment(PYSPARK_PYTHON=sys.executable, POLARS_MAX_THREADS="1", PYTHONWARNINGS="ignore")
+    with environment, _errors_to(log or Path(os.devnull)):
+        return builder.getOrCreate()
+
+
+def running_session() -> SparkSession | None:
+    """The session of this process, if there is one."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """The JVM, and through it every worker, inherits these."""
+    before = {name: os.environ.get(name) for name in values}
+    given = {name: value for name, value in values.items() if before[name] is None}
+    os.environ.update(given | {"PYSPARK_PYTHON": values["PYSPARK_PYTHON"]})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _errors_to(path: Path) -> Iterator[None]:
+    """Processes started meanwhile have this file as their standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,399 @@
+"""A mill whose queries run in Spark jobs.
+
+Statements and elements fed from the driver go into the jobs' control logs, in order; shards apply them. Results come
+back batch by batch. Streams with a connector are read by the jobs themselves. What the driver alone must know (its
+statements, and how far the streams are that it feeds) is in a log of its own, from which a mill is recovered.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.clock import SystemClock
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.schema import NEVER, TimeKind
+from millstream.config import Options
+from millstream.control.base import Element, Mill, RunningQuery
+from millstream.control.job import Job
+from millstream.control.jobs import Jobs
+from millstream.control.outputs import QueryOutput
+from millstream.errors import BindError
+from millstream.ingest.paged import PagedSource, open_paged
+from millstream.ingest.source import StreamSource
+from millstream.logical import plan as node
+from millstream.logical.catalog import StreamDefinition
+from millstream.logical.plan import Plan
+from millstream.physical.partial import Partial, Split, split
+from millstream.physical.partitioning import Keys, partition_keys
+from millstream.physical.records import (
+    Ask,
+    CloseGroup,
+    Configure,
+    Feed,
+    OpenGroup,
+    Promise,
+    Record,
+    Remember,
+    Settings,
+    StartQuery,
+    StopQuery,
+)
+from millstream.physical.stage import Status
+from millstream.physical.topology import base_stream, scans
+from millstream.sinks import Sink, make_sink
+
+GroupKey = tuple[Job, tuple[tuple[str, tuple[str, ...]], ...] | None]
+ON_DEMAND = ("demand", "punctuation")
+
+
+class SparkMill(Mill):
+    """With `wall` its clock is the machine's, and a pacer tells operators that wait the time; otherwise the clock is
+    virtual, and `sync` does."""
+
+    def __init__(self, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> None:
+        super().__init__(options, SystemClock() if wall else None)
+        self.jobs, self.name, self.wall = jobs, name, wall
+        self.options.shards = jobs.shards
+        self._groups: dict[GroupKey, OpenGroup] = {}
+        self._home: dict[str, tuple[Job, OpenGroup]] = {}
+        self._sinks: dict[str, Sink] = {}
+        self._pending: list[tuple[str, Element]] = []
+        self._status: dict[tuple[Job, int], Status] = {}
+        self._told: dict[str, int] = {}
+        self._settled = -1  # the clock when operators were last asked what they wait for
+        self._lock = threading.RLock()
+        self._recovering = False
+        self._opened: dict[str, PagedSource] = {}
+
+    # --- statements -------------------------------------------------------------------------------------------------
+
+    def remember(self, kind: str, name: str, text: str, reads: Iterable[str]) -> None:
+        super().remember(kind, name, text, reads)
+        self._note("statement", text)
+
+    def stop_query(self, name: str) -> None:
+        super().stop_query(name)
+        self._note("drop", ("query", name))
+        sink = self._sinks.pop(name, None)
+        if sink is not None:
+            sink.close()
+
+    def forget(self, relation: str) -> None:
+        super().forget(relation)
+        self._note("drop", ("relation", relation))
+
+    def set_option(self, name: str, value: Any) -> None:
+        super().set_option(name, value)
+        self._note("option", (name, value))
+
+    def _extend_table(self, name: str, rows: Any) -> None:
+        super()._extend_table(name, rows)
+        self._note("table", (name, self.tables[name]))
+
+    def _note(self, kind: str, value: object) -> None:
+        """Write down what whoever recovers this mill must know."""
+        if not self._recovering:
+            self.jobs.log.append(Remember(self.name, kind, value))
+
+    def _settings(self) -> Settings:
+        return Settings(self.options.strategy, self.options.ets, self.options.page_rows)
+
+    def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
+        if name in self._home:  # recovered
+            return QueryOutput(plan.schema, len(self._home[name][1].labels))
+        job, connected = self.jobs.job(), self._connected(plan)
+        partials: list[tuple[str, str, Partial]] = []
+        running = plan
+        while (made := self._split(running, connected)) is not None:
+            partials.append((made.stream, made.partial_stream, made.partial))
+            running = made.plan
+        group = self._group(job, partition_keys(running) if job.shards > 1 else None)
+        tables = {part.table: self.tables[part.table] for part in plan.walk() if isinstance(part, node.TableJoin)}
+        self._home[name] = job, group
+        job.append(StartQuery(group.group, name, running, tables, connected, tuple(partials), punctuated))
+        return QueryOutput(plan.schema, len(group.labels))
+
+    def _split(self, plan: Plan, connected: Mapping[str, StreamDefinition]) -> Split | None:
+        """The plan with an aggregate parted, if its stream is read by the job and only time can make a tuple late."""
+        made = split(plan)
+        stream = None if made is None else connected.get(made.stream)
+        if stream is None or stream.schema.kind is not TimeKind.EXTERNAL or stream.primary_key:
+            return None
+        return made if stream.punctuated <= {stream.schema.time} else None
+
+    def _sink_to(self, query: RunningQuery) -> None:
+        if query.sink is None:
+            return
+        options = {option: value for option, value in query.sink_options.items() if option != "connector"}
+        job, _ = self._home[query.name]
+        sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
+        sink.open(query.name, query.plan.schema)
+        self._sinks[query.name] = sink
+
+    def _connected(self, plan: Plan) -> dict[str, StreamDefinition]:
+        """The streams with a connector that a plan reads."""
+        found = {base_stream(scan.stream) for scan in scans(plan)}
+        return {name: d for name in found if (d := self.catalog.stream(name)).options.get("connector")}
+
+    def _group(self, job: Job, keys: Keys | None) -> OpenGroup:
+        key = job, None if keys is None else tuple(sorted(keys.items()))
+        if key not in self._groups:
+            number, labels = job.allot(job.shards if keys is not None else 1, self)
+            self._groups[key] = OpenGroup(number, self.name, labels, keys, self._settings())
+            job.append(self._groups[key])
+        return self._groups[key]
+
+    def _detach(self, name: str) -> None:
+        job, group = self._home.pop(name)
+        if not self._recovering:
+            job.append(StopQuery(group.group, name))
+
+    def _configure(self) -> None:
+        self._tell(Configure(self.name, self._settings()))
+
+    def _tell(self, record: Record) -> None:
+        """Write a record to the log of every job that runs something for this mill."""
+        if not self._recovering:
+            for job in {job for job, _ in self._groups}:
+                job.append(record)
+
+    # --- data -------------------------------------------------------------------------------------------------------
+
+    def _relation(self, name: str) -> str:
+        name = super()._relation(name)
+        if name in self._sources and (connector := self.catalog.stream(name).options.get("connector")):
+            hint = "only streams without a connector are fed"
+            raise BindError("M2097", f"stream '{name}' is read from {connector}", hint=hint)
+        return name
+
+    def _push(self, stream: str, element: Element) -> None:
+        self._pending.append((stream, element))
+
+    def _run(self) -> None:
+        if self._pending:
+            elements, self._pending = tuple(self._pending), []
+            self._tell(Feed(self.name, self.clock.now(), elements))
+            self._note("sources", self._sources_state())
+        moved = self.clock.now() != self._settled
+        if not self.wall and self.options.ets in ON_DEMAND and (moved or self._skewed()):
+            self.sync()
+
+    def _skewed(self) -> bool:
+        """Whether some promise depends on when it is asked for."""
+        return any(stream.max_skew is not None for stream in self.catalog.streams)
+
+    def _beat(self) -> None:
+        self._promise(self._times([*self._sources]), beat=True)
+
+    def _times(self, streams: list[str]) -> dict[str, int]:
+        """What these streams, as far as they are fed from here, can promise now and have not promised before."""
+        made: dict[str, int] = {}
+        for stream in streams:
+            value = self._sources[stream].ets() if stream in self._sources else self.clock.now()
+            if value is not None and value > self._told.get(stream, NEVER):
+                made[stream] = self._told[stream] = value
+        return made
+
+    def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
+        if times and self._groups:
+            self._tell(Promise(self.name, self.clock.now(), times, beat))
+            self._note("sources", self._sources_state())
+
+    def sync(self) -> None:
+        """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
+        while self._groups:
+            for job in {job for job, _ in self._groups}:
+                job.start()
+                job.wait()
+            self._settled = self.clock.now()
+            if self.options.ets not in ON_DEMAND:
+                return
+            times = self._times(sorted(self._asked() - self._connected_streams()))
+            if not times or self.wall:
+                return
+            self._promise(times)
+
+    def pace(self, *, beat: bool = False) -> None:
+        """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
+        if any(not job.settled() for job, _ in self._groups):
+            return
+        asked = set(self._sources) if beat else self._asked()
+        connected = {name for name in asked & self._connected_streams() if self._can_promise(name)}
+        if connected:
+            self._tell(Ask(self.name, tuple(sorted(connected))))
+        self._promise(self._times(sorted(asked - self._connected_streams())), beat=beat)
+
+    def _asked(self) -> set[str]:
+        """The streams whose time some operator has asked for in the last batch."""
+        return {stream for status in self._status.values() for stream in status.asked}
+
+    def _connected_streams(self) -> set[str]:
+        return {stream.name for stream in self.catalog.streams if stream.options.get("connector")}
+
+    def _can_promise(self, name: str) -> bool:
+        stream = self.catalog.stream(name)
+        return stream.schema.kind is not TimeKind.EXTERNAL or stream.max_skew is not None
+
+    def ended(self) -> bool:
+        """Whether every stream that the jobs read for some query has ended, on every shard."""
+        if not self.queries or any(not job.settled() for job, _ in self._groups):
+            return False
+        for name, query in self.queries.items():
+            read = set(self._connected(query.plan))
+            statuses = self.statuses(name)
+            if len(statuses) < len(self._home[name][1].labels) or any(not read <= s.ended for s in statuses):
+                return False
+        return True
+
+    def behind(self) -> int:
+        """How many rows are known to wait in the streams that the jobs read."""
+        return sum(self.waiting().values())
+
+    def waiting(self) -> dict[str, int]:
+        """How many rows wait in each of the streams that the jobs read, as far as that is known."""
+        made: dict[str, int] = {}
+        for job in {job for job, _ in list(self._groups)}:
+            for key, place in job.places().items():
+                mill, _, name = key.partition("/")
+                if mill == self.name and name in self.catalog:
+                    rows = self._paged(name).behind(place["at"])
+                    if rows is not None:
+                        made[name] = max(rows, made.get(name, 0))
+        return made
+
+    def fed(self, stream: str) -> StreamSource | None:
+        """The source of a stream that is fed from here; None if the jobs read it."""
+        return None if self.catalog.stream(stream).options.get("connector") else self._sources.get(stream)
+
+    def _paged(self, name: str) -> PagedSource:
+        if name not in self._opened:
+            stream = self.catalog.stream(name)
+            required = [*stream.primary_key, *([stream.schema.time] if stream.schema.time else [])]
+            self._opened[name] = open_paged(name, stream.schema, stream.options, required)
+        return self._opened[name]
+
+    def close_sinks(self) -> None:
+        for sink in self._sinks.values():
+            sink.close()
+
+    def close(self) -> None:
+        """Take everything this mill runs out of its jobs."""
+        for (job, _), group in self._groups.items():
+            job.append(CloseGroup(group.group))
+        self.close_sinks()
+        for held in (self._groups, self._home, self.queries, self._sinks, self._status):
+            held.clear()
+
+    # --- results ----------------------------------------------------------------------------------------------------
+
+    def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
+        with self._lock:
+            if query in self.queries:
+                shard = self._home[query][1].labels.index(label)
+                self.queries[query].output.deliver(shard, element)
+
+    def heard(self, job: Job, label: int, status: Status) -> None:
+        self._status[job, label] = status
+
+    def finish_batch(self, job: Job, batch: int) -> None:
+        with self._lock:
+            for name, sink in self._sinks.items():
+                if self._home[name][0] is job:
+                    output = self.queries[name].output
+                    sink.write(batch, output.take_rows(), output.take_punctuations())
+
+    def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
+        """What later punctuations of the queries in a job depend on."""
+        with self._lock:
+            return {name: q.output.snapshot() for name, q in self.queries.items() if self._home[name][0] is job}
+
+    def take_rows(self, name: str) -> pl.DataFrame:
+        self.sync()
+        with self._lock:
+            return super().take_rows(name)
+
+    def take_punctuations(self, name: str) -> list[Pattern]:
+        self.sync()
+        with self._lock:
+            return super().take_punctuations(name)
+
+    def state_rows(self, name: str) -> int:
+        self.sync()
+        return sum(status.state[self.query(name).name] for status in self.statuses(name))
+
+    def statuses(self, name: str) -> list[Status]:
+        """The last word of the shards that run a query."""
+        job, group = self._home[self.query(name).name]
+        return [self._status[job, label] for label in group.labels if (job, label) in self._status]
+
+    def job(self, name: str) -> Job:
+        """The job that runs a query."""
+        return self.home(name)[0]
+
+    def home(self, name: str) -> tuple[Job, OpenGroup]:
+        """The job that runs a query, and its group of shards there."""
+        return self._home[self.query(name).name]
+
+    # --- recovery ---------------------------------------------------------------------------------------------------
+
+    def _sources_state(self) -> bytes:
+        held = {name: source.snapshot() for name, source in self._sources.items()}
+        return pickle.dumps((self.clock.now(), self._next_beat, self._told, held))
+
+    @classmethod
+    def recover(
+        cls, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False
+    ) -> SparkMill:
+        """The mill of that name as the logs have it."""
+        mill = cls(jobs, name, options, wall=wall)
+        mill._recovering = True
+        for job in jobs.all():
+            mill._find_groups(job)
+        for record in jobs.log.read(0, jobs.log.end()):
+            if isinstance(record, Remember) and record.mill == name:
+                mill._replay(record)
+        for job in jobs.all():
+            for query, state in job.outputs_state(name).items():
+                if query in mill.queries:
+                    mill.queries[query].output.restore(state)
+        mill._recovering = False
+        return mill
+
+    def _find_groups(self, job: Job) -> None:
+        """The groups of this mill in a job, and which query runs where."""
+        opened: dict[int, OpenGroup] = {}
+        for record in job.log.read(0, job.log.end()):
+            match record:
+                case OpenGroup(group=number, mill=self.name):
+                    opened[number] = record
+                case CloseGroup(group=number) if number in opened:
+                    del opened[number]
+                case StartQuery(group=number, name=query) if number in opened:
+                    self._home[query] = job, opened[number]
+        for group in opened.values():
+            self._groups[job, None if group.keys is None else tuple(sorted(group.keys.items()))] = group
+            job.tenants |= dict.fromkeys(group.labels, self)
+
+    def _replay(self, note: Remember) -> None:
+        match note.kind, note.value:
+            case "statement", str(text):
+                self.execute(text)
+            case "option", (str(option), value):
+                self.set_option(option, value)
+            case "table", (str(table), pl.DataFrame() as rows):
+                self.tables[table] = rows
+            case "drop", ("query", str(query)):
+                self.stop_query(query)
+            case "drop", ("relation", str(relation)):
+                self.catalog.forget(relation)
+                self.forget(relation)
+            case "sources", bytes(state):
+                now, self._next_beat, self._told, held = pickle.loads(state)
+                self._reach(now)
+                for name, values in held.items():
+                    self._sources[name].restore(values)

@@ -1,0 +1,32 @@
+"""`millstream demo`: small programs on Spark that say what they do as they go. They use nothing but the Python API.
+
+| demo | shows |
+|---|---|
+| auction | a join without windows whose state is the open auctions, and a query added while it runs |
+| traffic | averages per segment and minute, and a join of probe vehicles with them |
+| containment | which product is in which case, and what silent streams cost without timestamps on demand |
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+
+from rich.console import Console
+
+from millstream.demo.narrator import Narrator
+
+
+class Demo(StrEnum):
+    AUCTION = "auction"
+    TRAFFIC = "traffic"
+    CONTAINMENT = "containment"
+
+
+def run(console: Console, demo: Demo = Demo.AUCTION, seconds: float = 55.0) -> None:
+    """Run a demo for about so many seconds, or until Ctrl-C."""
+    narrator = Narrator(console, seconds)
+    try:
+        import_module(f"millstream.demo.{demo}").run(narrator)
+    except KeyboardInterrupt:
+        narrator.say("stopped")

@@ -1,0 +1,142 @@
+"""RFID readers at a packing line: a case comes and waits, and products are put into it until the next case comes.
+
+The demo feeds the readings itself, as two readers would. Which case a product is in can be told at once only if it is
+known that no later case was read before it: the silent reader of cases is asked for the time. Half-way that is
+switched off.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from millstream.demo.narrator import Narrator
+from millstream.demo.stage import connected, lasting
+
+if TYPE_CHECKING:
+    from millstream import Connection
+
+PER_SECOND = 1.5
+"""Products read a second, on average."""
+CASE_SECONDS = (4.0, 7.0)
+"""Seconds between two cases."""
+
+STREAMS = """
+CREATE STREAM cases (tag VARCHAR) ORDER BY current_time;
+
+CREATE STREAM products (tag VARCHAR) ORDER BY current_time
+"""
+CONTAINED = """
+SELECT c.tag AS case_tag, p.tag AS product
+FROM cases c, products p WHERE SEQ(c, p) MODE RECENT
+"""
+ADDED = "SELECT window_end, COUNT(*) AS products FROM products [RANGE 5 SECONDS]"
+WITHOUT = "SET ets = 'none'"
+Reading = tuple[float, str, str]
+"""When, at which reader, which tag."""
+
+
+def readings(seed: int = 1) -> Iterator[Reading]:
+    """Cases every few seconds, products at random in between, without end."""
+    draw = random.Random(seed)
+    next_case, next_product = 0.0, 0.5
+    cases = products = 0
+    while True:
+        if next_case <= next_product:
+            cases += 1
+            yield next_case, "cases", f"case-{cases}"
+            next_case += draw.uniform(*CASE_SECONDS)
+        else:
+            products += 1
+            yield next_product, "products", f"product-{products}"
+            next_product += draw.expovariate(PER_SECOND)
+
+
+def run(narrator: Narrator) -> None:
+    narrator.title("Which product is in which case: two RFID readers, on Spark")
+    with connected(narrator) as mill:
+        narrator.statement(STREAMS)
+        mill.sql(STREAMS)
+        narrator.say("A product is in the case that was read last before it:")
+        narrator.statement(CONTAINED)
+        line = PackingLine(narrator, mill)
+        mill.sql(CONTAINED).start(line.packed, name="contained")
+        third = lasting(narrator) / 3
+        narrator.say("Each product, its case, and the seconds from its reading to the answer:\n")
+        narrator.columns("case    ", "product   ", "seconds", "in state")
+        line.run(third)
+        narrator.say("\nA second query, added to the running Spark job:")
+        narrator.statement(ADDED)
+        mill.sql(ADDED).start(line.counted, name="per_five_seconds")
+        line.run(third)
+        asked, line.waits = line.waits, []
+        narrator.say("\nNow the silent reader is no longer asked for the time:")
+        narrator.statement(WITHOUT)
+        mill.sql(WITHOUT)
+        line.run(third)
+        narrator.say(
+            f"\nA product had its case after {_mean(asked)} on average while the reader of cases was asked for the\n"
+            f"time. Unasked, {_mean(line.waits)}, and {line.missing} products wait for the next case to be read."
+        )
+        narrator.say("\nNext: docs/operators/sequence.md for sequences, docs/engine.md for timestamps on demand")
+
+
+class PackingLine:
+    """Feeds the readings when they are due, and takes the answers."""
+
+    def __init__(self, narrator: Narrator, mill: Connection) -> None:
+        self._narrator, self._mill = narrator, mill
+        self._readings = readings()
+        self._next = next(self._readings)
+        self._begun = time.monotonic()
+        self._read: dict[str, float] = {}
+        self._answers: list[tuple[str, str, float]] = []
+        self._counts: list[tuple[str, int]] = []
+        self.waits: list[float] = []
+
+    @property
+    def missing(self) -> int:
+        """Products read whose case is not known yet."""
+        return len(self._read)
+
+    def run(self, seconds: float) -> None:
+        """So many seconds of readings and answers."""
+        until = time.monotonic() + seconds
+        while (now := time.monotonic()) < until:
+            self._mill.check()
+            due, stream, tag = self._next
+            if now - self._begun >= due:
+                if stream == "products":
+                    self._read[tag] = now
+                self._mill.insert(stream, [(tag,)])
+                self._next = next(self._readings)
+            self._show()
+            time.sleep(0.02)
+
+    def packed(self, batch: int, rows: pl.DataFrame) -> None:  # noqa: ARG002
+        """The sink of the sequence query."""
+        now = time.monotonic()
+        self._answers += [(case, product, now) for case, product in rows.rows()]
+
+    def counted(self, batch: int, rows: pl.DataFrame) -> None:  # noqa: ARG002
+        """The sink of the counting query."""
+        self._counts += [(f"{end:%H:%M:%S}", count) for end, count in rows.rows()]
+
+    def _show(self) -> None:
+        while self._answers:
+            case, product, at = self._answers.pop(0)
+            waited = at - self._read.pop(product)
+            self.waits.append(waited)
+            state = self._mill.query("contained").progress().state_rows
+            self._narrator.line(case, product, waited, state)
+        while self._counts:
+            end, count = self._counts.pop(0)
+            self._narrator.say(f"    until {end}: {count} products in 5 s")
+
+
+def _mean(waits: list[float]) -> str:
+    return f"{sum(waits) / len(waits):.1f} s" if waits else "–"

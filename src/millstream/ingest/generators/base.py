@@ -1,0 +1,106 @@
+"""What a generator is, and the part that all of them share.
+
+A generator makes one sequence of events, numbered from 0, each of which is a row of one of its streams. The rows of a
+stream among the events `first … last - 1` are a pure function of the options and these two numbers: however the
+sequence is cut, in whatever order and on whatever machine the cuts are made, their concatenation is the same.
+
+| | |
+|---|---|
+| a column | a function of the keys of its rows: whole columns at once, nothing carried over from row to row |
+| a punctuation | has a place in the sequence of events too, and comes with the cut that contains that place |
+| the end | a generator with a last event ends its streams with punctuation, which comes with that event |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import polars as pl
+
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.types import Type
+from millstream.errors import BindError, OptionError, did_you_mean
+from millstream.ingest.arrivals import PunctuatedRows
+from millstream.ingest.generators.options import LAST_TIME, GeneratorOptions
+from millstream.ingest.marks import Integers, Marks
+
+TIME = "ts"
+"""The time column of every generated stream."""
+
+
+class Generator(Protocol):
+    @property
+    def streams(self) -> Mapping[str, Schema]:
+        """What it makes: the schema of each stream."""
+
+    def events(self) -> int | None:
+        """How many events there are over all streams; None if there is no end."""
+
+    def make(self, stream: str, first: int, last: int) -> PunctuatedRows:
+        """The rows of the stream among the events `first … last - 1`, with the punctuations at their positions."""
+
+    def event_time(self, number: int) -> int:
+        """The event time of an event, in microseconds; it never decreases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+    values: Callable[[Integers], Integers | pl.Series]
+    """From the keys of the rows to the values; timestamps are microseconds."""
+
+
+class ColumnGenerator(ABC):
+    """A generator that is given column by column. The key of a row is any number that tells all about it."""
+
+    def __init__(self, options: GeneratorOptions, streams: Mapping[str, Sequence[Column]]) -> None:
+        self._options = options
+        wanted, known = options.columns, {column.name for columns in streams.values() for column in columns}
+        for name in sorted(() if wanted is None else wanted - known):
+            raise OptionError(
+                "M6002", f"option 'columns' names an unknown column '{name}'", hint=did_you_mean(name, known)
+            )
+        self._columns = {
+            stream: [c for c in columns if wanted is None or c.name in wanted or c.name == TIME]
+            for stream, columns in streams.items()
+        }
+        self.streams: Mapping[str, Schema] = {
+            stream: Schema.of(*((c.name, c.type) for c in columns), kind=TimeKind.EXTERNAL, time=TIME)
+            for stream, columns in self._columns.items()
+        }
+        if options.events is not None and self.event_time(options.events - 1) >= LAST_TIME:
+            raise OptionError("M6002", f"option 'events' cannot be {options.events}: the last is after the year 9999")
+
+    def events(self) -> int | None:
+        return self._options.events
+
+    def make(self, stream: str, first: int, last: int) -> PunctuatedRows:
+        if stream not in self.streams:
+            raise BindError("M2002", f"no stream '{stream}' is generated", hint=did_you_mean(stream, self.streams))
+        if not 0 <= first <= last:
+            raise ValueError(f"no events {first} … {last - 1}")
+        end = self._options.events
+        if end is not None:
+            first, last = min(first, end), min(last, end)
+        keys = self._keys(stream, first, last)
+        rows = pl.DataFrame([pl.Series(c.name, c.values(keys)).cast(c.type.polars) for c in self._columns[stream]])
+        marks = self._marks(stream, first, last, rows, final=first < last == end)
+        return PunctuatedRows(rows, marks.punctuations, marks.positions)
+
+    @abstractmethod
+    def event_time(self, number: int) -> int: ...
+
+    @abstractmethod
+    def _keys(self, stream: str, first: int, last: int) -> Integers:
+        """The keys of the stream's rows among these events, in order."""
+
+    @abstractmethod
+    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> Marks:
+        """The punctuations, with positions among the rows; `final` if the cut has the last event of all."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._options,)

@@ -1,0 +1,91 @@
+"""The options that all generators share, and how options are read from the text of `WITH (…)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from millstream.algebra.types import MICROS, micros, parse_timestamp
+from millstream.errors import OptionError, SqlSyntaxError, did_you_mean
+from millstream.lang.cursor import Cursor
+from millstream.lang.durations import duration
+
+Read = TypeVar("Read", bound="GeneratorOptions")
+
+LAST_TIME = micros(parse_timestamp("9999-12-31"))
+"""All event times lie before."""
+MOST_EVENTS = 1 << 53
+HIGHEST_RATE = 100 * MICROS
+
+
+def _micros_of_duration(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        cursor = Cursor(value)
+        length = duration(cursor, "a duration").micros
+        if not cursor.ended or length.denominator != 1 or length < 1:
+            raise ValueError("a duration such as '90 seconds', at least a microsecond")
+    except SqlSyntaxError as error:
+        raise ValueError(error.message) from None
+    return int(length)
+
+
+def _micros_of_time(value: Any) -> Any:
+    return micros(parse_timestamp(value)) if isinstance(value, str) else value
+
+
+def _names(value: Any) -> Any:
+    return frozenset(name.strip().lower() for name in value.split(",")) if isinstance(value, str) else value
+
+
+Length = Annotated[int, BeforeValidator(_micros_of_duration)]
+"""A duration in microseconds, written as in the language: '20 seconds', '5 min'."""
+Moment = Annotated[int, BeforeValidator(_micros_of_time), Field(ge=0, lt=LAST_TIME)]
+"""Microseconds since the epoch, written as a timestamp or as seconds."""
+Names = Annotated[frozenset[str], BeforeValidator(_names)]
+"""Names, separated by commas."""
+Pace = Annotated[int, Field(ge=1, le=HIGHEST_RATE)]
+"""So many events in a second of event time."""
+
+
+class GeneratorOptions(BaseModel):
+    """Options of every generator; a doc line each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    punctuations: ClassVar[frozenset[str]] = frozenset({"time"})
+    """The kinds of punctuation that can be asked for."""
+
+    events: int | None = Field(
+        default=None, ge=1, le=MOST_EVENTS, description="how many events there are, over all streams; endless if absent"
+    )
+    seed: int = Field(default=0, description="another seed gives other values, by the same rules")
+    start: Moment = Field(default=0, description="event time of the first event")
+    columns: Names | None = Field(default=None, description="the columns to make; the time column always is")
+    punctuation: Names = Field(default=frozenset(), description="the kinds of punctuation, or none")
+    punctuate_every: Length = Field(default=MICROS, description="event time between two punctuations on time")
+
+    @field_validator("punctuation")
+    @classmethod
+    def _known_punctuation(cls, value: frozenset[str]) -> frozenset[str]:
+        if value - cls.punctuations and value != {"none"}:
+            raise ValueError(f"some of {', '.join(sorted(cls.punctuations))}, or none")
+        return value - {"none"}
+
+
+def read_options(kind: type[Read], given: Mapping[str, str]) -> Read:
+    """The options from their text, or a clear word on the first that cannot be."""
+    known = kind.model_fields
+    for name in given:
+        if name not in known:
+            raise OptionError("M6001", f"unknown option '{name}'", hint=did_you_mean(name, known))
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        reason = first["msg"].removeprefix("Value error, ")
+        message = f"option '{name}' cannot be {given[name]!r}: {reason[:1].lower()}{reason[1:]}"
+        raise OptionError("M6002", message, hint=str(known[name].description)) from None

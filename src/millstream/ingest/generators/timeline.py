@@ -1,0 +1,47 @@
+"""Events at a steady rate: number and event time, each from the other, and the punctuations on time among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.types import MICROS, Type
+from millstream.ingest.generators.base import TIME
+from millstream.ingest.generators.options import LAST_TIME
+from millstream.ingest.marks import Integers, Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Event n comes n / rate seconds after the start, down to the microsecond."""
+
+    start: int
+    rate: int
+
+    def time(self, number: int) -> int:
+        return self.start + number * MICROS // self.rate
+
+    def times(self, numbers: Integers) -> Integers:
+        if MICROS % self.rate == 0:
+            return numbers * (MICROS // self.rate) + self.start
+        seconds = numbers // self.rate
+        return seconds * MICROS + (numbers - seconds * self.rate) * MICROS // self.rate + self.start
+
+    def bounds(self, first: int, last: int, every: int, *, final: bool) -> Marks:
+        """`[ts < t]` before the first event at or after t, for each multiple t of `every` since the start that has
+        one; if none lies between two of them, only for the higher one. `final`: one more, beyond all times.
+        Positions are event numbers."""
+        numbers = np.arange(max(first - 1, 0), last, dtype=np.int64)
+        periods = (self.times(numbers) - self.start) // every
+        at = np.flatnonzero(np.diff(periods)) + 1
+        bounds, places = self.start + periods[at] * every, numbers[at]
+        if final:
+            bounds, places = np.append(bounds, LAST_TIME), np.append(places, last)
+        return time_marks(bounds, places)
+
+
+def time_marks(bounds: Integers, positions: Integers) -> Marks:
+    """`[ts < bound]` for each bound."""
+    return Marks.below(TIME, pl.Series(bounds).cast(Type.TIMESTAMP.polars), positions)

@@ -1,0 +1,7 @@
+"""Where the tuples of a stream with a connector come from: files and generators, cut into pieces for the workers."""
+
+from __future__ import annotations
+
+from millstream.ingest.paged.base import CONNECTORS, Offset, PagedSource, Piece, PieceRows, open_paged
+
+__all__ = ["CONNECTORS", "Offset", "PagedSource", "Piece", "PieceRows", "open_paged"]

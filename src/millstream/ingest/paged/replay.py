@@ -1,0 +1,44 @@
+"""Replay: rows are released as event time passes, at a given speed against the wall clock.
+
+The anchor is the wall clock at the first batch and the event time of the first row. It is kept in the offset, so that a
+stream that was stopped and goes on later has the time in between to make up for.
+
+>>> replay = Replay(Fraction(2), 1_000_000)
+>>> replay.until([5_000_000, 100], 8_000_000)
+6000100
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from millstream.algebra.schema import Schema
+from millstream.algebra.types import MICROS
+from millstream.errors import OptionError
+
+Anchor = list[int]
+"""The wall clock in microseconds, and the event time at that moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`unit` is how many units of event time make a second."""
+
+    speed: Fraction
+    unit: int = MICROS
+
+    @classmethod
+    def of(cls, speed: Fraction | None, schema: Schema, stream: str) -> Replay | None:
+        """None if all rows are released at once."""
+        if speed is None:
+            return None
+        if schema.time is None:
+            message = f"option 'speed' needs event time, and stream '{stream}' has no time column"
+            raise OptionError("M6002", message, hint="ORDER BY a column of the stream, or leave speed = max")
+        return cls(speed, schema.unit)
+
+    def until(self, anchor: Anchor, now: int) -> int:
+        """The event time up to which, inclusive, rows are released."""
+        wall, event = anchor
+        return event + int(max(now - wall, 0) * self.unit * self.speed / MICROS)

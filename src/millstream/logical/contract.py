@@ -1,0 +1,72 @@
+"""EXPLAIN CONTRACT: whether the state of a query stays bounded, known before anything runs.
+
+Under each node of the plan stand the parts of its state, each with what bounds it or what it lacks, and what the node
+passes on to its reader: templates of punctuation, and time. The last line is the verdict.
+
+>>> from millstream.algebra.schema import Schema
+>>> from millstream.algebra.template import Template
+>>> from millstream.algebra.types import Type
+>>> from millstream.logical.catalog import StreamDefinition
+>>> from millstream.logical.plan import Distinct, Scan
+>>> catalog, schema = Catalog(), Schema.of(("k", Type.INT))
+>>> catalog.add_stream(StreamDefinition("s", schema, templates=(Template((("k", "#"),)),)))
+>>> print(explain_contract(Distinct(Scan("s", schema)), catalog))
+#2 Distinct
+│    seen: BOUNDED by s PUNCTUATED ON (k #)
+│    passes on (k #), time when asked
+└─ #1 Scan s
+        passes on (k #), time when asked
+contract: bounded
+
+What a template promises, and which clause promises which, is in `contract_offers`; what bounds which part in
+`contract_parts`; what passes which operator in `contract_passing`; hints in `contract_hints`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.logical.catalog import Catalog
+from millstream.logical.contract_check import Contract, check
+from millstream.logical.contract_hints import hint
+from millstream.logical.contract_offers import Declarations
+from millstream.logical.contract_parts import Part
+from millstream.logical.explain import describe
+from millstream.logical.plan import Plan
+
+
+def explain_contract(plan: Plan, catalog: Catalog, ets: str = "demand") -> str:
+    """The contract of a plan as text; `ets` is how silent sources promise time."""
+    declarations = Declarations.of(catalog, ets)
+    root = check(plan, declarations)
+    return "\n".join([*_lines(root, root, declarations), verdict(root)])
+
+
+def verdict(root: Contract) -> str:
+    unbounded = len(root.unbounded())
+    if not unbounded:
+        return "contract: bounded"
+    return f"contract: unbounded: {unbounded} part{'s' if unbounded > 1 else ''}"
+
+
+def _lines(made: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
+    yield f"#{made.number} {describe(made.plan)}"
+    margin = "│" if made.inputs else " "
+    for part in made.parts:
+        for line in _part(made, part, root, declarations):
+            yield f"{margin}    {line}"
+    yield f"{margin}    passes on {made.offers}"
+    for input_ in made.inputs:
+        last = input_ is made.inputs[-1]
+        first_line, *more = _lines(input_, root, declarations)
+        yield f"{'└─' if last else '├─'} {first_line}"
+        for line in more:
+            yield f"{'   ' if last else '│  '}{line}"
+
+
+def _part(made: Contract, part: Part, root: Contract, declarations: Declarations) -> Iterator[str]:
+    if part.bounded:
+        yield f"{part.name}: BOUNDED by {'; by '.join(part.bounds)}"
+        return
+    yield f"{part.name}: UNBOUNDED: {part.lacks}"
+    yield f"  hint: {hint(root, made, part, declarations)}"

@@ -1,0 +1,287 @@
+"""One shard: a query graph with the sources before it, driven by records and pages.
+
+The host holds no operator logic and knows nothing of Spark. It applies what it is handed in order, runs the graph, and
+gives out what queries put out and which streams' time was asked for. Time is promised by whoever feeds the stream, for
+all shards alike: a shard that promised by itself would call a tuple late that another one accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.clock import VirtualClock
+from millstream.algebra.schema import NEVER
+from millstream.ingest.arrivals import CheckedRows
+from millstream.ingest.source import StreamSource
+from millstream.logical.catalog import StreamDefinition
+from millstream.physical.compile import Compiler
+from millstream.physical.packing import Part
+from millstream.physical.partial import Partial
+from millstream.physical.records import (
+    Ask,
+    CloseGroup,
+    Configure,
+    Element,
+    Feed,
+    OpenGroup,
+    Promise,
+    Record,
+    Settings,
+    StartQuery,
+    StopQuery,
+)
+from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
+from millstream.runtime.engine.nodes import OperatorNode
+from millstream.runtime.operator import Operator
+
+
+@dataclass(slots=True)
+class Setup:
+    """What a shard has been told to run: enough to build its graph anew."""
+
+    settings: Settings | None = None
+    queries: dict[str, StartQuery] = field(default_factory=dict)
+
+
+class ShardHost:
+    def __init__(self, setup: Setup | None = None) -> None:
+        self.setup = Setup()
+        self.clock = VirtualClock()
+        self.graph = Graph()
+        self.tables: dict[str, pl.DataFrame] = {}
+        self.compiler = Compiler(self.graph, self._ets, self.tables)
+        self.sources: dict[str, StreamSource] = {}
+        self.partials: dict[str, dict[str, Partial]] = {}
+        """Stream → partial streams made of it."""
+        self.promised: dict[str, int] = {}
+        self.asked: set[str] = set()
+        self.outputs: list[tuple[str, Element]] = []
+        self.setup_changed = True
+        self.closed = False
+        if setup is not None and setup.settings is not None:
+            self._configure(setup.settings)
+            for query in setup.queries.values():
+                self._start(query)
+            self.setup_changed = False
+
+    # --- records --------------------------------------------------------------------------------------------------
+
+    def apply(self, record: Record) -> None:
+        match record:
+            case OpenGroup(settings=settings) | Configure(settings=settings):
+                self._configure(settings)
+            case CloseGroup():
+                self.closed = True
+            case StartQuery():
+                self._start(record)
+            case StopQuery(name=name):
+                self._stop(name)
+            case Feed(now=now, elements=elements):
+                self.reach(now)
+                for stream, element in elements:
+                    self._push(stream, element)
+                self.graph.run()
+            case Promise(now=now, times=times, beat=beat):
+                self.reach(now)
+                self.promised.update(times)
+                if beat:
+                    self.graph.heartbeat()
+                self.graph.run()
+
+            case Ask(streams=streams):
+                self._promise(streams)
+
+    def _configure(self, settings: Settings) -> None:
+        self.setup.settings = settings
+        self.setup_changed = True
+        name, _, size = settings.strategy.partition(":")
+        self.graph.page_rows = settings.page_rows
+        self.graph.set_strategy(name, k=int(size or 1))
+        self.graph.set_ets(settings.ets)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Round robin works on paths: cut the graph into such, or heal the cuts when it is left."""
+        assert self.setup.settings is not None
+        if self.setup.settings.strategy == "rr":
+            self.graph.cut_into_paths()
+        else:
+            for node in self.graph.operators.values():
+                self.graph.unset_break(node)
+
+    def _start(self, query: StartQuery) -> None:
+        self.setup.queries[query.name] = query
+        self.setup_changed = True
+        self.tables.update(query.tables)
+        self.compiler.add(query.name, query.plan, partial(self._deliver, query.name, query.punctuated))
+        for stream, name, made in query.partials:
+            self.partials.setdefault(stream, {})[name] = made
+        for name, definition in query.streams.items():
+            if name not in self.sources:
+                self.sources[name] = self._source(definition)
+        self._cut()
+
+    def _source(self, definition: StreamDefinition) -> StreamSource:
+        assert self.setup.settings is not None
+        return StreamSource(
+            definition.schema,
+            self.clock,
+            watermark=definition.watermark,
+            primary_key=definition.primary_key,
+            max_skew=definition.max_skew,
+            page_rows=self.setup.settings.page_rows,
+        )
+
+    def _stop(self, name: str) -> None:
+        self.setup.queries.pop(name)
+        self.setup_changed = True
+        self.compiler.remove(name)
+        read = {stream for query in self.setup.queries.values() for stream in query.streams}
+        for stream in self.sources.keys() - read:
+            del self.sources[stream]
+        kept = {made for query in self.setup.queries.values() for _, made, _ in query.partials}
+        self.partials = {s: {n: p for n, p in made.items() if n in kept} for s, made in self.partials.items()}
+
+    def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
+        if punctuated or isinstance(element, pl.DataFrame):
+            self.outputs.append((query, element))
+
+    def _ets(self, stream: str) -> Callable[[], int | None]:
+        """What a stream has promised so far; that it was asked for is noted."""
+
+        base, _, _ = stream.partition("~")  # a partial stream has the time of the one it is made of
+
+        def promised() -> int | None:
+            self.asked.add(base)
+            return self.promised.get(base)
+
+        return promised
+
+    def reach(self, now: int) -> None:
+        self.clock.advance(max(0, now - self.clock.now()))
+
+    def _push(self, stream: str, element: Element) -> None:
+        if stream in self.compiler.streams():
+            self.compiler.push(stream, element)
+
+    # --- pages of streams that are read by the job itself -----------------------------------------------------------
+
+    def take_part(self, part: Part) -> None:
+        """Take this shard's part of a piece of a stream; `part.whole` speaks of the whole piece."""
+        source = self.sources.get(part.stream)
+        if source is None:
+            return
+        again = part.again
+        counted = source.accepted, source.late
+        taken = source.take(part.elements(), part.whole) if part.given else source.pass_over(part.whole)
+        if taken is None and again is not None:
+            taken = source.take([CheckedRows(again.rows())])
+        elif not part.given:
+            for name, groups in part.partials.items():
+                self._push(name, groups)
+            source.accepted += part.count
+        assert taken is not None
+        if again is not None and again.number:  # all shards have looked at the same rows, and the first one counts them
+            source.accepted, source.late = counted
+        for element in taken.elements:
+            if again is not None and isinstance(element, pl.DataFrame):
+                for name, groups in again.share(element):
+                    self._push(name, groups)
+            else:
+                self._spread(part.stream, element)
+        if (order := source.order()) is not None:
+            self._spread(part.stream, order)
+        if taken.late.height:
+            self._push(f"{part.stream}__late", taken.late)
+        if taken.bad.height:
+            self._push(f"{part.stream}__bad", taken.bad)
+
+    def _promise(self, streams: Iterable[str]) -> None:
+        """The sources in this shard promise what they can at this time, as those in all others do."""
+        for stream in streams:
+            if stream in self.sources and (value := self.sources[stream].ets()) is not None:
+                self.promised[stream] = max(value, self.promised.get(stream, NEVER))
+
+    def _spread(self, stream: str, element: Element) -> None:
+        """Push an element, and what follows from it for the partial streams made of this one."""
+        self._push(stream, element)
+        for name, partial_stream in self.partials.get(stream, {}).items():
+            if isinstance(element, pl.DataFrame):
+                self._push(name, partial_stream.rows(element))
+            else:
+                self._push(name, partial_stream.pass_on(element))
+
+    def run(self) -> None:
+        self.graph.run()
+
+    # --- what came of it --------------------------------------------------------------------------------------------
+
+    def take_outputs(self) -> list[tuple[str, Element]]:
+        taken, self.outputs = self.outputs, []
+        return taken
+
+    def take_asked(self) -> set[str]:
+        taken, self.asked = self.asked, set()
+        return taken
+
+    def operators(self, query: str) -> list[Operator]:
+        return self.compiler.operators(query)
+
+    def state_rows(self) -> dict[str, int]:
+        return {name: sum(op.state_rows() for op in self.compiler.operators(name)) for name in self.setup.queries}
+
+    def statistics(self) -> dict[str, NodeStatistics]:
+        return self.graph.statistics()
+
+    def nodes(self) -> dict[str, tuple[str, ...]]:
+        """The names of each query's nodes in the graph."""
+        return {name: self.compiler.nodes(name) for name in self.setup.queries}
+
+    def state_bytes(self) -> dict[str, int]:
+        """About how many bytes each operator with state holds."""
+        held = {name: node.operator.tables().values() for name, node in self.graph.operators.items()}
+        return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
+
+    def newest(self) -> dict[str, int]:
+        """The highest timestamp seen of each stream read by the job whose tuples bring theirs with them."""
+        return {name: newest for name, source in self.sources.items() if (newest := source.newest) is not None}
+
+    def ended(self) -> frozenset[str]:
+        return frozenset(name for name, source in self.sources.items() if source.ended)
+
+    def counts(self) -> dict[str, tuple[int, int, int]]:
+        """Rows accepted, late and bad, per stream read by the job."""
+        return {name: (s.accepted, s.late, s.bad) for name, s in self.sources.items()}
+
+    def _counting(self) -> dict[str, Source | OperatorNode | Sink]:
+        return {**self.graph.sources, **self.graph.operators, **self.graph.sinks}
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything but the tables of the operators and the set-up."""
+        return {
+            "now": self.clock.now(),
+            "promised": self.promised,
+            "sources": {name: source.snapshot() for name, source in self.sources.items()},
+            "graph": self.graph.snapshot(tables=False),
+            "counters": {name: replace(node.counters) for name, node in self._counting().items()},
+        }
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take back a snapshot; the tables have been restored before."""
+        self.reach(values["now"])
+        self.promised = dict(values["promised"])
+        for name, source in self.sources.items():
+            if name in values["sources"]:
+                source.restore(values["sources"][name])
+        self.graph.restore(values["graph"])
+        for name, node in self._counting().items():
+            node.counters = replace(values.get("counters", {}).get(name, node.counters))
+        self.asked = set()
+        self.outputs = []

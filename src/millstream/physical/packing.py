@@ -1,0 +1,205 @@
+"""Pieces of a stream, packed for the shards that read it.
+
+Every shard of a group gets its part of the rows, all punctuations, and word of the whole piece: how far time has come,
+on whichever shard. So each shard can tell late tuples and derive the same punctuation as if it had seen all rows. Where
+a query reads the late tuples themselves, hashed as it likes, the whole piece goes to every shard.
+
+Where queries only aggregate a stream, its rows are aggregated here and the partial groups are sent. A shard that finds
+that some row of the piece may be late reads the piece again and looks at every row.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
+from millstream.ingest.arrivals import CheckedRows, PunctuatedRows
+from millstream.ingest.marks import Marks, integers
+from millstream.ingest.paged import Piece
+from millstream.ingest.source import Whole
+from millstream.physical.codec import decode, encode
+from millstream.physical.hashing import shard_of
+from millstream.physical.partial import Partial
+
+BEFORE = "__before"
+"""The highest timestamp before each row of a piece that is not in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartialStream:
+    """A stream of partial groups, its name, and the columns it is hashed on (None: all of it in one place)."""
+
+    name: str
+    partial: Partial
+    key: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The shards of one group that read a stream. `key`: hashed on these columns; None: all of it goes to each.
+    `raw`: the rows themselves are read; `partials`: the partial streams that are read."""
+
+    labels: tuple[int, ...]
+    key: tuple[str, ...] | None
+    raw: bool = True
+    partials: tuple[PartialStream, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How to read a piece again: all of its rows, of which this shard has its share."""
+
+    piece: Piece
+    columns: tuple[str, ...]
+    partials: tuple[PartialStream, ...]
+    number: int
+    count: int
+
+    def rows(self) -> pl.DataFrame:
+        given = self.piece.read(self.columns).rows
+        return given.rows if isinstance(given, PunctuatedRows) else given
+
+    def share(self, accepted: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+        """This shard's partial groups of the rows that were accepted."""
+        for stream in self.partials:
+            yield stream.name, _share(stream.partial.rows(accepted), stream.key, self.number, self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one shard gets of a piece: rows, or partial groups by stream. Where rows are to be aggregated in the shard,
+    all of them are given, and `again` knows the share."""
+
+    stream: str
+    rows: pl.DataFrame
+    whole: Whole
+    marks: Marks | None = None
+    bad: pl.DataFrame | None = None
+    partials: dict[str, pl.DataFrame] = field(default_factory=dict)
+    again: Again | None = None
+
+    def elements(self) -> list[CheckedRows]:
+        return [CheckedRows(self.rows, self.marks, self.bad)]
+
+    @property
+    def given(self) -> bool:
+        """Whether the rows themselves are here."""
+        return bool(self.rows.columns)
+
+    @property
+    def count(self) -> int:
+        """How many rows of the piece are this shard's to count."""
+        if self.again is None:
+            return self.rows.height
+        return self.whole.rows if self.again.number == 0 else 0
+
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """Head and page."""
+        whole, rows = self.whole, self.rows
+        if whole.before is not None:
+            rows = rows.with_columns(pl.Series(BEFORE, whole.before))
+        summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag
+        groups = {name: encode(page) for name, page in self.partials.items()}
+        page = encode(rows) if self.rows.columns else b""
+        return pickle.dumps((summary, self.marks, self.bad, groups, self.again), protocol=5), page
+
+    @classmethod
+    def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
+        summary, marks, bad, groups, again = pickle.loads(head)
+        rows = decode(page) if page else pl.DataFrame()
+        before = None
+        if BEFORE in rows.columns:
+            before = rows.get_column(BEFORE).to_numpy()
+            rows = rows.drop(BEFORE)
+        partials = {name: decode(held) for name, held in groups.items()}
+        return cls(stream, rows, replace(Whole(*summary), before=before), marks, bad, partials, again)
+
+
+def pack(
+    stream: str, schema: Schema, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...]
+) -> Iterator[tuple[int, Part]]:
+    """Read a piece; its parts, with the labels they go to."""
+    read = piece.read(columns)
+    given, marks = read.rows, None
+    if isinstance(given, PunctuatedRows):
+        marks = Marks(given.punctuations, given.positions) if len(given.punctuations) else None
+        given = given.rows
+    assert isinstance(given, pl.DataFrame)
+    whole = _whole(given, schema)
+    for target in targets:
+        if target.raw or marks is not None or read.bad.height or schema.time is None:
+            yield from _raw(stream, given, whole, marks, read.bad, piece, columns, target)
+        else:
+            yield from _aggregated(stream, given, whole, piece, columns, schema.time, target)
+
+
+def _raw(
+    stream: str,
+    rows: pl.DataFrame,
+    whole: Whole,
+    marks: Marks | None,
+    bad: pl.DataFrame,
+    piece: Piece,
+    columns: tuple[str, ...],
+    target: Target,
+) -> Iterator[tuple[int, Part]]:
+    count = len(target.labels)
+    # Rows that are aggregated in the shard are hashed there too, so that it needs all of them.
+    shards = shard_of(rows, target.key, count) if target.key is not None and target.raw and count > 1 else None
+    for number, label in enumerate(target.labels):
+        rejected = bad if number == 0 and bad.height else None
+        if shards is None:
+            again = None if target.raw else Again(piece, columns, target.partials, number, count)
+            yield label, Part(stream, rows, whole, marks, rejected, again=again)
+            continue
+        mine = shards == number
+        before = None if whole.before is None else whole.before[mine]
+        own = Whole(whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, before)
+        moved = marks
+        if marks is not None:
+            # After p rows of the piece means after as many of this shard's as are among them.
+            passed = np.concatenate(([0], np.cumsum(mine)))
+            moved = Marks(marks.punctuations, passed[marks.positions].astype(np.int64))
+        yield label, Part(stream, rows.filter(pl.Series(mine)), own, moved, rejected)
+
+
+def _aggregated(
+    stream: str,
+    rows: pl.DataFrame,
+    whole: Whole,
+    piece: Piece,
+    columns: tuple[str, ...],
+    time: str,
+    target: Target,
+) -> Iterator[tuple[int, Part]]:
+    count = len(target.labels)
+    page = rows.with_columns(rows.get_column(time).cast(pl.Int64).alias(TS))
+    made = {made.name: (made.partial.rows(page), made.key) for made in target.partials}
+    plain = Whole(whole.newest, whole.last, whole.rows, whole.oldest, whole.lag)
+    for number, label in enumerate(target.labels):
+        groups = {name: _share(partial, key, number, count) for name, (partial, key) in made.items()}
+        again = Again(piece, columns, target.partials, number, count)
+        yield label, Part(stream, pl.DataFrame(), plain, partials=groups, again=again)
+
+
+def _share(groups: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:
+    if key is None or count == 1:
+        return groups
+    return groups.filter(pl.Series(shard_of(groups, key, count) == number))
+
+
+def _whole(rows: pl.DataFrame, schema: Schema) -> Whole:
+    if schema.kind is not TimeKind.EXTERNAL or schema.time is None or not rows.height:
+        return Whole(NEVER, NEVER, rows.height)
+    stamps = integers(rows.get_column(schema.time))
+    if bool((stamps[1:] >= stamps[:-1]).all()):
+        return Whole(int(stamps[-1]), int(stamps[-1]), rows.height, int(stamps[0]))
+    highest = np.maximum.accumulate(stamps)
+    lag = int((highest - stamps).max())
+    before = np.concatenate(([NEVER], highest[:-1]))
+    return Whole(int(highest[-1]), int(stamps[-1]), rows.height, int(stamps.min()), lag, before)

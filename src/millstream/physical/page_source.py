@@ -1,0 +1,166 @@
+"""The source of a Spark job: the control log and all streams that the job reads itself, as pages by shard.
+
+One Python data source feeds a job, so that one offset steers a whole batch: how far the log is read, the clock, and the
+place in every stream. A batch that is replayed from its offset is the same batch. The log and the places are looked at
+in the reader's process next to the driver; files and generators are read in Spark's tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import Schema
+from millstream.ingest.arrivals import PunctuatedRows
+from millstream.ingest.paged import PagedSource, Piece, PieceRows, open_paged
+from millstream.ingest.rows import NO_BAD
+from millstream.physical.control_log import ControlLog
+from millstream.physical.packing import Target, pack
+from millstream.physical.records import Record
+from millstream.physical.stage import CONTROL, INPUT, PART, Control
+from millstream.physical.topology import Route, StreamKey, Topology
+
+FORMAT = "millstream"
+
+
+@dataclass(frozen=True, slots=True)
+class EndPiece:
+    """The end of a stream: nothing more will come."""
+
+    schema: Schema
+    names: tuple[str, ...]
+    rows: int | None = 0
+
+    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
+        empty = self.schema.empty().select(columns or self.names)
+        return PieceRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
+
+
+@dataclass(frozen=True, slots=True)
+class PieceWork:
+    """A piece of a stream to be read and packed."""
+
+    seq: int
+    stream: str
+    schema: Schema
+    piece: Piece
+    columns: tuple[str, ...]
+    targets: tuple[Target, ...]
+
+
+class Work(InputPartition):
+    """What one task does: pass on control, read pieces."""
+
+    def __init__(self, control: dict[int, bytes], pieces: list[PieceWork]) -> None:
+        self.control, self.pieces = control, pieces
+
+
+class PageReader(DataSourceStreamReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._log = ControlLog(Path(options["log"]))
+        self._parallelism = int(options.get("parallelism", "2"))
+        self._seen, self._seen_at = Topology(), 0
+        self._dealt, self._dealt_at = Topology(), 0
+        self._open: dict[StreamKey, PagedSource] = {}
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"log": 0, "now": 0, "streams": "{}"}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002
+        end = self._log.end()
+        for record in self._log.read(self._seen_at, end):
+            self._seen.apply(record)
+        self._seen_at = max(end, self._seen_at)
+        now = max(int(start["now"]), time.time_ns() // 1000)
+        places = json.loads(start["streams"])
+        moved = dict(places)
+        for key, route in self._seen.routes().items():
+            source, name = self._source(key, route), "/".join(key)
+            place = places.get(name) or {"at": source.start(), "ended": False}
+            at = source.latest(place["at"], now)
+            # A batch of its own tells of the end, since the last rows may be in one that is full.
+            ended = place["ended"] or (at == place["at"] and source.ended(at))
+            moved[name] = {"at": at, "ended": ended}
+        if end <= start["log"] and moved == places:
+            return start
+        return {"log": max(end, start["log"]), "now": now, "streams": json.dumps(moved)}
+
+    def _source(self, key: StreamKey, route: Route) -> PagedSource:
+        if key not in self._open:
+            definition = route.definition
+            required = [*definition.primary_key, *([definition.schema.time] if definition.schema.time else [])]
+            self._open[key] = open_paged(key[1], definition.schema, definition.options, required)
+        return self._open[key]
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Work]:
+        if self._dealt_at > start["log"]:
+            self._dealt, self._dealt_at = Topology(), 0
+        for record in self._log.read(self._dealt_at, start["log"]):
+            self._dealt.apply(record)
+        heard: dict[int, list[Record]] = {label: [] for label in self._dealt.labels()}
+        for record in self._log.read(start["log"], end["log"]):
+            for label, told in self._dealt.apply(record):
+                heard.setdefault(label, []).append(told)
+        self._dealt_at = end["log"]
+        control = {label: pickle.dumps(Control(end["log"], end["now"], told)) for label, told in heard.items()}
+        pieces = list(self._pieces(json.loads(start["streams"]), json.loads(end["streams"])))
+        count = max(1, min(self._parallelism, len(pieces)))
+        return [Work(control if task == 0 else {}, pieces[task::count]) for task in range(count)]
+
+    def _pieces(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[PieceWork]:
+        seq = 0
+        for key, route in self._dealt.routes().items():
+            source, name = self._source(key, route), "/".join(key)
+            if name not in end:
+                continue
+            place = start.get(name) or {"at": source.start(), "ended": False}
+            schema, targets = route.definition.schema, tuple(route.targets)
+            columns = tuple(column for column in schema.names if column in route.columns)
+            pieces = source.pieces(place["at"], end[name]["at"], self._parallelism) if end[name] != place else []
+            if end[name]["ended"] and not place["ended"]:
+                pieces = [*pieces, EndPiece(schema, columns)]
+            for piece in pieces:
+                seq += 1
+                yield PieceWork(seq, key[1], schema, piece, columns, targets)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Work)
+        rows: list[tuple[int, int, int, str, bytes, bytes]] = []
+        for label, page in partition.control.items():
+            rows.append((label, 0, CONTROL, "", b"", page))
+        for work in partition.pieces:
+            for label, part in pack(work.stream, work.schema, work.piece, work.columns, work.targets):
+                rows.append((label, work.seq, PART, work.stream, *part.to_bytes()))
+        if rows:
+            columns = zip(*rows, strict=True)
+            types = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
+            arrays = [pa.array(list(values), type_) for values, type_ in zip(columns, types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, names=["shard", "seq", "kind", "stream", "head", "page"])
+
+    def commit(self, end: dict[str, Any]) -> None:
+        pass
+
+
+class PageSource(DataSource):
+    """Registered as format `millstream`; option `log`: the control log, `parallelism`: tasks to read with."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return INPUT
+
+    def streamReader(self, schema: Any) -> PageReader:  # noqa: ARG002
+        return PageReader(dict(self.options))

@@ -1,0 +1,192 @@
+"""Partial aggregation: sources aggregate their tuples before these are sent to shards, and shards merge.
+
+    WindowAggregate [RANGE 10 SLIDE 10] BY k SUM(v)      →   WindowAggregate [RANGE 10 SLIDE 10] BY k SUM(v) of partials
+    └─ Project k, v                                          └─ Scan s~4be0…
+       └─ Select v > 1
+          └─ Scan s                                          and, where s is read: Partial, page by page
+
+A row of the partial stream stands for the tuples of one page, pane and group. Its columns are the time, if the
+aggregate reads one, the group columns, and the partial results. Its timestamp is the least among the page's tuples of
+the pane (or of the pane and group): it lies in the same windows as they do, it breaks no promise on time that they
+keep, and it comes in order if they do. The punctuation is that of the stream as far as it restricts time and group
+columns alone: nothing else closes a group. So both ends together put out what the aggregate puts out by itself; only
+sums of fractions may differ in the last digits, since they are added in another order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.expression import Column
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import NEVER, TS, Attribute, Schema
+from millstream.logical.plan import AggregateCall, PaneAggregate, Plan, Project, Scan, Select, WindowAggregate
+from millstream.optimizer.context import bottom_up
+from millstream.physical.operators import aggregations, build_pipeline, fused
+from millstream.runtime.bucket import drop_idle_bounds, pane_length, window_ids
+from millstream.runtime.operator import Input
+from millstream.runtime.pane_fold import PaneFold
+from millstream.runtime.pipeline import Pipeline
+
+MERGEABLE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+MOST_PANES = 10_000
+"""Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What a source does with its tuples: `input` is a scan under selections and projections, `pane` how long a pane
+    is, `gaps` the range and slide of windows that leave some times out. A plain value; what it runs is made when it is
+    first needed, in the process that needs it."""
+
+    input: Plan
+    pane: int
+    group: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+    gaps: tuple[int, int] | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the partial stream that name a group."""
+        return self.group
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of the partial stream."""
+        source = self.input.schema
+        time = (Attribute(source.time, source.type_of(source.time)),) if source.time is not None else ()
+        groups = tuple(Attribute(name, source.type_of(name)) for name in self.group)
+        return source.with_attributes((*time, *groups, *(part for call in self.aggregates for part in call.partials)))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the stream that it reads, with its time."""
+        *_, scan = self._chain
+        condition, items = fused(self._chain[:-1])
+        read = set() if condition is None else condition.columns()
+        read.update(*(item.columns() for _, item in items))
+        return frozenset(read | {scan.schema.time or TS}) - {TS}
+
+    def rows(self, page: pl.DataFrame) -> pl.DataFrame:
+        """The partial results of a page of the stream, which has at least `columns` and the hidden timestamp."""
+        pipeline, fold = self._steps
+        kept = pipeline.process([Input(page)]).rows if page.height else None
+        if kept is not None and self.gaps is not None:
+            first, last = window_ids(pl.col(TS), *self.gaps)
+            kept = kept.filter(first <= last)
+        if kept is None or not kept.height:
+            return self.schema.empty()
+        made = fold(kept)
+        if self.schema.time is not None:
+            time = made.get_column(TS).cast(self.schema.type_of(self.schema.time).polars)
+            made = made.with_columns(time.alias(self.schema.time))
+        return made.select(*self.schema.names, TS)
+
+    def pass_on(self, punctuations: Punctuations) -> Punctuations:
+        """The punctuation of the partial stream that follows from that of the stream. Bounds on time that complete no
+        pane beyond what an earlier one of the batch completes are left out: no aggregate acts on them."""
+        for stage in self._steps[0].stages[:-1]:
+            punctuations = stage.pass_on(punctuations)
+        time = self.schema.time
+        known = (*self.group, *([time] if time is not None else []))
+        punctuations = punctuations.select({name: name for name in known})
+        if time is None or len(punctuations) < 2:
+            return punctuations
+        return drop_idle_bounds(punctuations, time, self.pane, NEVER).punctuations
+
+    @property
+    def _chain(self) -> list[Plan]:
+        """What is carried out, the topmost first: at the top a projection to what is aggregated, the scan at last."""
+        source = self.input.schema
+        arguments = [call.argument for call in self.aggregates if call.argument is not None]
+        needed = dict.fromkeys((*self.group, *arguments))
+        chain: list[Plan] = [Project(self.input, tuple((name, Column(source.type_of(name), name)) for name in needed))]
+        while chain[-1].inputs:
+            chain += chain[-1].inputs
+        return chain
+
+    @cached_property
+    def _steps(self) -> tuple[Pipeline, PaneFold]:
+        reductions = [made for call in aggregations(self.aggregates) for made in call.partials()]
+        fold = PaneFold(pl.col(TS), self.pane, self.group, reductions, TS, least=True)
+        return build_pipeline(self._chain[:-1]), fold
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`plan` reads the partial stream where the whole plan read `stream`, of which the partial step reads `columns`."""
+
+    stream: str
+    columns: frozenset[str]
+    partial: Partial
+    plan: Plan
+
+    @property
+    def partial_stream(self) -> str:
+        return _name(self.stream, self.partial)
+
+
+def split(plan: Plan) -> Split | None:
+    """The plan parted at its first aggregate that can be parted, or None. What is left of the plan may have another.
+
+    An aggregate can be parted if it reads a stream through nothing but selections and projections, its windows are over
+    the stream's time, and its results can be merged from partial ones: COUNT, SUM, AVG (a sum and a count), MIN and MAX
+    can. A function that has to see all values of a group at once (COUNT of distinct ones, a median) cannot, nor can one
+    that depends on their order (the first, the last).
+
+    Not parted although it could be: windows over another column and groups without windows, which are stamped with
+    their newest tuple and close by punctuation, so that there is no telling how long they stay; groups by the time
+    itself, or panes so short, that hardly two tuples would share a partial result; and columns that would have the same
+    name in the partial stream.
+    """
+    for node in plan.walk():
+        partial = _partial(node)
+        if partial is not None and isinstance(node, WindowAggregate | PaneAggregate):
+            return _parted(plan, node, partial)
+    return None
+
+
+def _partial(node: Plan) -> Partial | None:
+    """What sources can do for a node, if it is an aggregate that can be parted."""
+    match node:
+        case WindowAggregate(range=int(range_), attribute=None, over_panes=False, partials=False):
+            slide = node.slide or range_
+            gaps = (range_, slide) if range_ < slide else None
+            made = Partial(node.input, pane_length(range_, slide), node.group, node.aggregates, gaps)
+            few = range_ // made.pane <= MOST_PANES
+        case PaneAggregate(attribute=None, partials=False):
+            made, few = Partial(node.input, node.pane, node.group, node.aggregates), True
+        case _:
+            return None
+    if not few or not _reads_a_stream(node.input) or node.input.schema.time in node.group:
+        return None
+    names = made.schema.names
+    mergeable = all(call.function in MERGEABLE for call in node.aggregates)
+    return made if mergeable and len(set(names)) == len(names) else None
+
+
+def _reads_a_stream(plan: Plan) -> bool:
+    """Whether there is nothing but selections and projections above a scan."""
+    while isinstance(plan, Select | Project):
+        plan = plan.input
+    return isinstance(plan, Scan)
+
+
+def _parted(plan: Plan, node: WindowAggregate | PaneAggregate, partial: Partial) -> Split:
+    scan = next(partial.input.walk())
+    assert isinstance(scan, Scan)
+    merging = replace(node, input=Scan(_name(scan.stream, partial), partial.schema), partials=True)
+    rewritten = bottom_up(plan, lambda part: merging if part == node else part)
+    return Split(scan.stream, partial.columns, partial, rewritten)
+
+
+def _name(stream: str, partial: Partial) -> str:
+    return f"{stream}~{hashlib.sha1(repr(partial).encode()).hexdigest()[:10]}"

@@ -1,0 +1,119 @@
+"""What is written to the control log and applied by shards, in the order of the log.
+
+Records are values: what a mill decides (which groups of shards there are, which queries they run, what streams are fed
+from the driver, what time idle streams promise). The source of the Spark job sends each record to the shards that it
+concerns; a shard that applies the same records to the same state ends up in the same state.
+
+A *mill* is a name space with a clock of its own; a job may host several. A *group* is the set of shards that run
+queries which hash their streams alike. A *label* is a shard's number in the Spark job, its grouping key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from millstream.algebra.punctuation import Punctuations
+from millstream.logical.catalog import StreamDefinition
+from millstream.logical.plan import Plan
+from millstream.physical.partial import Partial
+from millstream.physical.partitioning import Keys
+
+Element = pl.DataFrame | Punctuations
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the graphs of a mill run."""
+
+    strategy: str
+    ets: str
+    page_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGroup:
+    """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all."""
+
+    group: int
+    mill: str
+    labels: tuple[int, ...]
+    keys: Keys | None
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class StartQuery:
+    """Run a plan from now on. `streams` are the streams with a connector that it reads, by name; `partials` those that
+    are aggregated where they are read: the stream that the plan reads instead, and how it is made."""
+
+    group: int
+    name: str
+    plan: Plan
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    streams: Mapping[str, StreamDefinition] = field(default_factory=dict)
+    partials: tuple[tuple[str, str, Partial], ...] = ()
+    """Stream, name of the partial stream, how it is made."""
+    punctuated: bool = True
+    """Whether somebody wants the punctuation of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopQuery:
+    group: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseGroup:
+    """A group is no longer needed; its shards forget everything."""
+
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    mill: str
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Elements that have been through their stream's source on the driver, to be processed together; `now` is the
+    mill's clock."""
+
+    mill: str
+    now: int
+    elements: tuple[tuple[str, Element], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What idle streams promise: no later tuple is older. With `beat` the time is sent in band to all operators."""
+
+    mill: str
+    now: int
+    times: Mapping[str, int]
+    beat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Streams that the job reads itself shall promise the time they can, in every shard alike."""
+
+    mill: str
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """What the driver needs to recover a mill; no shard hears of it."""
+
+    mill: str
+    kind: str
+    value: object
+
+
+Record = OpenGroup | CloseGroup | StartQuery | StopQuery | Configure | Feed | Promise | Ask | Remember

@@ -1,0 +1,186 @@
+"""What a job hosts, as told by its control log: groups of shards, their queries, and who gets what.
+
+The source of the job folds the log into a topology and asks it, record by record, which shards a record concerns. It is
+a pure function of the log, so that a batch that is replayed goes the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from millstream.logical import plan as node
+from millstream.logical.catalog import BAD, LATE, StreamDefinition
+from millstream.physical.hashing import shard_of
+from millstream.physical.packing import PartialStream, Target
+from millstream.physical.records import (
+    Ask,
+    CloseGroup,
+    Configure,
+    Element,
+    Feed,
+    OpenGroup,
+    Promise,
+    Record,
+    StartQuery,
+    StopQuery,
+)
+
+StreamKey = tuple[str, str]
+"""A mill and the name of one of its streams."""
+
+
+@dataclass(slots=True)
+class Route:
+    """A stream that the job reads itself: where it comes from, which columns are needed, and who gets it."""
+
+    definition: StreamDefinition
+    columns: set[str]
+    targets: list[Target] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Group:
+    opened: OpenGroup
+    queries: dict[str, StartQuery] = field(default_factory=dict)
+
+    def reads(self) -> set[str]:
+        return {part.stream for query in self.queries.values() for part in scans(query.plan)}
+
+    def partials(self, stream: str) -> tuple[PartialStream, ...]:
+        """The partial streams that are made of a stream for this group."""
+        keys = self.opened.keys
+        found = {
+            name: PartialStream(name, partial, None if keys is None else keys.get(name))
+            for query in self.queries.values()
+            for source, name, partial in query.partials
+            if source == stream
+        }
+        return tuple(found.values())
+
+
+class Topology:
+    def __init__(self) -> None:
+        self.groups: dict[int, _Group] = {}
+
+    def apply(self, record: Record) -> list[tuple[int, Record]]:
+        """Take a record; the labels it concerns, with what each shall hear."""
+        match record:
+            case OpenGroup(group=number):
+                self.groups[number] = _Group(record)
+                return [(label, record) for label in record.labels]
+            case StartQuery(group=number, name=name):
+                self.groups[number].queries[name] = record
+                return [(label, record) for label in self.groups[number].opened.labels]
+            case CloseGroup(group=number):
+                return [(label, record) for label in self.groups.pop(number).opened.labels]
+            case StopQuery(group=number, name=name):
+                del self.groups[number].queries[name]
+                return [(label, record) for label in self.groups[number].opened.labels]
+            case Configure(mill=mill) | Promise(mill=mill) | Ask(mill=mill):
+                return [(label, record) for group in self._of(mill) for label in group.opened.labels]
+            case Feed(mill=mill):
+                return [pair for group in self._of(mill) for pair in _dealt(record, group)]
+        return []
+
+    def _of(self, mill: str) -> list[_Group]:
+        return [group for group in self.groups.values() if group.opened.mill == mill]
+
+    def labels(self) -> Iterator[int]:
+        for group in self.groups.values():
+            yield from group.opened.labels
+
+    def routes(self) -> dict[StreamKey, Route]:
+        """The streams that the job reads for some query."""
+        made: dict[StreamKey, Route] = {}
+        for group in self.groups.values():
+            keys, reads = group.opened.keys, group.reads()
+            found: dict[str, StreamDefinition] = {}
+            for query in group.queries.values():
+                found |= query.streams
+            for name, definition in found.items():
+                route = made.setdefault((group.opened.mill, name), Route(definition, set()))
+                late = name + LATE in reads
+                partials = group.partials(name)
+                if name in reads or late or not partials:
+                    route.columns |= _columns(definition, group, reads)
+                for partial in partials:
+                    route.columns |= partial.partial.columns
+                key = None if late or keys is None else keys.get(name)
+                if key is not None:
+                    route.columns |= set(key)
+                raw = name in reads or late or not partials
+                route.targets.append(Target(group.opened.labels, key, raw, partials))
+        return made
+
+
+def scans(plan: node.Plan) -> list[node.Scan]:
+    return [part for part in plan.walk() if isinstance(part, node.Scan)]
+
+
+def base_stream(name: str) -> str:
+    """The stream that a companion belongs to; any other is its own."""
+    return name.removesuffix(LATE).removesuffix(BAD)
+
+
+def _columns(definition: StreamDefinition, group: _Group, reads: set[str]) -> set[str]:
+    """The columns of a stream that the queries of a group need, with those its source looks at."""
+    names = set(definition.schema.names)
+    if definition.name + LATE in reads:
+        return names
+    needed = set(definition.primary_key) | ({definition.schema.time} if definition.schema.time is not None else set())
+    for query in group.queries.values():
+        for top in _tops(query.plan, definition.name):
+            needed |= names if top is None else top
+    return needed & names
+
+
+def _tops(plan: node.Plan, stream: str) -> Iterator[set[str] | None]:
+    """For each scan of the stream, the columns read by the selections up to the first projection over it; None if there
+    is no such projection."""
+    if isinstance(plan, node.Project | node.Select):
+        chain: list[node.Plan] = [plan]
+        while isinstance(chain[-1], node.Project | node.Select):
+            chain.append(chain[-1].input)
+        if isinstance(chain[-1], node.Scan) and chain[-1].stream == stream:
+            yield _read(chain)
+            return
+    if isinstance(plan, node.Scan) and plan.stream == stream:
+        yield None
+    for part in plan.inputs:
+        yield from _tops(part, stream)
+
+
+def _read(chain: list[node.Plan]) -> set[str] | None:
+    projections = [at for at, part in enumerate(chain) if isinstance(part, node.Project)]
+    if not projections:
+        return None
+    read: set[str] = set()
+    for part in chain[projections[-1] :]:
+        if isinstance(part, node.Project):
+            read |= {name for _, item in part.items for name in item.columns()}
+        elif isinstance(part, node.Select):
+            read |= set(part.predicate.columns())
+    return read
+
+
+def _dealt(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
+    """Each shard's share of fed elements: its rows, and all punctuations."""
+    labels, keys, reads = group.opened.labels, group.opened.keys, group.reads()
+    shares: list[list[tuple[str, Element]]] = [[] for _ in labels]
+    for stream, element in feed.elements:
+        if stream not in reads:
+            continue
+        if len(labels) == 1 or not isinstance(element, pl.DataFrame):
+            for share in shares:
+                share.append((stream, element))
+            continue
+        shards = shard_of(element, (keys or {})[stream], len(labels))
+        for number, share in enumerate(shares):
+            part = element.filter(pl.Series(shards == number))
+            if part.height:
+                share.append((stream, part))
+    for label, share in zip(labels, shares, strict=True):
+        yield label, Feed(feed.mill, feed.now, tuple(share))

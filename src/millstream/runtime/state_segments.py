@@ -1,0 +1,147 @@
+"""The segments of a state table in a store: what to write, and which of them to merge.
+
+A store holds each segment as it was last put, under its key, and beside it the places of the rows that have died since
+(tombstones, which count from the segment's first row as it was put). What a table asks of it:
+
+| | |
+|---|---|
+| put | write the segment in full; one under the same key is replaced and its tombstones are forgotten |
+| gone | add these places to the key's tombstones; none is named twice |
+| dropped | forget the segment and its tombstones |
+
+Keys ascend in order of arrival. A key is put again if more than half of what was put has died, or if the segments after
+it are merged into it; so tombstones are never more than the rows alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Places = npt.NDArray[np.uint32]
+Mask = npt.NDArray[np.bool_]
+GROWTH = 4.0
+"""A merge at the end is good enough if the result is so many times larger than the largest part."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What to write to a store. No key is in two of them."""
+
+    put: dict[int, pl.DataFrame] = field(default_factory=dict)
+    gone: dict[int, Places] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.gone or self.dropped)
+
+
+class Journal:
+    """Which segments a store has, and what has happened to them since it was last told. Its size follows what the table
+    holds, however rarely somebody asks."""
+
+    def __init__(self) -> None:
+        self._stored: dict[int, int] = {}
+        """How many rows each stored segment has there."""
+        self._alive: dict[int, Places] = {}
+        """Which of them are alive, for segments that have lost some."""
+        self._fresh: set[int] = set()
+        self._gone: dict[int, list[Places]] = {}
+        self._dropped: set[int] = set()
+
+    def know(self, key: int, height: int, alive: Places | None = None) -> None:
+        """Note that a segment is in the store, with these rows alive (all of them by default)."""
+        self._stored[key] = height
+        if alive is not None:
+            self._alive[key] = alive
+
+    def put(self, key: int) -> None:
+        """A segment is new, or has to be written anew."""
+        self._fresh.add(key)
+        self._forget(key)
+
+    def tear(self, key: int, kept: Mask) -> None:
+        """Some rows of a segment have died."""
+        if key not in self._fresh:
+            places = self._places(key)
+            self._lose(key, places[~kept], places[kept])
+
+    def cut(self, key: int, count: int) -> None:
+        """The first rows of a segment have died."""
+        if key not in self._fresh:
+            places = self._places(key)
+            self._lose(key, places[:count].copy(), places[count:])
+
+    def drop(self, key: int) -> None:
+        self._fresh.discard(key)
+        self._forget(key)
+        if self._stored.pop(key, None) is not None:
+            self._dropped.add(key)
+
+    def take(self, segments: Mapping[int, pl.DataFrame]) -> Changes:
+        """What has happened; from now on the store is taken to know it."""
+        made = Changes(
+            {key: segments[key] for key in sorted(self._fresh)},
+            {key: parts[0] if len(parts) == 1 else np.concatenate(parts) for key, parts in self._gone.items()},
+            self._dropped,
+        )
+        self._stored |= {key: segment.height for key, segment in made.put.items()}
+        self._fresh, self._gone, self._dropped = set(), {}, set()
+        return made
+
+    def _places(self, key: int) -> Places:
+        alive = self._alive.get(key)
+        return np.arange(self._stored[key], dtype=np.uint32) if alive is None else alive
+
+    def _lose(self, key: int, dead: Places, alive: Places) -> None:
+        if 2 * len(alive) < self._stored[key]:
+            self.put(key)
+        else:
+            self._alive[key] = alive
+            self._gone.setdefault(key, []).append(dead)
+
+    def _forget(self, key: int) -> None:
+        self._alive.pop(key, None)
+        self._gone.pop(key, None)
+
+
+def to_merge(heights: Sequence[int]) -> tuple[int, int]:
+    """Which adjacent segments to merge, given the heights of two or more: the first, and the one after the last.
+
+    The result is at least twice as large as its largest part, so a row is written anew only when its segment doubles;
+    the larger the result is in proportion, the better. The end is looked at first, for that is where small segments
+    come from. If there are none such, which takes very uneven heights, then it is the two that cost least.
+
+    >>> to_merge([900, 30, 30, 2, 30, 30])
+    (1, 6)
+    >>> to_merge([900, 3, 4, 500, 200])
+    (1, 3)
+    """
+    count = len(heights)
+    growth, first = _best_start(heights, count)
+    if growth >= GROWTH:
+        return first, count
+    growth, first, end = max((*_best_start(heights, end), end) for end in range(2, count + 1))
+    if growth >= 2:
+        return first, end
+    sums = [a + b for a, b in pairwise(heights)]
+    cheapest = sums.index(min(sums))
+    return cheapest, cheapest + 2
+
+
+def _best_start(heights: Sequence[int], end: int) -> tuple[float, int]:
+    """Where a run that ends there has to start to grow most, and how many times it is then its largest part."""
+    best, first = 1.0, end - 1
+    total = largest = heights[end - 1]
+    for at in range(end - 2, -1, -1):
+        height = heights[at]
+        total += height
+        largest = max(largest, height)
+        if total > best * largest:
+            best, first = total / largest, at
+    return best, first

@@ -1,0 +1,32 @@
+"""Where the results of a query go on the driver.
+
+>>> import polars as pl
+>>> from millstream.algebra.schema import Schema
+>>> from millstream.algebra.types import Type
+>>> sink = MemorySink()
+>>> sink.open("hot", Schema.of(("auction", Type.BIGINT)))
+>>> for batch in (0, 1, 1):
+...     sink.write(batch, pl.DataFrame({"auction": [180 + batch]}), [])
+>>> sink.take_rows().rows()
+[(180,), (181,)]
+"""
+
+from __future__ import annotations
+
+from millstream.sinks.base import SINKS, Sink, make_sink
+from millstream.sinks.callback import CallbackSink
+from millstream.sinks.console import ConsoleSink
+from millstream.sinks.discard import DiscardSink
+from millstream.sinks.memory import MemorySink
+from millstream.sinks.parquet import ParquetSink
+
+__all__ = [
+    "SINKS",
+    "CallbackSink",
+    "ConsoleSink",
+    "DiscardSink",
+    "MemorySink",
+    "ParquetSink",
+    "Sink",
+    "make_sink",
+]

@@ -1,0 +1,74 @@
+"""What a sink is, and the sink that a statement or a program asks for.
+
+A sink is given the result of every micro-batch, in order of the batch ids. After a crash the last batch may come again,
+with the same id and the same bag of rows; a sink must not double it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+
+import polars as pl
+
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.schema import Schema
+from millstream.errors import OptionError, did_you_mean
+from millstream.sinks.callback import CallbackSink
+from millstream.sinks.console import ConsoleOptions, ConsoleSink
+from millstream.sinks.discard import DiscardSink
+from millstream.sinks.memory import MemorySink
+from millstream.sinks.options import SinkOptions, read_options
+from millstream.sinks.parquet import ParquetOptions, ParquetSink
+
+SINKS = ("console", "memory", "none", "parquet")
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+@runtime_checkable
+class Sink(Protocol):
+    def open(self, query: str, schema: Schema) -> None:
+        """Called once before the first batch of a start, and again when the query is resumed."""
+        ...
+
+    def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
+        """Take one batch; when it returns, the batch is kept. `rows` has the visible columns, and maybe no rows."""
+        ...
+
+    def close(self) -> None:
+        """Called when the query stops, whatever the reason; may be called twice."""
+        ...
+
+
+def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: Mapping[str, str] = NO_OPTIONS) -> Sink:
+    """The sink of that name, the given sink itself, or one that calls the given function with every batch.
+
+    >>> make_sink("parquett")
+    Traceback (most recent call last):
+    millstream.errors.OptionError: M6003: unknown sink 'parquett'
+      hint: did you mean 'parquet'?
+    """
+    if isinstance(spec, str):
+        return _named(spec, options)
+    read_options(SinkOptions, options, "an object as a sink")
+    if isinstance(spec, Sink) and not isinstance(spec, type):
+        return spec
+    if callable(spec) and not isinstance(spec, type):
+        return CallbackSink(spec)
+    hint = "give the name of a sink, a function of a batch id and a DataFrame, or an object with open, write and close"
+    raise OptionError("M6003", f"{spec!r} is not a sink", hint=hint)
+
+
+def _named(name: str, options: Mapping[str, str]) -> Sink:
+    kind = name.lower()
+    match kind:
+        case "console":
+            return ConsoleSink(read_options(ConsoleOptions, options, "sink 'console'").rows)
+        case "parquet":
+            return ParquetSink(read_options(ParquetOptions, options, "sink 'parquet'"))
+        case "memory" | "none":
+            read_options(SinkOptions, options, f"sink '{kind}'")
+            return MemorySink() if kind == "memory" else DiscardSink()
+        case _:
+            raise OptionError("M6003", f"unknown sink '{name}'", hint=did_you_mean(name, SINKS))

@@ -1,0 +1,86 @@
+"""A stream that keeps its promises for as long as one likes: new keys come and close, and time goes on.
+
+Step i brings a tuple of key `i // 5` to the first stream, and to the second if the key is even; `v` is the number of
+the step here and its negative there, so that no two streams share one. Keys and numbers that are over are closed on
+every stream that declares it, whether or not they came there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+
+COLUMNS = "(k BIGINT, v BIGINT, ts BIGINT)"
+EVERY = 20
+"""Steps between two rounds of punctuation."""
+KEY = 5
+"""Steps for which a key lasts."""
+LAG = 40
+"""Steps after which a key or a number is closed."""
+LASTING = 100
+"""Steps for which bounds on the time of one key go on rising after its last tuple; longer than all windows."""
+
+
+@dataclass
+class Feed:
+    """`streams` are declarations by name; `steps` is how far the streams have come; `peak` is the most that operators
+    and buffers held after a round."""
+
+    streams: dict[str, str]
+    query: str
+    options: Options = field(default_factory=Options)
+    steps: int = 0
+    peak: int = 0
+
+    def __post_init__(self) -> None:
+        self.mill = LocalMill(self.options)
+        for name, clauses in self.streams.items():
+            self.mill.execute(f"CREATE STREAM {name} {COLUMNS} {clauses}")
+        self.contract = self.mill.execute(f"EXPLAIN CONTRACT {self.query}")
+        self.mill.add_query("q", self.query)
+
+    @property
+    def bounded(self) -> bool:
+        return self.contract.endswith("\ncontract: bounded")
+
+    @property
+    def held(self) -> int:
+        buffered = sum(node.buffered for graph in self.mill.statistics("q") for node in graph.values())
+        return self.mill.state_rows("q") + buffered
+
+    def run(self, until: int) -> int:
+        """Go on up to a step; the most that was held after a round since the start."""
+        while self.steps < until:
+            steps = range(self.steps, self.steps + EVERY)
+            for place, name in enumerate(self.streams):
+                rows = [(i // KEY, -i if place else i, i) for i in steps if place == 0 or i // KEY % 2 == 0]
+                self.mill.insert(name, rows)
+            self.steps += EVERY
+            for name, clauses in self.streams.items():
+                self.mill.punctuate(name, *self._promised(clauses))
+            self.mill.batch()
+            self.mill.advance(EVERY * 1_000_000)
+            self.peak = max(self.peak, self.held)
+        return self.peak
+
+    def _promised(self, clauses: str) -> list[str]:
+        """The punctuations that are due after a round."""
+        over = self.steps - LAG
+        if over < 0:
+            return []
+        made: list[str] = []
+        ended = range(over, over + EVERY)
+        if "(ts +)" in clauses:
+            made.append(f"[ts < {self.steps}]")
+        if "(k #)" in clauses:
+            made += [f"[k = {key}]" for key in range(over // KEY, (over + EVERY) // KEY)]
+        if "(k +)" in clauses:
+            made.append(f"[k < {(over + EVERY) // KEY}]")
+        if "(v #)" in clauses:
+            made += [f"[v = {sign * step}]" for step in ended for sign in (1, -1)]
+        if "(k #, ts +)" in clauses:
+            keys = range(max(0, self.steps - LASTING) // KEY, self.steps // KEY)
+            made += [f"[k = {key}, ts < {self.steps}]" for key in keys]
+        return made

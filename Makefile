@@ -6,11 +6,12 @@ STAMP  := $(VENV)/.installed
 
 export POLARS_MAX_THREADS ?= 1
 
-.PHONY: help setup java lint types test transcripts bench demo clean
+.PHONY: help setup java lint types test transcripts bench demo cluster cluster-stop clean
 
 help:
-	@echo "make demo    run a small stream and watch it       make test   set-up, lint, types, tests"
-	@echo "make setup   create .venv                           make bench  measure, write JSON and PNG"
+	@echo "make demo     open auctions on Spark, for a minute   make test          set-up, lint, types, tests"
+	@echo "make setup    create .venv                           make bench         measure, write JSON and PNG"
+	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
 
 setup: $(STAMP) java
 
@@ -40,8 +41,14 @@ bench: setup
 	@$(BIN)/millstream bench engine --out bench/results
 	@$(BIN)/millstream bench core --out bench/results
 
-demo: $(STAMP)
+demo: setup
 	@$(BIN)/millstream demo
+
+cluster: setup
+	@bash scripts/cluster.sh start
+
+cluster-stop:
+	@bash scripts/cluster.sh stop
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from millstream.demo import Demo
 from millstream.errors import MillstreamError
 
+
+class BenchGroup(TyperGroup):
+    """`bench w1 w2` is short for `bench spark w1 w2`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, ["spark", *args] if args[0] in ("w1", "w2") else args)
+
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Millstream: a data stream management system.")
-bench = typer.Typer(no_args_is_help=True, help="Measure; tables on the terminal, JSON and PNG on disk.")
+bench = typer.Typer(cls=BenchGroup, no_args_is_help=True, help="Measure; tables on the terminal, JSON and PNG on disk.")
 app.add_typer(bench, name="bench")
 console = Console(highlight=False, soft_wrap=True)
 
@@ -116,6 +125,34 @@ def bench_core(
     from millstream.bench.core import run
 
     run(out, events=events)
+
+
+@bench.command("spark")
+def bench_spark(
+    names: Annotated[list[str], typer.Argument(help="w1 (tumbling aggregate), w2 (interval join)")],
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    data: Annotated[Path | None, typer.Option(help="folder for the events")] = None,
+    events: Annotated[int, typer.Option(min=1_000_000, help="Nexmark events")] = 20_000_000,
+    warm_up: Annotated[int, typer.Option(min=1, help="batches that are not measured")] = 12,
+    rounds: Annotated[int, typer.Option(min=1, help="how often each runs")] = 1,
+) -> None:
+    """Millstream and Spark's own operators on the same files (`bench w1 w2` for short)."""
+    from millstream.bench.spark.run import run
+
+    run(names, json_file=json_file, out=out, data=data, events=events, warm_up=warm_up, rounds=rounds)
+
+
+@bench.command("latency")
+def bench_latency(
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    seconds: Annotated[float, typer.Option(min=5, help="how long each rate is kept up")] = 20,
+) -> None:
+    """From arrival to result at 1 k, 10 k and 50 k rows a second, beside Spark's own operators."""
+    from millstream.bench.spark.latency import run
+
+    run(out=out, json_file=json_file, seconds=seconds)
 
 
 @app.command()

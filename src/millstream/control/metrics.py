@@ -133,10 +133,10 @@ def _jobs(jobs: Sequence[Job]) -> Iterator[Metric]:
     yield _gauge("job_up", "Whether the Spark query runs.", JOB, [(label, float(_up(job))) for label, job in named])
     yield _counter("batches", "Batches delivered.", JOB, [(label, job.batches) for label, job in named])
     yield _counter("busy_seconds", "Time that they took.", JOB, [(label, job.seconds) for label, job in named])
-    yield _counter("job_rows", "Rows read by the job.", JOB, [(label, job.rows_in) for label, job in named])
+    yield _counter("job_rows", "Rows taken by the shards.", JOB, [(label, job.rows_in) for label, job in named])
     last = [(label, job.last) for label, job in delivered]
     yield _gauge("batch_seconds", "The last batch: time.", JOB, [(label, batch.seconds) for label, batch in last])
-    yield _gauge("batch_rows", "The last batch: rows read.", JOB, [(label, batch.rows) for label, batch in last])
+    yield _gauge("batch_rows", "The last batch: rows taken.", JOB, [(label, batch.rows) for label, batch in last])
     written = [(label, batch.written) for label, batch in last]
     yield _gauge("state_bytes_written", "The last batch: bytes of state written.", JOB, written)
     ended = [(label, batch.ended) for label, batch in last]

@@ -39,7 +39,7 @@ class Progress:
     | | |
     |---|---|
     | `batch_seconds`, `shard_seconds` | how long it took to compute and deliver; the longest that any shard worked |
-    | `rows_in`, `rows_per_second` | read by the job, for all its queries: since it was opened; in the last batch |
+    | `rows_in`, `rows_per_second` | taken by all shards of the job: since it was opened; in the last batch |
     | `rows_out` | of the query, since the job was opened |
     | `punctuations` | put out by the query's shards, each counted by itself |
     | `state_rows`, `state_bytes` | held by the query's operators, also by those that other queries share |

@@ -71,12 +71,11 @@ def run(narrator: Narrator) -> None:
 
 
 def _sum_up(narrator: Narrator, tally: Tally) -> None:
-    last = tally.last
     narrator.say()
-    if last.state_rows == 0 and tally.open == 0:
+    if tally.held == 0:
         narrator.say("The streams have ended, all auctions are closed, and nothing is held any more.")
     narrator.say(
-        f"{last.rows_in:,} tuples went through the join. Without punctuation it would hold all of them now;\n"
+        f"{tally.rows:,} tuples went through the join. Without punctuation it would hold all of them now;\n"
         f"it held {tally.peak:,} at most."
     )
     narrator.say("\nNext: README.md, docs/language.md for the language, docs/python.md for the API,")
@@ -91,21 +90,22 @@ class Tally:
     def __init__(self, query: Query, joined: int) -> None:
         self._query, self._joined = query, joined
         self.added: Added | None = None
-        self.last = query.progress()
-        self.open = self.peak = 0
+        self.open = self.held = self.peak = 0
         self._closed = 0
-        self._seconds, self._rows = 0.0, self.last.rows_in
+        self._seconds, self.rows = 0.0, sum(stream.accepted for stream in query.progress().streams)
 
     def read(self, second: float) -> list[Cell]:
         """The next line."""
         moment = self._moment()
-        rate = (moment.rows_in - self._rows) / max(second - self._seconds, 1e-3)
-        self._seconds, self._rows = second, moment.rows_in
-        self.open = opened(moment) - self._closed
-        self.peak = max(self.peak, moment.state_rows)
-        line: list[Cell] = [round(second), moment.rows_in, round(rate), self._joined, self._closed, self.open]
+        came = {stream.name: stream.accepted for stream in moment.streams}
+        rows = sum(came.values())
+        rate = (rows - self.rows) / max(second - self._seconds, 1e-3)
+        self._seconds, self.rows = second, rows
+        self.open, self.held = came["auctions"] - self._closed, moment.state_rows
+        self.peak = max(self.peak, self.held)
+        line: list[Cell] = [round(second), rows, round(rate), self._joined, self._closed, self.open]
         sold = [self.added.rows] if self.added is not None and self.added.rows else []
-        return [*line, moment.state_rows, *sold]
+        return [*line, self.held, *sold]
 
     def _moment(self) -> Progress:
         """The progress at one moment, with all that was put out until then taken."""
@@ -113,9 +113,9 @@ class Tally:
             before = self._query.progress()
             self._joined += self._query.take().height
             self._closed += sum(closes(text) for text in self._query.punctuations())
-            self.last = self._query.progress()
-            if self.last == before:
-                return before
+            after = self._query.progress()
+            if (after.batch, after.operators) == (before.batch, before.operators):
+                return after
 
 
 def closes(punctuation: str) -> bool:
@@ -125,9 +125,3 @@ def closes(punctuation: str) -> bool:
     (True, False)
     """
     return not punctuation.startswith("[*,")
-
-
-def opened(progress: Progress) -> int:
-    """How many auctions have come, over all shards."""
-    sources = (o.reading for o in progress.operators if o.reading.kind == "source")
-    return sum(source.tuples_out for source in sources if source.name.startswith("auctions-"))

@@ -48,11 +48,11 @@ def readings(seed: int = 1) -> Iterator[Reading]:
     while True:
         if next_case <= next_product:
             cases += 1
-            yield next_case, "cases", f"case-{cases}"
+            yield next_case, "cases", f"C{cases}"
             next_case += draw.uniform(*CASE_SECONDS)
         else:
             products += 1
-            yield next_product, "products", f"product-{products}"
+            yield next_product, "products", f"P{products}"
             next_product += draw.expovariate(PER_SECOND)
 
 
@@ -67,20 +67,22 @@ def run(narrator: Narrator) -> None:
         mill.sql(CONTAINED).start(line.packed, name="contained")
         third = lasting(narrator) / 3
         narrator.say("Each product, its case, and the seconds from its reading to the answer:\n")
-        narrator.columns("case    ", "product   ", "seconds", "in state")
+        narrator.columns("case", "product", "seconds", "in state")
         line.run(third)
         narrator.say("\nA second query, added to the running Spark job:")
         narrator.statement(ADDED)
         mill.sql(ADDED).start(line.counted, name="per_five_seconds")
         line.run(third)
-        asked, line.waits = line.waits, []
         narrator.say("\nNow the silent reader is no longer asked for the time:")
         narrator.statement(WITHOUT)
         mill.sql(WITHOUT)
+        switched = time.monotonic()
         line.run(third)
+        asked = [wait for read, wait in line.waits if read < switched]
+        unasked = [wait for read, wait in line.waits if read >= switched]
         narrator.say(
-            f"\nA product had its case after {_mean(asked)} on average while the reader of cases was asked for the\n"
-            f"time. Unasked, {_mean(line.waits)}, and {line.missing} products wait for the next case to be read."
+            f"\nWhile the reader of cases was asked for the time, a product had its case after {_mean(asked)} on\n"
+            f"average. Unasked it took {_mean(unasked)}, and {line.missing} products still wait for the next case."
         )
         narrator.say("\nNext: docs/operators/sequence.md for sequences, docs/engine.md for timestamps on demand")
 
@@ -96,7 +98,8 @@ class PackingLine:
         self._read: dict[str, float] = {}
         self._answers: list[tuple[str, str, float]] = []
         self._counts: list[tuple[str, int]] = []
-        self.waits: list[float] = []
+        self.waits: list[tuple[float, float]] = []
+        """When a product was read, and the seconds until its case was known."""
 
     @property
     def missing(self) -> int:
@@ -129,10 +132,9 @@ class PackingLine:
     def _show(self) -> None:
         while self._answers:
             case, product, at = self._answers.pop(0)
-            waited = at - self._read.pop(product)
-            self.waits.append(waited)
-            state = self._mill.query("contained").progress().state_rows
-            self._narrator.line(case, product, waited, state)
+            read = self._read.pop(product)
+            self.waits.append((read, at - read))
+            self._narrator.line(case, product, at - read, self._mill.query("contained").progress().state_rows)
         while self._counts:
             end, count = self._counts.pop(0)
             self._narrator.say(f"    until {end}: {count} products in 5 s")

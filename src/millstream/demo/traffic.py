@@ -30,7 +30,7 @@ CREATE STREAM means AS
   SELECT window_end, segment, AVG(speed) AS mean, COUNT(*) AS readings
   FROM sensors [RANGE 1 MINUTE] WHERE speed >= 0 GROUP BY segment
 """
-COLUMNS = ("minute", "rows in", "rows out", "in state", "mean mph", "slowest segment")
+COLUMNS = ("minute", "readings", "rows out", "in state", "mean mph", "slowest segment")
 MEANS = "SELECT window_end, segment, mean, readings FROM means"
 ADDED = """
 SELECT p.ts, p.probe_id, p.segment, p.speed, m.mean
@@ -67,8 +67,9 @@ def run(narrator: Narrator) -> None:
         narrator.say("\nMean speed by freeway (down) and mile (across) at the end:\n")
         narrator.table(("freeway", *map(str, range(1, MILES + 1))), board.rows())
         held = means.progress()
+        readings = sum(stream.accepted for stream in held.streams)
         narrator.say(
-            f"\n{held.rows_in:,} readings came. Without punctuation no minute would be known to be complete, and its\n"
+            f"\n{readings:,} readings came. Without punctuation no minute would be known to be complete, and its\n"
             f"groups would be held: {board.groups:,} by now, instead of {held.state_rows:,}."
         )
         narrator.say("\nNext: docs/sources.md#traffic for the generator, docs/language.md#windows for windows")
@@ -81,7 +82,8 @@ def _line(narrator: Narrator, board: Board, means: Query) -> None:
     segment, speed = board.slowest
     freeway, mile = divmod(segment - 1, MILES)
     slowest = f"freeway {freeway + 1} mile {mile + 1}: {speed:.0f} mph"
-    narrator.line(board.minute, progress.rows_in, progress.rows_out, progress.state_rows, board.mean, slowest)
+    readings = sum(stream.accepted for stream in progress.streams)
+    narrator.line(board.minute, readings, progress.rows_out, progress.state_rows, board.mean, slowest)
 
 
 class Board:

@@ -1,0 +1,148 @@
+"""The demos as far as they go without a JVM: what they print, and that their statements do what is said of them."""
+
+import io
+import re
+from datetime import datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from millstream import cli
+from millstream.control.mill import LocalMill
+from millstream.demo import Demo, auction, containment, stage, traffic
+from millstream.demo.narrator import Narrator
+from millstream.ingest.arrivals import PunctuatedRows
+from millstream.ingest.paged import open_paged
+
+ROOT = Path(__file__).parent.parent
+
+
+def plain(seconds: float = 10, now: list[float] | None = None) -> tuple[Narrator, io.StringIO]:
+    file, clock = io.StringIO(), now or [0.0]
+    return Narrator(Console(file=file, width=100), seconds, lambda: clock[0]), file
+
+
+def test_plain_output_has_no_escape_codes() -> None:
+    told, file = plain()
+    told.title("A title")
+    told.statement("SELECT a\nFROM s [RANGE 5 SECONDS]")
+    with told.waiting("starting"):
+        pass
+    told.columns("second", "open auctions")
+    told.line(1, 1234567)
+    told.table(("item", "price"), [("blue [red]clock", 12345), (None, 1.25)])
+    assert file.getvalue().splitlines() == [
+        "A title",
+        "",
+        "SELECT a",
+        "FROM s [RANGE 5 SECONDS];",
+        "",
+        "starting …",
+        "starting: 0.0 s",
+        "  second  open auctions",
+        "       1      1,234,567",
+        "               item   price",
+        "    blue [red]clock  12,345",
+        "                  –     1.2",
+    ]
+
+
+def test_a_terminal_gets_colours() -> None:
+    file = io.StringIO()
+    told = Narrator(Console(file=file, width=100, force_terminal=True, color_system="standard"), 10)
+    told.statement("SELECT a FROM s")
+    assert "\x1b[" in file.getvalue() and "SELECT" in re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
+
+
+def test_time_left() -> None:
+    now = [100.0]
+    told, _ = plain(60, now)
+    now[0] += 25
+    assert told.left() == 35 and stage.lasting(told) == 35 - stage.CLOSING
+    now[0] += 100
+    assert told.left() == 0 and stage.lasting(told) == stage.SHORTEST
+
+
+def feed(mill: LocalMill, streams: tuple[str, ...], upto: int) -> None:
+    """The first events of generated streams, as their statements say."""
+    for name in streams:
+        definition = mill.catalog.stream(name)
+        source = open_paged(name, definition.schema, definition.options, [])
+        for piece in source.pieces(source.start(), {"event": upto, "anchor": None}, 1):
+            read = piece.read().rows
+            assert isinstance(read, PunctuatedRows)
+            mill.insert(name, read)
+    mill.batch()
+
+
+def test_the_join_holds_the_open_auctions() -> None:
+    mill = LocalMill()
+    mill.execute(auction.streams(12))
+    mill.add_query("joined", auction.JOIN)
+    mill.add_query("sold", auction.ADDED)
+    feed(mill, ("auctions", "bids"), 60_000)
+    closed = sum(map(auction.closes, punctuations(mill, "joined")))
+    assert mill.take_rows("joined").height == 46 * 1200
+    assert 0 < mill.state_rows("joined") == 3600 - closed < 3600
+    assert mill.take_rows("sold").height > 0
+    assert len({len(line) <= 100 for line in auction.streams(55).splitlines()}) == 1
+
+
+def punctuations(mill: LocalMill, name: str) -> list[str]:
+    return [pattern.format(mill.schema(name)) for pattern in mill.take_punctuations(name)]
+
+
+def test_means_of_a_minute_and_slow_probes() -> None:
+    mill = LocalMill()
+    mill.execute(traffic.STREAMS)
+    mill.add_query("means_per_minute", traffic.MEANS)
+    mill.add_query("slow_probes", traffic.ADDED)
+    feed(mill, ("sensors", "probes"), 60_000)
+    rows = mill.take_rows("means_per_minute")
+    assert set(rows["segment"]) == set(range(1, 51))
+    slow = mill.take_rows("slow_probes")
+    assert slow.height > 0 and (slow["speed"] < slow["mean"]).all() and (slow["mean"] < 30).all()
+
+
+def test_the_board_has_the_last_mean_of_each_segment() -> None:
+    board, end = traffic.Board(), datetime(2010, 2, 15, 7, 1)
+    assert board.slowest is None and board.rows()[0] == [1, *[None] * traffic.MILES]
+    board.take([(end + timedelta(minutes=1), 12, 20.4, 9), (end, 12, 40.0, 9), (end, 1, 60.0, 9)])
+    assert (board.minute, board.slowest, board.groups) == ("07:02", (12, 20.4), 3)
+    assert board.mean == pytest.approx(40.2)
+    assert board.rows()[0][:3] == [1, 60, None] and board.rows()[1][:3] == [2, None, 20]
+
+
+def test_a_product_is_in_the_case_before_it() -> None:
+    mill = LocalMill()
+    mill.execute(containment.STREAMS)
+    mill.add_query("contained", containment.CONTAINED)
+    mill.add_query("counted", containment.ADDED)
+    now, expected, case = 0.0, [], ""
+    for at, stream, tag in takewhile(lambda reading: reading[0] < 60, containment.readings()):
+        mill.advance(round((at - now) * 1e6))
+        now = at
+        mill.insert(stream, [(tag,)])
+        mill.batch()
+        case = tag if stream == "cases" else case
+        expected += [(case, tag)] if stream == "products" else []
+    mill.advance(1_000_000)
+    assert mill.take_rows("contained").rows() == expected and len(expected) > 50
+    assert mill.state_rows("contained") == 1
+    mill.execute(containment.WITHOUT)
+
+
+def test_every_page_named_is_there() -> None:
+    for demo in (auction, traffic, containment):
+        text = Path(str(demo.__file__)).read_text()
+        named = re.findall(r"(?:docs/)?[\w/-]+\.md", text)
+        assert named and all((ROOT / page).exists() for page in named)
+
+
+def test_an_unknown_demo_is_a_usage_error() -> None:
+    result = CliRunner().invoke(cli.app, ["demo", "aucton"])
+    assert result.exit_code == 2 and "containment" in result.output
+    assert {demo.value for demo in Demo} == {"auction", "traffic", "containment"}

@@ -34,7 +34,7 @@ types: $(STAMP)
 	@$(BIN)/mypy
 
 test: setup lint types
-	@$(BIN)/python -m pytest -n 2 src tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup src tests
 	@$(BIN)/millstream test tests/transcripts
 
 bench: setup

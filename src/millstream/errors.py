@@ -46,10 +46,11 @@ class MillstreamError(Exception):
         return "\n".join(parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.__dict__)
+        return rebuild, (type(self), self.__dict__)
 
 
-def _rebuild(kind: type[MillstreamError], fields: dict[str, Any]) -> MillstreamError:
+def rebuild(kind: type[MillstreamError], fields: dict[str, Any]) -> MillstreamError:
+    """An error of that kind with these fields."""
     error = kind.__new__(kind, fields["code"], fields["message"])
     error.__dict__.update(fields)
     return error
@@ -77,6 +78,31 @@ class InputError(MillstreamError):
 
 class OptionError(MillstreamError):
     """An option does not exist or has a value out of range (codes M60xx)."""
+
+
+class OperatorError(MillstreamError):
+    """An operator failed on what it was handed (code M6053). `stream` and `row` say what that was, if it is known;
+    `reason` what the operator had to say."""
+
+    def __init__(self, operator: str, reason: str, *, on: str = "", detail: str = "", hint: str = "") -> None:
+        super().__init__("M6053", f"operator {operator} failed{on}: {reason}", detail=detail, hint=hint)
+        self.operator, self.reason = operator, reason
+        self.stream: str | None = None
+        self.row: str | None = None
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error says, in a line.
+
+    >>> reason_of(ValueError("no such day\\nin that month")), reason_of(InputError("M5003", "cannot read 'a'"))
+    ('ValueError: no such day', "cannot read 'a'")
+    """
+    if isinstance(error, OperatorError):
+        return error.reason
+    if isinstance(error, MillstreamError):
+        return error.message
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ every stream that declares it, whether or not they came there.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from millstream.config import Options
@@ -25,14 +26,14 @@ LASTING = 100
 
 @dataclass
 class Feed:
-    """`streams` are declarations by name; `steps` is how far the streams have come; `peak` is the most that operators
-    and buffers held after a round."""
+    """`streams` are declarations by name; `steps` is how far the streams have come; `peaks` is the most that each
+    operator held after a round, in its state and in front of it."""
 
     streams: dict[str, str]
     query: str
     options: Options = field(default_factory=Options)
     steps: int = 0
-    peak: int = 0
+    peaks: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.mill = LocalMill(self.options)
@@ -46,12 +47,18 @@ class Feed:
         return self.contract.endswith("\ncontract: bounded")
 
     @property
-    def held(self) -> int:
-        buffered = sum(node.buffered for graph in self.mill.statistics("q") for node in graph.values())
-        return self.mill.state_rows("q") + buffered
+    def peak(self) -> int:
+        return sum(self.peaks.values())
+
+    def _measure(self) -> None:
+        held: Counter[str] = Counter()
+        for graph in self.mill.statistics("q"):
+            for name, node in graph.items():
+                held[name] += node.state + node.buffered
+        self.peaks |= {name: max(count, self.peaks.get(name, 0)) for name, count in held.items()}
 
     def run(self, until: int) -> int:
-        """Go on up to a step; the most that was held after a round since the start."""
+        """Go on up to a step; the most that all operators held, each in its worst round."""
         while self.steps < until:
             steps = range(self.steps, self.steps + EVERY)
             for place, name in enumerate(self.streams):
@@ -62,7 +69,7 @@ class Feed:
                 self.mill.punctuate(name, *self._promised(clauses))
             self.mill.batch()
             self.mill.advance(EVERY * 1_000_000)
-            self.peak = max(self.peak, self.held)
+            self._measure()
         return self.peak
 
     def _promised(self, clauses: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ class Jobs:
         self.spark, self.checkpoint, self.cached = spark, checkpoint, cached
         self._wanted = shards
         self._jobs: dict[str, Job] = {}
+        self._opening = threading.Lock()
         checkpoint.mkdir(parents=True, exist_ok=True)
         self.log = ControlLog(checkpoint / "driver.log", writable=True)
         for folder in sorted(checkpoint.glob("job-*")):
@@ -31,9 +33,10 @@ class Jobs:
         return self._open("job-1")
 
     def _open(self, name: str) -> Job:
-        if name not in self._jobs:
-            self._jobs[name] = Job(self.spark, self.checkpoint / name, shards=self._wanted, cached=self.cached)
-        return self._jobs[name]
+        with self._opening:
+            if name not in self._jobs:
+                self._jobs[name] = Job(self.spark, self.checkpoint / name, shards=self._wanted, cached=self.cached)
+            return self._jobs[name]
 
     def all(self) -> list[Job]:
         return list(self._jobs.values())

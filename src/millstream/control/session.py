@@ -37,7 +37,8 @@ SESSION_SETTINGS = {
 JAVA = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
     "-Xss16m",
-    "-XX:+UseParallelGC",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
     "-Duser.timezone=UTC",
 )
 

@@ -55,6 +55,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             mill.set_option(statement.name, statement.value)
         case ast.Explain():
             return _explain(mill, statement)
+        case ast.ExplainNamed():
+            return _explain_named(mill, statement.name)
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
@@ -105,6 +107,17 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
     return explain_physical(plan, options.shards, options.strategy) if stage == "PHYSICAL" else explain(plan)
+
+
+def _explain_named(mill: Mill, name: str) -> str:
+    if name in mill.queries:
+        plan = mill.queries[name].plan
+    elif name in mill.catalog.derived:
+        plan = optimize(mill.catalog.derived[name], mill.catalog, paned=mill.options.paned)
+    else:
+        known = [*mill.queries, *mill.catalog.derived]
+        raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
+    return explain_contract(plan, mill.catalog, mill.options.ets)
 
 
 def _show(mill: Mill, what: str) -> str:

@@ -66,8 +66,8 @@ class Narrator:
         self.say(_aligned([text_of(value) for value in values], self._widths))
 
     def table(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows of results, indented."""
-        shown = [[text_of(value) for value in row] for row in rows]
+        """Rows of results, indented; their numbers may be names, and are not grouped."""
+        shown = [[str(value) if isinstance(value, int) else text_of(value) for value in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(names, *shown, strict=True)]
         self.console.print(f"    {_aligned(names, widths)}", markup=False, style="bold")
         for row in shown:

@@ -30,8 +30,9 @@ CREATE STREAM means AS
   SELECT window_end, segment, AVG(speed) AS mean, COUNT(*) AS readings
   FROM sensors [RANGE 1 MINUTE] WHERE speed >= 0 GROUP BY segment
 """
-COLUMNS = ("minute", "readings", "rows out", "in state", "mean mph", "slowest segment")
+COLUMNS = ("minute", "readings", "rows out", "in state", "mean mph", "probes mph", "slowest segment")
 MEANS = "SELECT window_end, segment, mean, readings FROM means"
+PROBES = "SELECT window_end, AVG(speed) AS mean FROM probes [RANGE 1 MINUTE]"
 ADDED = """
 SELECT p.ts, p.probe_id, p.segment, p.speed, m.mean
 FROM probes [RANGE 1 MINUTE] p JOIN means [RANGE 1 MINUTE] m ON p.segment = m.segment
@@ -48,8 +49,9 @@ def run(narrator: Narrator) -> None:
             f"{FREEWAYS} freeways of {MILES} segments, 150 detectors that report every 20 s, 400 probe vehicles."
         )
         narrator.say("[ts < 07:01:00] among the readings says that a minute is complete: its means come out, once.")
-        narrator.statement(MEANS)
+        narrator.statement(f"{MEANS};\n\n{PROBES}")
         means = mill.sql(MEANS).start(name="means_per_minute")
+        probes = mill.sql(PROBES).start(name="probes_per_minute")
         seconds = lasting(narrator)
         board = Board()
         board.take(first_rows(mill, means).rows())
@@ -57,6 +59,7 @@ def run(narrator: Narrator) -> None:
         added: Added | None = None
         for second in ticks(mill, seconds):
             board.take(means.take().rows())
+            board.take_probes(probes.take().rows())
             _line(narrator, board, means)
             if added is None and second >= seconds / 2:
                 narrator.say("\nA second query, added to the running Spark job: slow probes on slow segments.")
@@ -83,7 +86,7 @@ def _line(narrator: Narrator, board: Board, means: Query) -> None:
     freeway, mile = divmod(segment - 1, MILES)
     slowest = f"freeway {freeway + 1} mile {mile + 1}: {speed:.0f} mph"
     readings = sum(stream.accepted for stream in progress.streams)
-    narrator.line(board.minute, readings, progress.rows_out, progress.state_rows, board.mean, slowest)
+    narrator.line(board.minute, readings, progress.rows_out, progress.state_rows, board.mean, board.probes, slowest)
 
 
 class Board:
@@ -92,6 +95,8 @@ class Board:
     def __init__(self) -> None:
         self.minute = ""
         self.groups = 0
+        self.probes: float | None = None
+        """The last mean of all probes."""
         self._means: dict[int, float] = {}
 
     def take(self, rows: list[tuple[Any, ...]]) -> None:
@@ -100,6 +105,11 @@ class Board:
         for end, segment, mean, _ in sorted(rows):
             self.minute = f"{end:%H:%M}"
             self._means[segment] = mean
+
+    def take_probes(self, rows: list[tuple[Any, ...]]) -> None:
+        """Rows of a minute's end and the mean of all probes in it."""
+        if rows:
+            self.probes = max(rows)[1]
 
     @property
     def mean(self) -> float:

@@ -324,6 +324,13 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainNamed(Statement):
+    """EXPLAIN CONTRACT of a running query or a derived stream, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Show(Statement):
     """`what` is STREAMS, TABLES or QUERIES."""
 

@@ -98,6 +98,8 @@ def _explain(cursor: Cursor) -> ast.Statement:
     cursor.expect("EXPLAIN")
     stage = cursor.advance().upper if cursor.at_any(*STAGES) else "OPTIMIZED"
     if not (cursor.at_any("SELECT", "CREATE") or cursor.at_symbol("(")):
+        if stage == "CONTRACT":
+            return ast.ExplainNamed(cursor.name("a query (SELECT …) or the name of one"))
         hint = cursor.suggestion([*STAGES, "SELECT"])
         cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT", hint=hint)
     token = cursor.token

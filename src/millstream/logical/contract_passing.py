@@ -12,7 +12,8 @@
 | aggregate over time | over groups; over groups and time, as `window_end +` | the same |
 | other aggregates | over groups; over groups and the windowing column, as `window_end +` | if all groups are closed |
 
-A template of values that came (a primary key) does not pass a union: another input need not bring them.
+A template of values that came (a primary key) does not pass a union: another input need not bring them. Where tuples
+wait for ever, so does the punctuation behind them, and nothing is passed on.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from millstream.errors import OptionError
 from millstream.logical import plan as node
 from millstream.logical.contract_names import joined_names, names_under, projected_names
 from millstream.logical.contract_offers import Declarations, Offer, Offers, Time, distinct, slowest
-from millstream.logical.contract_parts import Aggregate, Part, closes_groups, timed, windowing
+from millstream.logical.contract_parts import WAITING, Aggregate, Part, closes_groups, timed, windowing
 from millstream.logical.plan import PANE_END, WINDOW_END, Plan
 
 
 def passed_on(plan: Plan, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declarations: Declarations) -> Offers:
     """What a plan's topmost operator promises its reader, given its inputs' promises and its state."""
+    if any(part.name == WAITING and not part.bounded for part in parts):
+        return Offers()
     match plan:
         case node.Scan():
             return declarations.offers(plan)

@@ -1,7 +1,7 @@
 """The shard of a row: a hash of its key that is the same in every process and for integers of every width.
 
 >>> shard_of(pl.DataFrame({"k": [1, 2, 3, None]}), ("k",), 2).tolist()
-[0, 1, 0, 0]
+[0, 0, 1, 0]
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from millstream.physical.packing import Target, pack
 from millstream.physical.records import Record
 from millstream.physical.stage import CONTROL, INPUT, PART, Control
 from millstream.physical.topology import Route, StreamKey, Topology
+from millstream.physical.worker import settle
 
 FORMAT = "millstream"
 
@@ -146,6 +147,7 @@ class PageReader(DataSourceStreamReader):
             columns = zip(*rows, strict=True)
             types = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
             arrays = [pa.array(list(values), type_) for values, type_ in zip(columns, types, strict=True)]
+            settle()
             yield pa.RecordBatch.from_arrays(arrays, names=["shard", "seq", "kind", "stream", "head", "page"])
 
     def commit(self, end: dict[str, Any]) -> None:

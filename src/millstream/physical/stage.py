@@ -22,6 +22,7 @@ from millstream.physical import durable
 from millstream.physical.codec import encode
 from millstream.physical.packing import Part
 from millstream.physical.records import Record
+from millstream.physical.worker import settle
 from millstream.runtime.engine import NodeStatistics
 
 INPUT = "shard int, seq long, kind int, stream string, head binary, page binary"
@@ -117,7 +118,7 @@ class Stage(StatefulProcessor):
         yield Row(shard=label, query="", kind=STATUS, page=pickle.dumps(status))
 
     def close(self) -> None:
-        pass
+        settle()
 
 
 def _pages(label: int, outputs: list[tuple[str, pl.DataFrame | Punctuations]]) -> Iterator[Row]:

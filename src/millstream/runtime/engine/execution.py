@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS
+from millstream.errors import OperatorError, reason_of
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.operator import Input
 
@@ -54,7 +55,10 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
     node.known = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
     start = perf_counter_ns()
-    output = node.operator.process(taken.inputs)
+    try:
+        output = node.operator.process(taken.inputs)
+    except Exception as error:
+        raise OperatorError(node.name, reason_of(error)) from error
     counters.nanoseconds += perf_counter_ns() - start
     rows, told = output.rows, output.punctuations
     if rows is not None and rows.height:

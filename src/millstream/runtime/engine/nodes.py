@@ -297,7 +297,8 @@ def take_batch(ports: Sequence[Port], index: int, limit: int, page_rows: int) ->
     rows: list[pl.DataFrame] = []
     told: list[Punctuations] = []
     latest, pages = NEVER, 0
-    while (entry := port.head()) is not None and entry.sequence < before:
+    # Two ports may read one buffer: then the same element waits at both, and the one chosen goes first.
+    while (entry := port.head()) is not None and (entry.sequence < before or not (rows or told)):
         if not entry.rows:
             told.append(port.take_punctuations(entry))
         elif pages < limit:

@@ -1,0 +1,226 @@
+"""Which row has made an operator fail.
+
+Only asked after a failure. The shard's state is as it was before the batch, so the batch can be tried again on a shard
+loaded anew, with less of its input each time: first the shortest beginning that fails is looked for, then the shortest
+end of that. What is left is a row, two rows that fail together, or time and punctuation alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import polars as pl
+
+from millstream.algebra.types import format_value
+from millstream.errors import OperatorError, reason_of
+from millstream.physical.host import ShardHost
+from millstream.physical.packing import Part
+from millstream.physical.records import Element, Feed, Record
+
+MOST_SECONDS = 20.0
+HINT = "Nothing of this batch counts as done. When the cause is removed, start again with the same checkpoint."
+_LONGEST_VALUE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A record without rows."""
+
+    record: Record
+    stream: str | None = None
+    rows: pl.DataFrame | None = None
+
+    def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:  # noqa: ARG002
+        if end is None:
+            host.apply(self.record)
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """An element that was fed from the driver."""
+
+    mill: str
+    now: int
+    stream: str
+    element: Element
+
+    @property
+    def rows(self) -> pl.DataFrame | None:
+        return self.element if isinstance(self.element, pl.DataFrame) else None
+
+    def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
+        element = self.element
+        if isinstance(element, pl.DataFrame):
+            element = element.slice(first, last - first)
+        elif end is not None:
+            return
+        host.apply(Feed(self.mill, self.now, ((self.stream, element),)))
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A part of a stream that the job reads itself."""
+
+    part: Part
+    now: int
+
+    @property
+    def stream(self) -> str:
+        return self.part.stream
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        return self.part.rows
+
+    def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
+        host.reach(self.now)
+        source = host.sources.get(self.stream)
+        if source is not None and end != 0:
+            whole = end is None and (first, last) == (0, self.rows.height)
+            host.take_part(self.part if whole else self.part.cut(first, last, end, source.schema))
+
+
+Event = Told | Fed | Read
+
+
+def events(records: Sequence[Record], now: int, parts: Sequence[Part]) -> Iterator[Event]:
+    """What a shard is handed in a batch, in order. Where rows were aggregated before, they are read once more."""
+    for record in records:
+        if isinstance(record, Feed):
+            for stream, element in record.elements:
+                yield Fed(record.mill, record.now, stream, element)
+        else:
+            yield Told(record)
+    for part in parts:
+        yield Read(part.unfolded(), now)
+
+
+def blame(fresh: Callable[[], ShardHost], given: Sequence[Event], error: Exception) -> OperatorError:
+    """The error with what it failed on, as far as that can be found out in a short time."""
+    try:
+        return _Trial(fresh, given, _as_failure(error)).judge()
+    except _TakesTooLong:
+        return _failure(_as_failure(error), detail="The row was not found in a short time.")
+
+
+def _as_failure(error: Exception) -> OperatorError:
+    return error if isinstance(error, OperatorError) else OperatorError("before the first", reason_of(error))
+
+
+class _TakesTooLong(Exception):
+    pass
+
+
+class _Trial:
+    """Rows are counted through all events; each has one place more at its end, for time and punctuation."""
+
+    def __init__(self, fresh: Callable[[], ShardHost], given: Sequence[Event], error: OperatorError) -> None:
+        self._fresh, self._given, self._error = fresh, given, error
+        self._heights = [0 if event.rows is None else event.rows.height for event in given]
+        self._starts = list(accumulate((height + 1 for height in self._heights), initial=0))
+        self._deadline = time.monotonic() + MOST_SECONDS
+        self._queries: dict[str, tuple[str, ...]] = {}
+
+    def judge(self) -> OperatorError:
+        end = self._starts[-1]
+        if not self._fails(end):
+            return _failure(self._error, self._of(), detail="It did not fail when the batch was tried again.")
+        end = self._last(0, end, self._fails) + 1
+        if self._fails(end, first=end):  # no row of this batch is needed
+            return _failure(self._error, self._of(), self._on(end - 1))
+        first = self._last(0, end, lambda first: not self._fails(end, first=first))
+        if first == end - 1 or self._fails(end, first=first, last=first + 1) or not self._is_row(end - 1):
+            self._fails(end, first=first)
+            return _failure(self._error, self._of(), *self._at(first))
+        self._fails(end, first=first)
+        other = self._at(first)
+        detail = f"It fails together with a row of stream {other[1]}: {other[2]}."
+        return _failure(self._error, self._of(), *self._at(end - 1), detail=detail)
+
+    @staticmethod
+    def _last(low: int, high: int, beyond: Callable[[int], bool]) -> int:
+        """The last place that is not beyond, where `low` is not and `high` is."""
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if beyond(middle) else (middle, high)
+        return low
+
+    def _fails(self, end: int, *, first: int = 0, last: int | None = None) -> bool:
+        """Whether the beginning of the batch up to a place fails with no rows but those from `first` to `last`."""
+        if time.monotonic() > self._deadline:
+            raise _TakesTooLong
+        host = self._fresh()
+        try:
+            for event, start, height in zip(self._given, self._starts, self._heights, strict=False):
+                if start >= end:
+                    break
+                cut = None if end - start > height else end - start
+                stop = height if cut is None else cut
+                low = min(max(first - start, 0), stop)
+                high = stop if last is None else max(low, min(last - start, stop))
+                event.feed(host, low, high, cut)
+            host.run()
+        except Exception as error:
+            self._error = _as_failure(error)
+            self._queries = host.nodes()
+            return True
+        return False
+
+    def _of(self) -> str:
+        """The queries that the operator works for."""
+        names = [query for query, nodes in self._queries.items() if self._error.operator in nodes]
+        return f" of query {', '.join(names)}" if names else ""
+
+    def _event(self, place: int) -> tuple[Event, int, int]:
+        number = max(n for n, start in enumerate(self._starts[:-1]) if start <= place)
+        return self._given[number], place - self._starts[number], self._heights[number]
+
+    def _is_row(self, place: int) -> bool:
+        _, at, height = self._event(place)
+        return at < height
+
+    def _at(self, place: int) -> tuple[str, str, str]:
+        event, at, _ = self._event(place)
+        assert event.rows is not None and event.stream is not None
+        values = row_text(event.rows, at)
+        return f" on a row of stream {event.stream} {values}", event.stream, values
+
+    def _on(self, place: int) -> str:
+        event, _, _ = self._event(place)
+        return "" if event.stream is None else f" on time or punctuation of stream {event.stream}"
+
+
+def _failure(
+    error: OperatorError, of: str = "", on: str = "", stream: str | None = None, row: str | None = None, detail: str = ""
+) -> OperatorError:
+    made = OperatorError(error.operator, error.reason, on=on, detail=detail, hint=HINT)
+    made.message = made.message.replace(error.operator, error.operator + of, 1)
+    made.stream, made.row = stream, row
+    return made
+
+
+def row_text(rows: pl.DataFrame, at: int) -> str:
+    """A row as people read it; long values are cut."""
+    shown = {name: format_value(value) for name, value in rows.row(at, named=True).items() if name[:2] != "__"}
+    cut = {name: text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…" for name, text in shown.items()}
+    return f"({', '.join(f'{name} = {text}' for name, text in cut.items())})"
+
+
+def blame_rows(operator: str, stream: str, rows: pl.DataFrame, step: Callable[[pl.DataFrame], object]) -> OperatorError:
+    """The error of a step without state, with the first row that it fails on."""
+    low, high, reason = 0, rows.height, ""
+    while high - low:
+        middle = (low + high + 1) // 2
+        try:
+            step(rows.slice(low, middle - low))
+        except Exception as error:
+            reason = reason_of(error)
+            if high == middle:
+                break
+            high = middle
+        else:
+            low = middle
+    raise NotImplementedError

@@ -1,0 +1,59 @@
+"""Errors on their way through Spark.
+
+What a task or the source raises comes to the driver as text inside an exception of Spark's, between stack traces of
+Java and Python. An error of Millstream's is therefore written as a line that can be found in there and read back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from millstream import errors
+from millstream.errors import MillstreamError
+
+MARK = "millstream-error:"
+_FIELDS = ("code", "message", "detail", "hint", "operator", "reason", "stream", "row")
+
+
+class Reported(MillstreamError):
+    """An error that writes itself as such a line."""
+
+    def __init__(self, error: MillstreamError) -> None:
+        super().__init__(error.code, error.message, detail=error.detail, hint=error.hint)
+        self.error = error
+
+    def __str__(self) -> str:
+        held = {name: value for name, value in vars(self.error).items() if name in _FIELDS}
+        return f"{MARK} {json.dumps({'kind': type(self.error).__name__, **held})}"
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """Errors raised in here can be read back from Spark's."""
+    try:
+        yield
+    except Reported:
+        raise
+    except MillstreamError as error:
+        raise Reported(error) from error
+
+
+def read_report(text: str) -> MillstreamError | None:
+    """The error that a text has somewhere in it, if there is one.
+
+    >>> text = f"Job aborted\\n  {Reported(errors.InputError('M5040', 'no file', hint='look'))}\\n\\tat java.lang.Thread"
+    >>> read_report(text)
+    InputError('M5040', 'no file')
+    >>> read_report("Job aborted")
+    """
+    _, found, rest = text.rpartition(MARK)
+    if not found:
+        return None
+    try:
+        held = json.JSONDecoder().raw_decode(rest.lstrip())[0]
+        kind = getattr(errors, held.pop("kind"))
+        return errors.rebuild(kind, {"line": None, "column": None, **held})
+    except (ValueError, KeyError, AttributeError):
+        return None

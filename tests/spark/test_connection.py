@@ -1,0 +1,94 @@
+"""The Python API on Spark."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from pyspark.sql import SparkSession
+
+import millstream as ms
+from millstream.errors import MillstreamError
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+BIDS = """CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
+          WITH (connector = 'nexmark', stream = 'bid', events = '20000', max_rows_per_trigger = '10000')"""
+JOIN = """SELECT a.category, b.auction, b.price FROM bids b JOIN auctions a ON b.auction = a.id
+          WHERE b.ts BETWEEN a.ts AND a.ts + INTERVAL '10' SECOND"""
+
+
+def test_a_session_of_the_program(spark: SparkSession, tmp_path: Path) -> None:
+    seen: list[int] = []
+    with ms.connect(spark, checkpoint=tmp_path / "checkpoint", shards=2) as mill:
+        mill.sql(BIDS)
+        dear = mill.sql("SELECT auction, price FROM bids WHERE price > 1000000")
+        dear.start("parquet", name="dear", path=tmp_path / "dear")
+        counted = mill.sql("SELECT window_start, COUNT(*) AS n FROM bids [RANGE 1 SECOND]").start(
+            lambda batch, rows: seen.extend(rows["n"].to_list())
+        )
+        assert mill.await_end(timeout=120)
+        progress = counted.progress()
+        assert progress.rows_out == len(seen)
+        assert "Scan" in counted.explain()
+    assert sum(seen) == 18_400
+    written = pl.read_parquet(tmp_path / "dear" / "*.parquet")
+    assert written.height > 0 and (written["price"] > 1_000_000).all()
+    assert spark.range(3).count() == 3  # the session is still there
+
+
+def test_queries_come_and_go_while_the_job_runs(spark: SparkSession) -> None:
+    with ms.connect(spark, shards=2) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+        first = mill.sql("SELECT k, v FROM s WHERE v > 1").start()
+        mill.insert("s", [(1, 1, 10), (1, 2, 11)])
+        assert first.take().rows() == [(1, 2)]
+        second = mill.sql("CREATE QUERY sums AS SELECT window_end, k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k")
+        mill.insert("s", [(1, 3, 21), (2, 4, 22), (1, 5, 35)])
+        assert sorted(second.take().rows()) == [(30, 1, 3), (30, 2, 4)]
+        mill.sql("SET strategy = 'bfs'")
+        first.stop()
+        mill.insert("s", [(7, 7, 50)])
+        assert second.take().rows() == [(40, 1, 5)]
+        assert [query.name for query in mill.queries] == ["sums"]
+
+
+def test_a_query_as_a_data_frame(spark: SparkSession, tmp_path: Path) -> None:
+    with ms.connect(spark, checkpoint=tmp_path / "checkpoint", shards=2) as mill:
+        mill.sql(BIDS)
+        mill.sql("""CREATE STREAM auctions (id BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts
+                    WITH (connector = 'nexmark', stream = 'auction', events = '20000')""")
+        frame = mill.sql(JOIN).to_df()
+        assert frame.isStreaming and frame.columns == ["category", "auction", "price"]
+        writer = frame.where("price > 100").writeStream.format("memory").queryName("joined").outputMode("append")
+        running = writer.option("checkpointLocation", str(tmp_path / "spark")).start()
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+        assert spark.table("joined").count() > 1000
+
+
+def test_a_connection_goes_on_where_the_last_one_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    with ms.connect(spark, checkpoint=tmp_path, shards=2) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+        mill.sql("CREATE QUERY sums AS SELECT window_end, k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k")
+        mill.insert("s", [(1, 3, 21), (2, 4, 22)])
+        assert mill.query("sums").take().height == 0
+    with ms.connect(spark, checkpoint=tmp_path, shards=2) as mill:
+        mill.insert("s", [(1, 5, 25), (1, 1, 30)])
+        assert sorted(mill.query("sums").take().rows()) == [(30, 1, 8), (30, 2, 4)]
+
+
+def test_mistakes_are_answered_before_anything_runs(spark: SparkSession) -> None:
+    with ms.connect(spark) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+        for wrong in (
+            lambda: mill.sql("SELECT nosuch FROM s"),
+            lambda: mill.sql("SELECT k FROM s").start("carrier pigeon"),
+            lambda: mill.sql("SELECT k FROM s").to_df(),
+            lambda: mill.sql("SELECT k FROM s").take(),
+            lambda: mill.insert("nosuch", [(1, 2)]),
+            lambda: ms.connect(spark, master="local"),
+        ):
+            with pytest.raises(MillstreamError):
+                wrong()

@@ -1,0 +1,25 @@
+"""Every transcript on Spark: two shards, random cuts, restarts, state read back from the store."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from millstream.testing.runner import Variant
+from millstream.testing.spark import run_paths_on_spark
+
+pytestmark = pytest.mark.xdist_group("spark")
+ROOT = Path(__file__).parent.parent / "transcripts"
+
+
+@pytest.mark.parametrize(
+    ("variant", "cached"),
+    [(Variant(shards=2, cut="random:4"), True), (Variant(shards=2), False)],
+    ids=["two shards, random cuts", "two shards, no cache"],
+)
+@pytest.mark.timeout(600)
+def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: bool) -> None:
+    outcomes = run_paths_on_spark(spark, [ROOT], variant, cached=cached)
+    failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
+    assert not failures, "\n".join(failures)
+    assert len(outcomes) > 50

@@ -6,12 +6,13 @@ STAMP  := $(VENV)/.installed
 
 export POLARS_MAX_THREADS ?= 1
 
-.PHONY: help setup java lint types test transcripts bench demo cluster cluster-stop clean
+.PHONY: help setup java lint types test transcripts soak bench demo cluster cluster-stop clean
 
 help:
 	@echo "make demo     open auctions on Spark, for a minute   make test          set-up, lint, types, tests"
 	@echo "make setup    create .venv                           make bench         measure, write JSON and PNG"
 	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
+	@echo "make soak     kill -9 sixty times, compare results"
 
 setup: $(STAMP) java
 
@@ -36,6 +37,9 @@ types: $(STAMP)
 test: setup lint types
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup src tests
 	@$(BIN)/millstream test tests/transcripts
+
+soak: setup
+	@$(BIN)/millstream soak --kills 20
 
 bench: setup
 	@$(BIN)/millstream bench engine --out bench/results

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Spark standalone cluster on this machine, from the PySpark in .venv: a master and two workers on 127.0.0.1.
-#   scripts/cluster.sh start | stop | status
+#   scripts/cluster.sh start | mend | stop | status    (mend: start workers again that have died)
 # Processes, logs and the workers' scratch files are in .cluster. MASTER_PORT, CORES and MEMORY are per worker.
 set -eu
 cd "$(dirname "$0")/.."
@@ -40,17 +40,28 @@ start() {
   [ -x "$PYTHON" ] || { echo "no .venv: run make setup first" >&2; exit 1; }
   bash scripts/check_java.sh
   mkdir -p "$HERE"
+  surroundings
+  launch master master.Master --host 127.0.0.1 --port "$PORT" --webui-port 0
+  await master "Starting Spark master at"
+  mend
+  echo "$URL: two workers, $CORES core and $MEMORY each; logs in .cluster"
+}
+
+surroundings() {
   SPARK_HOME="$("$PYTHON" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')"
   # Executors inherit this: they import Millstream from the same .venv.
   export SPARK_HOME PYSPARK_PYTHON="$PYTHON" SPARK_LOCAL_IP=127.0.0.1 POLARS_MAX_THREADS=1 SPARK_DAEMON_MEMORY=512m
-  launch master master.Master --host 127.0.0.1 --port "$PORT" --webui-port 0
-  await master "Starting Spark master at"
+}
+
+mend() {
+  alive master || { echo "no cluster runs; start one with: scripts/cluster.sh start" >&2; exit 1; }
+  surroundings
   for number in 1 2; do
-    launch "worker-$number" worker.Worker --host 127.0.0.1 --cores "$CORES" --memory "$MEMORY" --webui-port 0 \
-      --work-dir "$HERE/work-$number" "$URL"
+    alive "worker-$number" ||
+      launch "worker-$number" worker.Worker --host 127.0.0.1 --cores "$CORES" --memory "$MEMORY" --webui-port 0 \
+        --work-dir "$HERE/work-$number" "$URL"
   done
   for number in 1 2; do await "worker-$number" "Successfully registered with master"; done
-  echo "$URL: two workers, $CORES core and $MEMORY each; logs in .cluster"
 }
 
 stop() {
@@ -72,6 +83,6 @@ status() {
 }
 
 case "${1:-}" in
-  start | stop | status) "$1" ;;
-  *) echo "usage: scripts/cluster.sh start | stop | status" >&2; exit 2 ;;
+  start | mend | stop | status) "$1" ;;
+  *) echo "usage: scripts/cluster.sh start | mend | stop | status" >&2; exit 2 ;;
 esac

@@ -87,6 +87,21 @@ def run(
 
 
 @app.command()
+def soak(
+    kills: Annotated[int, typer.Option(min=1, help="how often, of each kind")] = 20,
+    what: Annotated[list[str] | None, typer.Option(help="driver, worker or cluster; again for another one")] = None,
+    seconds: Annotated[float, typer.Option(min=10, help="a run that takes longer has failed")] = 300,
+    seed: Annotated[int, typer.Option(help="another seed chooses other moments")] = 0,
+    folder: Annotated[Path, typer.Option(help="for checkpoints and results")] = Path("results/soak"),
+) -> None:
+    """Kill a join on Spark at random moments and compare what it writes with an undisturbed run."""
+    from millstream.testing.soak import run_soak
+
+    said = lambda line: console.print(line, markup=False)  # noqa: E731
+    raise typer.Exit(0 if run_soak(what, kills, folder, said, seed=seed, seconds=seconds) else 1)
+
+
+@app.command()
 def explain(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
     stage: Annotated[str, typer.Option(help="logical, optimized or physical")] = "optimized",
@@ -153,6 +168,30 @@ def bench_latency(
     from millstream.bench.spark.latency import run
 
     run(out=out, json_file=json_file, seconds=seconds)
+
+
+@bench.command("idle")
+def bench_idle(
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    seconds: Annotated[float, typer.Option(min=2, help="how long each case is measured")] = 20,
+) -> None:
+    """How long results on Spark wait for a nearly silent stream, by the way of promising time."""
+    from millstream.bench.spark.idle import run
+
+    run(out=out, json_file=json_file, seconds=seconds)
+
+
+@bench.command("state")
+def bench_state(
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    spark: Annotated[bool, typer.Option(help="on Spark too, not only the shards alone")] = True,
+) -> None:
+    """What a batch costs when the input stays the same and the state grows."""
+    from millstream.bench.spark.state import run
+
+    run(out=out, json_file=json_file, spark=spark)
 
 
 @app.command()

@@ -84,8 +84,10 @@ class OperatorError(MillstreamError):
     """An operator failed on what it was handed (code M6053). `stream` and `row` say what that was, if it is known;
     `reason` what the operator had to say."""
 
-    def __init__(self, operator: str, reason: str, *, on: str = "", detail: str = "", hint: str = "") -> None:
-        super().__init__("M6053", f"operator {operator} failed{on}: {reason}", detail=detail, hint=hint)
+    def __init__(
+        self, operator: str, reason: str, *, of: str = "", on: str = "", detail: str = "", hint: str = ""
+    ) -> None:
+        super().__init__("M6053", f"operator {operator}{of} failed{on}: {reason}", detail=detail, hint=hint)
         self.operator, self.reason = operator, reason
         self.stream: str | None = None
         self.row: str | None = None

@@ -76,6 +76,5 @@ class JobRun:
 
     def _stage(self, label: int, rows: list[Any]) -> list[Any]:
         if label not in self._stages:
-            made = self._stages[label] = Stage(self.job.id, cached=self._cached)
-            made.init(SimpleNamespace(getValueState=lambda *_: _Value(), getMapState=lambda *_: _Map()))  # type: ignore[arg-type]
+            self._stages[label] = Stage(self.job.id, _Value(), _Map(), cached=self._cached)
         return list(self._stages[label].handleInputRows((label,), iter(rows), None))

@@ -1,5 +1,6 @@
 """The Python API on Spark."""
 
+import time
 from pathlib import Path
 
 import polars as pl
@@ -66,6 +67,36 @@ def test_a_query_as_a_data_frame(spark: SparkSession, tmp_path: Path) -> None:
         finally:
             running.stop()
         assert spark.table("joined").count() > 1000
+
+
+def test_a_data_frame_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write = lambda n, rows: pl.DataFrame(rows, schema=["k", "v", "ts"], orient="row").write_parquet(  # noqa: E731
+        folder / f"{n}.parquet"
+    )
+    write(1, [(k % 3, k, 1_000_000 * k) for k in range(20)])
+    frame = (
+        spark.readStream.schema("k bigint, v bigint, ts bigint").option("maxFilesPerTrigger", 1).parquet(str(folder))
+    )
+    frame = frame.selectExpr("k", "v", "timestamp_micros(ts) AS ts")
+    counted = "SELECT window_end, k, COUNT(*) AS n FROM s [RANGE 10 SECONDS] GROUP BY k"
+    for start in (0, 1):
+        with ms.connect(spark, checkpoint=tmp_path / "checkpoint", shards=2) as mill:
+            mill.stream("s", frame, order_by="ts", watermark="2 seconds")
+            if start == 0:
+                mill.sql(f"CREATE QUERY q AS {counted}")
+                mill.sql("CREATE QUERY big AS SELECT k, v FROM s WHERE v > 100")
+            else:
+                write(2, [(k % 3, k, 1_000_000 * k) for k in range(20, 160)])
+            found: list[tuple[object, ...]] = []
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and sum(row[2] for row in found) < (10 if start == 0 else 140):
+                found += mill.query("q").take().rows()
+                time.sleep(0.1)
+            assert sum(row[2] for row in found) == (10 if start == 0 else 140)
+            if start == 1:
+                assert mill.query("big").take().height == 59
 
 
 def test_a_connection_goes_on_where_the_last_one_stopped(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.config import Options
+from millstream.control.adopted import declaration
 from millstream.control.jobs import Jobs
 from millstream.control.listener import BatchListener, OnProgress
 from millstream.control.pacer import Pacer
@@ -83,6 +84,7 @@ class Connection:
         self._at_close: list[Callable[[], None]] = []
         self._closed = False
         if self.mill.queries:
+            self.mill.call_roll()
             self._start()
 
     def __enter__(self) -> Connection:
@@ -135,6 +137,24 @@ class Connection:
         self.mill.insert(stream, rows)
         self.mill.batch()
 
+    def stream(
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        order_by: str | None = None,
+        watermark: str | None = None,
+        primary_key: Sequence[str] = (),
+    ) -> None:
+        """Let a streaming DataFrame be a stream. `order_by`: its time column; `watermark`: how late rows may be, such
+        as '5 seconds'. After a restart from a checkpoint it is handed over again, and its queries go on."""
+        name = name.lower()
+        if name not in self.mill.catalog:
+            self.sql(declaration(name, frame, order_by=order_by, watermark=watermark, primary_key=primary_key))
+        self.mill.adopt(name, frame)
+        if self.mill.queries:
+            self._start()
+
     def punctuate(self, stream: str, *patterns: str) -> None:
         """Promise that nothing that matches these patterns comes any more."""
         self.mill.punctuate(stream, *patterns)
@@ -145,7 +165,8 @@ class Connection:
     def _start(self) -> None:
         self._listener.attach(self.spark)
         for job in self._jobs.all():
-            job.start()
+            if job.complete:
+                job.start()
         self._pacer.start()
 
     def on_progress(self, callback: OnProgress) -> Callable[[], None]:

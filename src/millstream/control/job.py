@@ -10,6 +10,7 @@ import pickle
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +19,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
+from millstream.control.adopted import packed, routes_of
 from millstream.control.session import QUERY_SETTINGS
-from millstream.errors import OptionError
+from millstream.errors import MillstreamError, OptionError
 from millstream.physical.codec import decode
 from millstream.physical.control_log import ControlLog
 from millstream.physical.durable import SegmentFiles
 from millstream.physical.hashing import spread
 from millstream.physical.records import OpenGroup, Record
-from millstream.physical.stage import INPUT, OUTPUT, PUNCTUATIONS, ROWS, Status
+from millstream.physical.reports import read_report
+from millstream.physical.stage import OUTPUT, PUNCTUATIONS, ROWS, Status
+from millstream.physical.topology import Route
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-__all__ = ["INPUT", "Job", "Tenant"]
+__all__ = ["Job", "Tenant"]
 
 
 class Tenant(Protocol):
@@ -77,6 +81,10 @@ class Job:
         """Batches delivered since it was opened, and how long they took."""
         self.report: dict[str, Any] | None = None
         """Spark's own report on the last batch that the listener has heard of."""
+        self.frames: dict[str, DataFrame] = {}
+        """The DataFrames that the job reads, by the name of their stream."""
+        self.routes: dict[str, Route] = {}
+        """Who gets them, as the running Spark plan has it."""
         self._needed = 0
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
         self._last_batch = -1
@@ -116,24 +124,37 @@ class Job:
             if not self.running:
                 self._start()
 
+    def reroute(self, mill: str) -> None:
+        """Take note of who gets the DataFrames; a running job is started again if that has changed."""
+        with self._lifecycle:
+            before, self.routes = self.routes, routes_of(self.log, mill)
+            if self.running and before != self.routes:
+                self.restart()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all DataFrames are there that the job reads."""
+        return self.routes.keys() <= self.frames.keys()
+
     def _start(self) -> None:
         for name, value in QUERY_SETTINGS.items():
             self.spark.conf.set(name, value)
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
         self._failure = None
-        writer = self.frame().writeStream.outputMode("append").foreachBatch(self._deliver)
+        writer = self.frame().writeStream.outputMode("append").foreachBatch(self._receive)
         writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
         self._query = writer.start()
 
     def frame(self) -> DataFrame:
         """The job's Spark plan: pages in, pages out."""
-        from millstream.physical.page_source import FORMAT, PageSource
-        from millstream.physical.stage import Stage
+        from millstream.physical.entry import FORMAT, LazyStage, PageSource
 
         self.spark.dataSource.register(PageSource)
         reader = self.spark.readStream.format(FORMAT).option("log", str(self.log.path))
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
-        stage = Stage(self.id, cached=self.cached)
+        for name, route in self.routes.items():
+            pages = pages.unionAll(packed(self.frames[name], name, route))
+        stage = LazyStage(self.id, cached=self.cached)
         return pages.groupBy("shard").transformWithState(stage, OUTPUT, "Append", "None")
 
     def stop(self) -> None:
@@ -191,12 +212,21 @@ class Job:
             finally:
                 self._lifecycle.release()
 
+    def _receive(self, frame: DataFrame, batch: int) -> None:
+        try:
+            self._deliver(frame, batch)
+        except Exception as error:
+            if self._query is not None:  # it is not being stopped
+                self._failure = explained(error)
+            raise
+
     def _deliver(self, frame: DataFrame, batch: int) -> None:
         """Take a batch of pages from the shards. A batch that was delivered before a restart is not delivered twice."""
         again = batch <= self._last_batch
         position, told = self.position, False
         served: dict[int, Tenant] = {}
-        begun, rows, written = time.monotonic(), 0, 0
+        begun, written = time.monotonic(), 0
+        taken: Counter[tuple[int, str, int]] = Counter()
         made = frame.toArrow()
         for label, query, kind, page in zip(
             *(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True
@@ -208,13 +238,15 @@ class Job:
             if kind not in (ROWS, PUNCTUATIONS):
                 status: Status = pickle.loads(page.as_buffer())
                 position = max(position, status.position)
-                rows += status.rows_in
+                for stream, count in status.rows_in.items():
+                    taken[id(tenant), stream, status.group] += count
                 written += status.written
                 tenant.heard(self, label, status)
             elif not again:
                 element = decode(page.as_buffer()) if kind == ROWS else pickle.loads(page.as_buffer())
                 told = told or kind == PUNCTUATIONS
                 tenant.deliver(self, label, query, element)
+        rows = _distinct(taken)
         if not again:
             for tenant in served.values():
                 tenant.finish_batch(self, batch)
@@ -251,11 +283,26 @@ class Job:
         return held.get(tenant, {})
 
 
+def _distinct(taken: Counter[tuple[int, str, int]]) -> int:
+    """How many rows came, where several groups of shards may have read the same stream."""
+    most: dict[tuple[int, str], int] = {}
+    for (tenant, stream, _), count in taken.items():
+        most[tenant, stream] = max(most.get((tenant, stream), 0), count)
+    return sum(most.values())
+
+
 def failure(query: StreamingQuery) -> Exception:
     """What has ended a query, in a form worth showing."""
     error: Any = query.exception()
-    text = "the Spark query has ended" if error is None else str(error).strip().splitlines()[0]
-    return OptionError("M6051", text, detail="" if error is None else str(error))
+    return OptionError("M6051", "the Spark query has ended") if error is None else explained(error)
+
+
+def explained(error: BaseException) -> Exception:
+    """An error of Spark's as the error of Millstream's that it carries, if it does."""
+    if isinstance(error, MillstreamError):
+        return error
+    text = str(error).strip()
+    return read_report(text) or OptionError("M6051", text.splitlines()[0], detail=text)
 
 
 def _identity(checkpoint: Path, shards: int) -> tuple[str, int]:
@@ -266,5 +313,7 @@ def _identity(checkpoint: Path, shards: int) -> tuple[str, int]:
         return held["id"], held["shards"]
     checkpoint.mkdir(parents=True, exist_ok=True)
     made = uuid.uuid4().hex[:12]
-    path.write_text(json.dumps({"id": made, "shards": shards}))
+    draft = path.with_name(".job.json")
+    draft.write_text(json.dumps({"id": made, "shards": shards}))
+    draft.rename(path)
     return made, shards

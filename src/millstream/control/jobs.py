@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +29,10 @@ class Jobs:
     def shards(self) -> int:
         return next(iter(self._jobs.values())).shards if self._jobs else self._wanted
 
-    def job(self) -> Job:
-        """The job for queries of one stage over streams that the job reads itself."""
-        return self._open("job-1")
+    def job(self, frames: frozenset[str] = frozenset()) -> Job:
+        """The job for queries that read just these DataFrames, and streams that the job reads itself."""
+        digest = hashlib.sha1(" ".join(sorted(frames)).encode()).hexdigest()[:10] if frames else "1"
+        return self._open(f"job-{digest}")
 
     def _open(self, name: str) -> Job:
         with self._opening:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from millstream.control.connection import Connection, connect
+from millstream.control.spark_mill import SparkMill
 from millstream.lang import ast, parse
 from millstream.sinks.screen import TERMINAL
 
@@ -26,7 +27,6 @@ def run_file(
 ) -> None:
     """Run until the sources end, the time is up, or Ctrl-C. A SELECT without INTO goes to the console."""
     statements = parse(text)
-    resumed = checkpoint is not None and (checkpoint / "driver.log").exists()
     with console.status("starting Spark"):
         connection = connect(master=master, checkpoint=checkpoint, log=log, **options)
     with connection:
@@ -34,11 +34,13 @@ def run_file(
             from millstream.control.metrics import serve
 
             serve(connection, port)
-        if resumed:
-            console.print(f"resumed from {checkpoint}: {', '.join(connection.mill.queries)}", markup=False)
-        else:
-            for statement in statements:
-                _run(connection, statement, console)
+        mill = connection.mill
+        if mill.noted:
+            console.print(f"resumed from {checkpoint}: {', '.join(mill.queries)}", markup=False)
+        for number in range(_carried_out(mill, len(statements)), len(statements)):
+            mill.carry_on(number)
+            _run(connection, statements[number], console)
+        mill.carry_on(None)
         line = ProgressLine(connection, console)
         try:
             done = connection.await_end(seconds, line.show)
@@ -49,11 +51,19 @@ def run_file(
         console.print(line.summary("all streams have ended" if done else "stopped"), markup=False)
 
 
+def _carried_out(mill: SparkMill, count: int) -> int:
+    """How many statements of the file an earlier run has carried out, which may have ended at any moment."""
+    done, noted = mill.carried_out or (None if mill.noted else 0, mill.noted)
+    if done is None:
+        return count
+    return done if mill.noted == noted else done + 1
+
+
 def _run(connection: Connection, statement: ast.Statement, console: Console) -> None:
+    text = statement.text
     if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
-        connection.sql(statement.text).start("console")
-        return
-    said = connection.sql(statement.text)
+        text += " INTO console"
+    said = connection.sql(text)
     if isinstance(said, str):
         console.print(said, markup=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ SESSION_SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.python.worker.reuse": "true",
 }
+ATTEMPTS = 4
+"""How often a task is tried on this machine: as often as on a cluster."""
 JAVA = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
     "-Xss16m",
@@ -41,6 +44,16 @@ JAVA = (
     "-XX:TieredStopAtLevel=1",
     "-Duser.timezone=UTC",
 )
+
+
+def retrying(master: str) -> str:
+    """A local master that runs a failed task again, as a cluster does; by itself it gives up at once.
+
+    >>> retrying("local[*]"), retrying("local"), retrying("local[2,1]"), retrying("spark://host:7077")
+    ('local[*,4]', 'local[1,4]', 'local[2,1]', 'spark://host:7077')
+    """
+    found = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
+    return master if found is None else f"local[{found[1] or 1},{ATTEMPTS}]"
 
 
 def start_session(
@@ -53,7 +66,7 @@ def start_session(
     java = " ".join((*JAVA, f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"))
     wanted = QUERY_SETTINGS | SESSION_SETTINGS | {"spark.driver.extraJavaOptions": java} | dict(settings or {})
     wanted["spark.executorEnv.POLARS_MAX_THREADS"] = "1"
-    builder = SparkSession.builder.master(master).appName("millstream")
+    builder = SparkSession.builder.master(retrying(master)).appName("millstream")
     for name, value in wanted.items():
         builder = builder.config(name, value)
     environment = _environment(PYSPARK_PYTHON=sys.executable, POLARS_MAX_THREADS="1", PYTHONWARNINGS="ignore")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,10 +18,12 @@ from millstream.algebra.clock import SystemClock
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import NEVER, TimeKind
 from millstream.config import Options
+from millstream.control.adopted import adopted_streams, routes_of
 from millstream.control.base import Element, Mill, RunningQuery
 from millstream.control.job import Job
 from millstream.control.jobs import Jobs
 from millstream.control.outputs import QueryOutput
+from millstream.control.recovery import recover
 from millstream.errors import BindError
 from millstream.ingest.paged import PagedSource, open_paged
 from millstream.ingest.source import StreamSource
@@ -47,6 +49,9 @@ from millstream.physical.stage import Status
 from millstream.physical.topology import base_stream, scans
 from millstream.sinks import Sink, make_sink
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 GroupKey = tuple[Job, tuple[tuple[str, tuple[str, ...]], ...] | None]
 ON_DEMAND = ("demand", "punctuation")
 
@@ -59,16 +64,21 @@ class SparkMill(Mill):
         super().__init__(options, SystemClock() if wall else None)
         self.jobs, self.name, self.wall = jobs, name, wall
         self.options.shards = jobs.shards
-        self._groups: dict[GroupKey, OpenGroup] = {}
-        self._home: dict[str, tuple[Job, OpenGroup]] = {}
+        self.groups: dict[GroupKey, OpenGroup] = {}
+        self.homes: dict[str, tuple[Job, OpenGroup]] = {}
         self._sinks: dict[str, Sink] = {}
         self._pending: list[tuple[str, Element]] = []
         self._status: dict[tuple[Job, int], Status] = {}
         self._told: dict[str, int] = {}
         self._settled = -1  # the clock when operators were last asked what they wait for
         self._lock = threading.RLock()
-        self._recovering = False
+        self.recovering = False
+        self.noted = 0
+        """How many things have been noted that statements do."""
+        self.carried_out: tuple[int | None, int] | None = None
+        """How many statements of a file have been carried out (None: all), and how much was noted then."""
         self._opened: dict[str, PagedSource] = {}
+        self._frames: dict[str, DataFrame] = {}
 
     # --- statements -------------------------------------------------------------------------------------------------
 
@@ -97,16 +107,26 @@ class SparkMill(Mill):
 
     def _note(self, kind: str, value: object) -> None:
         """Write down what whoever recovers this mill must know."""
-        if not self._recovering:
+        self.noted += kind not in ("sources", "file")
+        if not self.recovering:
             self.jobs.log.append(Remember(self.name, kind, value))
+
+    def carry_on(self, done: int | None) -> None:
+        """Note how many statements of the file that is run have been carried out; None: all of them."""
+        self.carried_out = done, self.noted
+        self._note("file", self.carried_out)
 
     def _settings(self) -> Settings:
         return Settings(self.options.strategy, self.options.ets, self.options.page_rows)
 
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
-        if name in self._home:  # recovered
-            return QueryOutput(plan.schema, len(self._home[name][1].labels))
-        job, connected = self.jobs.job(), self._connected(plan)
+        if name in self.homes:  # recovered
+            return QueryOutput(plan.schema, len(self.homes[name][1].labels))
+        connected = self._connected(plan)
+        frames = adopted_streams(connected)
+        job = self.jobs.job(frames)
+        for adopted in frames:
+            job.frames[adopted] = self._frame(adopted)
         partials: list[tuple[str, str, Partial]] = []
         running = plan
         while (made := self._split(running, connected)) is not None:
@@ -114,9 +134,24 @@ class SparkMill(Mill):
             running = made.plan
         group = self._group(job, partition_keys(running) if job.shards > 1 else None)
         tables = {part.table: self.tables[part.table] for part in plan.walk() if isinstance(part, node.TableJoin)}
-        self._home[name] = job, group
+        self.homes[name] = job, group
         job.append(StartQuery(group.group, name, running, tables, connected, tuple(partials), punctuated))
+        if frames:
+            job.reroute(self.name)
         return QueryOutput(plan.schema, len(group.labels))
+
+    def adopt(self, name: str, frame: DataFrame) -> None:
+        """Let a DataFrame be the source of a stream that was declared so."""
+        self._frames[name] = frame
+        for job in self.jobs.all():
+            if name in routes_of(job.log, self.name):
+                job.frames[name] = frame
+                job.reroute(self.name)
+
+    def _frame(self, name: str) -> DataFrame:
+        if name not in self._frames:
+            raise BindError("M2102", f"the DataFrame of stream '{name}' is not here", hint=f"mill.stream('{name}', df)")
+        return self._frames[name]
 
     def _split(self, plan: Plan, connected: Mapping[str, StreamDefinition]) -> Split | None:
         """The plan with an aggregate parted, if its stream is read by the job and only time can make a tuple late."""
@@ -130,7 +165,7 @@ class SparkMill(Mill):
         if query.sink is None:
             return
         options = {option: value for option, value in query.sink_options.items() if option != "connector"}
-        job, _ = self._home[query.name]
+        job, _ = self.homes[query.name]
         sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
         sink.open(query.name, query.plan.schema)
         self._sinks[query.name] = sink
@@ -142,15 +177,15 @@ class SparkMill(Mill):
 
     def _group(self, job: Job, keys: Keys | None) -> OpenGroup:
         key = job, None if keys is None else tuple(sorted(keys.items()))
-        if key not in self._groups:
+        if key not in self.groups:
             number, labels = job.allot(job.shards if keys is not None else 1, self)
-            self._groups[key] = OpenGroup(number, self.name, labels, keys, self._settings())
-            job.append(self._groups[key])
-        return self._groups[key]
+            self.groups[key] = OpenGroup(number, self.name, labels, keys, self._settings())
+            job.append(self.groups[key])
+        return self.groups[key]
 
     def _detach(self, name: str) -> None:
-        job, group = self._home.pop(name)
-        if not self._recovering:
+        if name in self.homes and not self.recovering:
+            job, group = self.homes.pop(name)
             job.append(StopQuery(group.group, name))
 
     def _configure(self) -> None:
@@ -158,8 +193,8 @@ class SparkMill(Mill):
 
     def _tell(self, record: Record) -> None:
         """Write a record to the log of every job that runs something for this mill."""
-        if not self._recovering:
-            for job in {job for job, _ in self._groups}:
+        if not self.recovering:
+            for job in {job for job, _ in self.groups}:
                 job.append(record)
 
     # --- data -------------------------------------------------------------------------------------------------------
@@ -200,14 +235,14 @@ class SparkMill(Mill):
         return made
 
     def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
-        if times and self._groups:
+        if times and self.groups:
             self._tell(Promise(self.name, self.clock.now(), times, beat))
             self._note("sources", self._sources_state())
 
     def sync(self) -> None:
         """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
-        while self._groups:
-            for job in {job for job, _ in self._groups}:
+        while self.groups:
+            for job in {job for job, _ in self.groups}:
                 job.start()
                 job.wait()
             self._settled = self.clock.now()
@@ -220,7 +255,7 @@ class SparkMill(Mill):
 
     def pace(self, *, beat: bool = False) -> None:
         """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
-        if any(not job.settled() for job, _ in self._groups):
+        if any(not job.settled() for job, _ in self.groups):
             return
         asked = set(self._sources) if beat else self._asked()
         connected = {name for name in asked & self._connected_streams() if self._can_promise(name)}
@@ -241,12 +276,12 @@ class SparkMill(Mill):
 
     def ended(self) -> bool:
         """Whether every stream that the jobs read for some query has ended, on every shard."""
-        if not self.queries or any(not job.settled() for job, _ in self._groups):
+        if not self.queries or any(not job.settled() for job, _ in self.groups):
             return False
         for name, query in self.queries.items():
             read = set(self._connected(query.plan))
             statuses = self.statuses(name)
-            if len(statuses) < len(self._home[name][1].labels) or any(not read <= s.ended for s in statuses):
+            if len(statuses) < len(self.homes[name][1].labels) or any(not read <= s.ended for s in statuses):
                 return False
         return True
 
@@ -257,7 +292,7 @@ class SparkMill(Mill):
     def waiting(self) -> dict[str, int]:
         """How many rows wait in each of the streams that the jobs read, as far as that is known."""
         made: dict[str, int] = {}
-        for job in {job for job, _ in list(self._groups)}:
+        for job in {job for job, _ in list(self.groups)}:
             for key, place in job.places().items():
                 mill, _, name = key.partition("/")
                 if mill == self.name and name in self.catalog:
@@ -283,10 +318,10 @@ class SparkMill(Mill):
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""
-        for (job, _), group in self._groups.items():
+        for (job, _), group in self.groups.items():
             job.append(CloseGroup(group.group))
         self.close_sinks()
-        for held in (self._groups, self._home, self.queries, self._sinks, self._status):
+        for held in (self.groups, self.homes, self.queries, self._sinks, self._status):
             held.clear()
 
     # --- results ----------------------------------------------------------------------------------------------------
@@ -294,7 +329,7 @@ class SparkMill(Mill):
     def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
         with self._lock:
             if query in self.queries:
-                shard = self._home[query][1].labels.index(label)
+                shard = self.homes[query][1].labels.index(label)
                 self.queries[query].output.deliver(shard, element)
 
     def heard(self, job: Job, label: int, status: Status) -> None:
@@ -303,14 +338,14 @@ class SparkMill(Mill):
     def finish_batch(self, job: Job, batch: int) -> None:
         with self._lock:
             for name, sink in self._sinks.items():
-                if self._home[name][0] is job:
+                if self.homes[name][0] is job:
                     output = self.queries[name].output
                     sink.write(batch, output.take_rows(), output.take_punctuations())
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """What later punctuations of the queries in a job depend on."""
         with self._lock:
-            return {name: q.output.snapshot() for name, q in self.queries.items() if self._home[name][0] is job}
+            return {name: q.output.snapshot() for name, q in self.queries.items() if self.homes[name][0] is job}
 
     def take_rows(self, name: str) -> pl.DataFrame:
         self.sync()
@@ -328,7 +363,7 @@ class SparkMill(Mill):
 
     def statuses(self, name: str) -> list[Status]:
         """The last word of the shards that run a query."""
-        job, group = self._home[self.query(name).name]
+        job, group = self.homes[self.query(name).name]
         return [self._status[job, label] for label in group.labels if (job, label) in self._status]
 
     def job(self, name: str) -> Job:
@@ -337,7 +372,7 @@ class SparkMill(Mill):
 
     def home(self, name: str) -> tuple[Job, OpenGroup]:
         """The job that runs a query, and its group of shards there."""
-        return self._home[self.query(name).name]
+        return self.homes[self.query(name).name]
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 
@@ -345,55 +380,22 @@ class SparkMill(Mill):
         held = {name: source.snapshot() for name, source in self._sources.items()}
         return pickle.dumps((self.clock.now(), self._next_beat, self._told, held))
 
+    def restore_sources(self, state: tuple[int, int, dict[str, int], Mapping[str, Any]]) -> None:
+        """The streams fed from here go on where they were."""
+        now, self._next_beat, self._told, held = state
+        self._reach(now)
+        for name, values in held.items():
+            self._sources[name].restore(values)
+
+    def call_roll(self) -> None:
+        """Have every shard report, though there may be nothing left to do."""
+        self._tell(Ask(self.name, ()))
+
     @classmethod
     def recover(
         cls, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False
     ) -> SparkMill:
         """The mill of that name as the logs have it."""
         mill = cls(jobs, name, options, wall=wall)
-        mill._recovering = True
-        for job in jobs.all():
-            mill._find_groups(job)
-        for record in jobs.log.read(0, jobs.log.end()):
-            if isinstance(record, Remember) and record.mill == name:
-                mill._replay(record)
-        for job in jobs.all():
-            for query, state in job.outputs_state(name).items():
-                if query in mill.queries:
-                    mill.queries[query].output.restore(state)
-        mill._recovering = False
+        recover(mill)
         return mill
-
-    def _find_groups(self, job: Job) -> None:
-        """The groups of this mill in a job, and which query runs where."""
-        opened: dict[int, OpenGroup] = {}
-        for record in job.log.read(0, job.log.end()):
-            match record:
-                case OpenGroup(group=number, mill=self.name):
-                    opened[number] = record
-                case CloseGroup(group=number) if number in opened:
-                    del opened[number]
-                case StartQuery(group=number, name=query) if number in opened:
-                    self._home[query] = job, opened[number]
-        for group in opened.values():
-            self._groups[job, None if group.keys is None else tuple(sorted(group.keys.items()))] = group
-            job.tenants |= dict.fromkeys(group.labels, self)
-
-    def _replay(self, note: Remember) -> None:
-        match note.kind, note.value:
-            case "statement", str(text):
-                self.execute(text)
-            case "option", (str(option), value):
-                self.set_option(option, value)
-            case "table", (str(table), pl.DataFrame() as rows):
-                self.tables[table] = rows
-            case "drop", ("query", str(query)):
-                self.stop_query(query)
-            case "drop", ("relation", str(relation)):
-                self.catalog.forget(relation)
-                self.forget(relation)
-            case "sources", bytes(state):
-                now, self._next_beat, self._told, held = pickle.loads(state)
-                self._reach(now)
-                for name, values in held.items():
-                    self._sources[name].restore(values)

@@ -14,15 +14,14 @@ from itertools import accumulate
 
 import polars as pl
 
-from millstream.algebra.types import format_value
 from millstream.errors import OperatorError, reason_of
+from millstream.physical.failures import FAULTS, failure, row_text
 from millstream.physical.host import ShardHost
 from millstream.physical.packing import Part
 from millstream.physical.records import Element, Feed, Record
 
 MOST_SECONDS = 20.0
-HINT = "Nothing of this batch counts as done. When the cause is removed, start again with the same checkpoint."
-_LONGEST_VALUE = 60
+"""How long to look for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +97,16 @@ def events(records: Sequence[Record], now: int, parts: Sequence[Part]) -> Iterat
         yield Read(part.unfolded(), now)
 
 
-def blame(fresh: Callable[[], ShardHost], given: Sequence[Event], error: Exception) -> OperatorError:
+def blame(fresh: Callable[[], ShardHost], given: Sequence[Event], error: BaseException) -> OperatorError:
     """The error with what it failed on, as far as that can be found out in a short time."""
     try:
         return _Trial(fresh, given, _as_failure(error)).judge()
     except _TakesTooLong:
-        return _failure(_as_failure(error), detail="The row was not found in a short time.")
+        return failure(_as_failure(error), detail="The row was not found in a short time.")
 
 
-def _as_failure(error: Exception) -> OperatorError:
-    return error if isinstance(error, OperatorError) else OperatorError("before the first", reason_of(error))
+def _as_failure(error: BaseException) -> OperatorError:
+    return error if isinstance(error, OperatorError) else OperatorError("source", reason_of(error))
 
 
 class _TakesTooLong(Exception):
@@ -127,18 +126,16 @@ class _Trial:
     def judge(self) -> OperatorError:
         end = self._starts[-1]
         if not self._fails(end):
-            return _failure(self._error, self._of(), detail="It did not fail when the batch was tried again.")
+            return failure(self._error, self._of(), detail="It did not fail when the batch was tried again.")
         end = self._last(0, end, self._fails) + 1
         if self._fails(end, first=end):  # no row of this batch is needed
-            return _failure(self._error, self._of(), self._on(end - 1))
+            return failure(self._error, self._of(), self._on(end - 1))
         first = self._last(0, end, lambda first: not self._fails(end, first=first))
         if first == end - 1 or self._fails(end, first=first, last=first + 1) or not self._is_row(end - 1):
-            self._fails(end, first=first)
-            return _failure(self._error, self._of(), *self._at(first))
-        self._fails(end, first=first)
-        other = self._at(first)
-        detail = f"It fails together with a row of stream {other[1]}: {other[2]}."
-        return _failure(self._error, self._of(), *self._at(end - 1), detail=detail)
+            return failure(self._error, self._of(), *self._at(first))
+        _, stream, values = self._at(first)
+        detail = f"It fails together with a row of stream {stream} {values}."
+        return failure(self._error, self._of(), *self._at(end - 1), detail=detail)
 
     @staticmethod
     def _last(low: int, high: int, beyond: Callable[[int], bool]) -> int:
@@ -163,7 +160,7 @@ class _Trial:
                 high = stop if last is None else max(low, min(last - start, stop))
                 event.feed(host, low, high, cut)
             host.run()
-        except Exception as error:
+        except FAULTS as error:
             self._error = _as_failure(error)
             self._queries = host.nodes()
             return True
@@ -191,36 +188,3 @@ class _Trial:
     def _on(self, place: int) -> str:
         event, _, _ = self._event(place)
         return "" if event.stream is None else f" on time or punctuation of stream {event.stream}"
-
-
-def _failure(
-    error: OperatorError, of: str = "", on: str = "", stream: str | None = None, row: str | None = None, detail: str = ""
-) -> OperatorError:
-    made = OperatorError(error.operator, error.reason, on=on, detail=detail, hint=HINT)
-    made.message = made.message.replace(error.operator, error.operator + of, 1)
-    made.stream, made.row = stream, row
-    return made
-
-
-def row_text(rows: pl.DataFrame, at: int) -> str:
-    """A row as people read it; long values are cut."""
-    shown = {name: format_value(value) for name, value in rows.row(at, named=True).items() if name[:2] != "__"}
-    cut = {name: text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…" for name, text in shown.items()}
-    return f"({', '.join(f'{name} = {text}' for name, text in cut.items())})"
-
-
-def blame_rows(operator: str, stream: str, rows: pl.DataFrame, step: Callable[[pl.DataFrame], object]) -> OperatorError:
-    """The error of a step without state, with the first row that it fails on."""
-    low, high, reason = 0, rows.height, ""
-    while high - low:
-        middle = (low + high + 1) // 2
-        try:
-            step(rows.slice(low, middle - low))
-        except Exception as error:
-            reason = reason_of(error)
-            if high == middle:
-                break
-            high = middle
-        else:
-            low = middle
-    raise NotImplementedError

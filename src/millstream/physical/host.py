@@ -44,6 +44,7 @@ from millstream.runtime.operator import Operator
 class Setup:
     """What a shard has been told to run: enough to build its graph anew."""
 
+    group: int = 0
     settings: Settings | None = None
     queries: dict[str, StartQuery] = field(default_factory=dict)
 
@@ -64,6 +65,7 @@ class ShardHost:
         self.setup_changed = True
         self.closed = False
         if setup is not None and setup.settings is not None:
+            self.setup.group = setup.group
             self._configure(setup.settings)
             for query in setup.queries.values():
                 self._start(query)
@@ -73,7 +75,10 @@ class ShardHost:
 
     def apply(self, record: Record) -> None:
         match record:
-            case OpenGroup(settings=settings) | Configure(settings=settings):
+            case OpenGroup(group=group, settings=settings):
+                self.setup.group = group
+                self._configure(settings)
+            case Configure(settings=settings):
                 self._configure(settings)
             case CloseGroup():
                 self.closed = True
@@ -173,6 +178,8 @@ class ShardHost:
 
     def take_part(self, part: Part) -> None:
         """Take this shard's part of a piece of a stream; `part.whole` speaks of the whole piece."""
+        if part.now:
+            self.reach(part.now)
         source = self.sources.get(part.stream)
         if source is None:
             return

@@ -23,6 +23,7 @@ from millstream.ingest.marks import Marks, integers
 from millstream.ingest.paged import Piece
 from millstream.ingest.source import Whole
 from millstream.physical.codec import decode, encode
+from millstream.physical.failures import FAULTS, blame_rows
 from millstream.physical.hashing import shard_of
 from millstream.physical.partial import Partial
 
@@ -82,6 +83,8 @@ class Part:
     bad: pl.DataFrame | None = None
     partials: dict[str, pl.DataFrame] = field(default_factory=dict)
     again: Again | None = None
+    now: int = 0
+    """The time of the batch, where the part itself must tell."""
 
     def elements(self) -> list[CheckedRows]:
         return [CheckedRows(self.rows, self.marks, self.bad)]
@@ -98,6 +101,31 @@ class Part:
             return self.rows.height
         return self.whole.rows if self.again.number == 0 else 0
 
+    def unfolded(self) -> Part:
+        """The same with the rows themselves, if these are partial groups."""
+        if self.given or self.again is None:
+            return self
+        rows = self.again.rows()
+        return Part(self.stream, rows, self.whole, again=self.again)
+
+    def cut(self, first: int, last: int, end: int | None, schema: Schema) -> Part:
+        """The rows from `first` to `last`, with the time of the rows up to `end` and the punctuations before the last
+        of them; None: with all there is of both."""
+        rows, marks, bad, whole = self.rows.slice(first, last - first), self.marks, self.bad, self.whole
+        before = None if whole.before is None else whole.before[first:last]
+        if end is None:
+            whole = replace(whole, before=before)
+        else:
+            known = _whole(self.rows.slice(0, end), schema)
+            seen = NEVER if whole.before is None else int(whole.before[end - 1])
+            whole = replace(whole, newest=max(known.newest, seen), last=known.last, rows=end, before=before)
+            bad = None
+            if marks is not None:
+                marks = marks.keep(marks.positions < end)
+        if marks is not None:
+            marks = Marks(marks.punctuations, np.clip(marks.positions - first, 0, last - first))
+        return Part(self.stream, rows, whole, marks, bad, again=self.again)
+
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
         whole, rows = self.whole, self.rows
@@ -106,36 +134,44 @@ class Part:
         summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag
         groups = {name: encode(page) for name, page in self.partials.items()}
         page = encode(rows) if self.rows.columns else b""
-        return pickle.dumps((summary, self.marks, self.bad, groups, self.again), protocol=5), page
+        return pickle.dumps((summary, self.marks, self.bad, groups, self.again, self.now), protocol=5), page
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        summary, marks, bad, groups, again = pickle.loads(head)
+        summary, marks, bad, groups, again, now = pickle.loads(head)
         rows = decode(page) if page else pl.DataFrame()
         before = None
         if BEFORE in rows.columns:
             before = rows.get_column(BEFORE).to_numpy()
             rows = rows.drop(BEFORE)
         partials = {name: decode(held) for name, held in groups.items()}
-        return cls(stream, rows, replace(Whole(*summary), before=before), marks, bad, partials, again)
+        return cls(stream, rows, replace(Whole(*summary), before=before), marks, bad, partials, again, now)
 
 
 def pack(
-    stream: str, schema: Schema, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...]
+    stream: str, schema: Schema, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...], now: int = 0
 ) -> Iterator[tuple[int, Part]]:
-    """Read a piece; its parts, with the labels they go to."""
+    """Read a piece; its parts, with the labels they go to. With `now` the rows are at hand only here, so that they are
+    sent as they are and tell the time."""
+    for label, part in _pack(stream, schema, piece, columns, targets, given=now > 0):
+        yield label, replace(part, now=now) if now else part
+
+
+def _pack(
+    stream: str, schema: Schema, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...], *, given: bool
+) -> Iterator[tuple[int, Part]]:
     read = piece.read(columns)
-    given, marks = read.rows, None
-    if isinstance(given, PunctuatedRows):
-        marks = Marks(given.punctuations, given.positions) if len(given.punctuations) else None
-        given = given.rows
-    assert isinstance(given, pl.DataFrame)
-    whole = _whole(given, schema)
+    rows, marks = read.rows, None
+    if isinstance(rows, PunctuatedRows):
+        marks = Marks(rows.punctuations, rows.positions) if len(rows.punctuations) else None
+        rows = rows.rows
+    assert isinstance(rows, pl.DataFrame)
+    whole = _whole(rows, schema)
     for target in targets:
-        if target.raw or marks is not None or read.bad.height or schema.time is None:
-            yield from _raw(stream, given, whole, marks, read.bad, piece, columns, target)
+        if given or target.raw or marks is not None or read.bad.height or schema.time is None:
+            yield from _raw(stream, rows, whole, marks, read.bad, piece, columns, target)
         else:
-            yield from _aggregated(stream, given, whole, piece, columns, schema.time, target)
+            yield from _aggregated(stream, rows, whole, piece, columns, schema.time, target)
 
 
 def _raw(
@@ -179,12 +215,19 @@ def _aggregated(
 ) -> Iterator[tuple[int, Part]]:
     count = len(target.labels)
     page = rows.with_columns(rows.get_column(time).cast(pl.Int64).alias(TS))
-    made = {made.name: (made.partial.rows(page), made.key) for made in target.partials}
+    made = {made.name: (_groups(stream, made.partial, page), made.key) for made in target.partials}
     plain = Whole(whole.newest, whole.last, whole.rows, whole.oldest, whole.lag)
     for number, label in enumerate(target.labels):
         groups = {name: _share(partial, key, number, count) for name, (partial, key) in made.items()}
         again = Again(piece, columns, target.partials, number, count)
         yield label, Part(stream, pl.DataFrame(), plain, partials=groups, again=again)
+
+
+def _groups(stream: str, partial: Partial, page: pl.DataFrame) -> pl.DataFrame:
+    try:
+        return partial.rows(page)
+    except FAULTS as error:
+        raise blame_rows("partial aggregate", stream, page, partial.rows, error) from error
 
 
 def _share(groups: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
@@ -28,11 +28,10 @@ from millstream.ingest.rows import NO_BAD
 from millstream.physical.control_log import ControlLog
 from millstream.physical.packing import Target, pack
 from millstream.physical.records import Record
-from millstream.physical.stage import CONTROL, INPUT, PART, Control
+from millstream.physical.reports import reporting
+from millstream.physical.stage import CONTROL, PART, Control
 from millstream.physical.topology import Route, StreamKey, Topology
 from millstream.physical.worker import settle
-
-FORMAT = "millstream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Work(InputPartition):
         self.control, self.pieces = control, pieces
 
 
-class PageReader(DataSourceStreamReader):
+class PageReader:
     def __init__(self, options: dict[str, str]) -> None:
         self._log = ControlLog(Path(options["log"]))
         self._parallelism = int(options.get("parallelism", "2"))
@@ -79,6 +78,10 @@ class PageReader(DataSourceStreamReader):
         return {"log": 0, "now": 0, "streams": "{}"}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002
+        with reporting():
+            return self._latest(start)
+
+    def _latest(self, start: dict[str, Any]) -> dict[str, Any]:
         end = self._log.end()
         for record in self._log.read(self._seen_at, end):
             self._seen.apply(record)
@@ -86,7 +89,7 @@ class PageReader(DataSourceStreamReader):
         now = max(int(start["now"]), time.time_ns() // 1000)
         places = json.loads(start["streams"])
         moved = dict(places)
-        for key, route in self._seen.routes().items():
+        for key, route in _read_here(self._seen):
             source, name = self._source(key, route), "/".join(key)
             place = places.get(name) or {"at": source.start(), "ended": False}
             at = source.latest(place["at"], now)
@@ -105,6 +108,10 @@ class PageReader(DataSourceStreamReader):
         return self._open[key]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Work]:
+        with reporting():
+            return self._works(start, end)
+
+    def _works(self, start: dict[str, Any], end: dict[str, Any]) -> list[Work]:
         if self._dealt_at > start["log"]:
             self._dealt, self._dealt_at = Topology(), 0
         for record in self._log.read(self._dealt_at, start["log"]):
@@ -121,7 +128,7 @@ class PageReader(DataSourceStreamReader):
 
     def _pieces(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[PieceWork]:
         seq = 0
-        for key, route in self._dealt.routes().items():
+        for key, route in _read_here(self._dealt):
             source, name = self._source(key, route), "/".join(key)
             if name not in end:
                 continue
@@ -141,8 +148,9 @@ class PageReader(DataSourceStreamReader):
         for label, page in partition.control.items():
             rows.append((label, 0, CONTROL, "", b"", page))
         for work in partition.pieces:
-            for label, part in pack(work.stream, work.schema, work.piece, work.columns, work.targets):
-                rows.append((label, work.seq, PART, work.stream, *part.to_bytes()))
+            with reporting():
+                for label, part in pack(work.stream, work.schema, work.piece, work.columns, work.targets):
+                    rows.append((label, work.seq, PART, work.stream, *part.to_bytes()))
         if rows:
             columns = zip(*rows, strict=True)
             types = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
@@ -154,15 +162,7 @@ class PageReader(DataSourceStreamReader):
         pass
 
 
-class PageSource(DataSource):
-    """Registered as format `millstream`; option `log`: the control log, `parallelism`: tasks to read with."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> str:
-        return INPUT
-
-    def streamReader(self, schema: Any) -> PageReader:  # noqa: ARG002
-        return PageReader(dict(self.options))
+def _read_here(topology: Topology) -> list[tuple[StreamKey, Route]]:
+    """The streams that this source reads: not those that are DataFrames of Spark."""
+    routes = topology.routes().items()
+    return [(key, route) for key, route in routes if route.definition.options.get("connector") != "dataframe"]

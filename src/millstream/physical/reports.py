@@ -43,7 +43,7 @@ def reporting() -> Iterator[None]:
 def read_report(text: str) -> MillstreamError | None:
     """The error that a text has somewhere in it, if there is one.
 
-    >>> text = f"Job aborted\\n  {Reported(errors.InputError('M5040', 'no file', hint='look'))}\\n\\tat java.lang.Thread"
+    >>> text = f"aborted\\n  {Reported(errors.InputError('M5040', 'no file', hint='look'))}\\n\\tat java.lang"
     >>> read_report(text)
     InputError('M5040', 'no file')
     >>> read_report("Job aborted")

@@ -14,18 +14,21 @@ from typing import Any
 
 import polars as pl
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS
+from millstream.errors import MillstreamError, OperatorError
 from millstream.physical import durable
+from millstream.physical.blame import blame, events
 from millstream.physical.codec import encode
+from millstream.physical.failures import FAULTS
+from millstream.physical.host import ShardHost
 from millstream.physical.packing import Part
 from millstream.physical.records import Record
+from millstream.physical.reports import reporting
 from millstream.physical.worker import settle
 from millstream.runtime.engine import NodeStatistics
 
-INPUT = "shard int, seq long, kind int, stream string, head binary, page binary"
 OUTPUT = "shard int, query string, kind int, page binary"
 CONTROL, PART = 0, 1
 """Kinds of input rows: what every shard hears in every batch, then parts of streams."""
@@ -55,7 +58,8 @@ class Status:
     seconds: float
     written: int
     """Bytes of state written."""
-    rows_in: int = 0
+    rows_in: dict[str, int] = field(default_factory=dict)
+    """Rows taken in the batch, per stream."""
     ended: frozenset[str] = frozenset()
     """Streams of which nothing more will come."""
     nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -64,36 +68,35 @@ class Status:
     """Bytes held per operator with state."""
     newest: dict[str, int] = field(default_factory=dict)
     """The highest timestamp seen per stream."""
+    group: int = 0
+    """The group that the shard belongs to."""
 
 
-class Stage(StatefulProcessor):
-    """`job` names the caches; without `cached` every batch reads its state back from the store."""
+class Stage:
+    """`job` names the caches; `token` and `values` are Spark's state; without `cached` every batch reads its state back
+    from there."""
 
-    def __init__(self, job: str, *, cached: bool = True) -> None:
+    def __init__(self, job: str, token: Any, values: Any, *, cached: bool = True) -> None:
         self.job, self.cached = job, cached
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._token = handle.getValueState("token", "token string")
-        self._values = handle.getMapState("values", "key string", "value binary")
+        self._token, self._values = token, values
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
-        label = int(key[0])
+        with reporting():
+            yield from self._batch(int(key[0]), rows)
+
+    def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
         started = time.perf_counter()
         ordered = sorted(rows, key=lambda row: (row.kind, row.seq))
         store = _SparkStore(self._token, self._values)
         shard = durable.take(self.job, label, store, cached=self.cached)
         host = shard.host
-        control: Control = pickle.loads(ordered[0].page)
-        for record in control.records:
-            host.apply(record)
-        taken = 0
-        if len(ordered) > 1:
-            host.reach(control.now)
-            for row in ordered[1:]:
-                part = Part.from_bytes(row.stream, row.head, row.page)
-                taken += part.count
-                host.take_part(part)
-        host.run()
+        control = Control(-1, 0, [])  # none comes with a batch that has only rows of DataFrames
+        if ordered[0].kind == CONTROL:
+            control = pickle.loads(ordered.pop(0).page)
+        try:
+            taken = _feed(host, control, ordered)
+        except FAULTS as error:
+            raise _explained(error, store, control, ordered) from error
         made = list(_pages(label, host.take_outputs()))
         asked = frozenset(host.take_asked())
         if host.closed:
@@ -114,11 +117,39 @@ class Stage(StatefulProcessor):
             host.nodes(),
             host.state_bytes(),
             host.newest(),
+            host.setup.group,
         )
         yield Row(shard=label, query="", kind=STATUS, page=pickle.dumps(status))
 
     def close(self) -> None:
         settle()
+
+
+def _feed(host: ShardHost, control: Control, rows: list[Any]) -> dict[str, int]:
+    """Hand a batch to a shard and run it; returns how many rows of each stream it has taken."""
+    for record in control.records:
+        host.apply(record)
+    taken: dict[str, int] = {}
+    if rows:
+        host.reach(control.now)
+        for row in rows:
+            part = Part.from_bytes(row.stream, row.head, row.page)
+            taken[part.stream] = taken.get(part.stream, 0) + part.count
+            host.take_part(part)
+    host.run()
+    return taken
+
+
+def _explained(error: BaseException, store: durable.Store, control: Control, rows: list[Any]) -> MillstreamError:
+    """The error of a batch with the row that it is about; the store has the shard as it was before."""
+    if isinstance(error, MillstreamError) and not isinstance(error, OperatorError):
+        return error
+    parts = [Part.from_bytes(row.stream, row.head, row.page) for row in rows]
+
+    def fresh() -> ShardHost:
+        return ShardHost() if store.token() is None else durable.load(store, None).host
+
+    return blame(fresh, list(events(control.records, control.now, parts)), error)
 
 
 def _pages(label: int, outputs: list[tuple[str, pl.DataFrame | Punctuations]]) -> Iterator[Row]:

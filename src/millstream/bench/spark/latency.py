@@ -50,7 +50,7 @@ class LatencyContestant(Protocol):
     `python -m MODULE FOLDER OUTPUT STOP` reads files as they appear in FOLDER (`arrivals.SCHEMA`), makes OUTPUT, empty,
     when it is ready, adds a line of JSON to it at once for every group of rows it is handed, and ends when STOP exists.
     A line has `at`, in seconds since the epoch, and `rows`: lists of the end of the window (microseconds), the newest
-    `arrived` and the count.
+    `arrived` and the count. A line with `phases` says how long the parts of a batch took, in milliseconds.
     """
 
     @property
@@ -97,6 +97,7 @@ def measure(
     for rate, (start, end) in zip(rates, spans, strict=True):
         row = {"name": contestant.name, "rows_per_s": rate}
         row |= percentiles(outputs, drops, start + settle, end, stopped)
+        row["phases_ms"] = phases(outputs, start + settle, end)
         row["cpu_s_per_s"] = sum(sampler.record.between(start + settle, end).values()) / (end - start - settle)
         made.append(row)
     return made
@@ -119,6 +120,21 @@ def percentiles(
         "age_ms": age,
         "age_p95_ms": age_p95,
     }
+
+
+def phases(outputs: list[dict[str, Any]], start: float, end: float) -> dict[str, float]:
+    """The median time of each part of a batch, of the batches reported between two moments.
+
+    >>> outputs = [{"at": at, "phases": {"plan": at * 10}} for at in (1, 2, 3, 9)]
+    >>> phases([*outputs, {"at": 2, "rows": []}], 1, 5)
+    {'plan': 20.0}
+    """
+    made: dict[str, list[float]] = {}
+    for output in outputs:
+        if start <= output["at"] < end:
+            for name, taken in output.get("phases", {}).items():
+                made.setdefault(name, []).append(taken)
+    return {name: float(np.median(values)) for name, values in made.items()}
 
 
 def run(

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from millstream.bench.spark.data import EventFiles
+from millstream.bench.spark.latency_mill import MillstreamLatency
 from millstream.bench.spark.measurement import Measurement, RunOptions
 from millstream.bench.spark.subject import measure
 from millstream.bench.spark.workloads import Workload
@@ -57,6 +58,10 @@ class MillstreamEntry:
 
 def contestant() -> MillstreamEntry:
     return MillstreamEntry()
+
+
+def latency_contestant() -> MillstreamLatency:
+    return MillstreamLatency()
 
 
 class Totals:

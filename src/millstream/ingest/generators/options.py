@@ -9,8 +9,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from millstream.algebra.types import MICROS, micros, parse_timestamp
 from millstream.errors import OptionError, SqlSyntaxError, did_you_mean
-from millstream.lang.cursor import Cursor
-from millstream.lang.durations import duration
 
 Read = TypeVar("Read", bound="GeneratorOptions")
 
@@ -24,6 +22,9 @@ def _micros_of_duration(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
+        from millstream.lang.cursor import Cursor  # only here, since workers do without the parser
+        from millstream.lang.durations import duration
+
         cursor = Cursor(value)
         length = duration(cursor, "a duration").micros
         if not cursor.ended or length.denominator != 1 or length < 1:

@@ -6,6 +6,8 @@ from enum import IntEnum
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+from polars.exceptions import PanicException
+
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, reason_of
@@ -57,7 +59,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
     start = perf_counter_ns()
     try:
         output = node.operator.process(taken.inputs)
-    except Exception as error:
+    except (Exception, PanicException) as error:
         raise OperatorError(node.name, reason_of(error)) from error
     counters.nanoseconds += perf_counter_ns() - start
     rows, told = output.rows, output.punctuations

@@ -1,0 +1,87 @@
+"""A mill as the logs of its checkpoint have it.
+
+The driver's log has the statements, which are carried out again; the jobs' control logs have what became of them. A
+driver may have ended at any moment, also between the writing of the one and of the other.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from millstream.physical.records import CloseGroup, OpenGroup, Remember, StartQuery, StopQuery
+
+if TYPE_CHECKING:
+    from millstream.control.job import Job
+    from millstream.control.spark_mill import SparkMill
+
+
+def recover(mill: SparkMill) -> None:
+    """Bring a new mill to where the logs are."""
+    jobs = mill.jobs
+    mill.recovering = True
+    stopped = set[str]().union(*[_find_groups(mill, job) for job in jobs.all()])
+    for record in jobs.log.read(0, jobs.log.end()):
+        if isinstance(record, Remember) and record.mill == mill.name:
+            _replay(mill, record)
+    for job in jobs.all():
+        for query, state in job.outputs_state(mill.name).items():
+            if query in mill.queries:
+                mill.queries[query].output.restore(state)
+    mill.recovering = False
+    _make_good(mill, stopped)
+
+
+def _find_groups(mill: SparkMill, job: Job) -> set[str]:
+    """The groups of the mill in a job, and which query runs where; returns the queries that run no more."""
+    opened: dict[int, OpenGroup] = {}
+    stopped: set[str] = set()
+    for record in job.log.read(0, job.log.end()):
+        match record:
+            case OpenGroup(group=number, mill=mill.name):
+                opened[number] = record
+            case CloseGroup(group=number) if number in opened:
+                del opened[number]
+            case StartQuery(group=number, name=query) if number in opened:
+                mill.homes[query] = job, opened[number]
+                stopped.discard(query)
+            case StopQuery(group=number, name=query) if number in opened:
+                stopped.add(query)
+    for group in opened.values():
+        mill.groups[job, None if group.keys is None else tuple(sorted(group.keys.items()))] = group
+        job.tenants |= dict.fromkeys(group.labels, mill)
+    return stopped
+
+
+def _replay(mill: SparkMill, note: Remember) -> None:
+    match note.kind, note.value:
+        case "statement", str(text):
+            mill.execute(text)
+        case "option", (str(option), value):
+            mill.set_option(option, value)
+        case "table", (str(table), pl.DataFrame() as rows):
+            mill.tables[table] = rows
+        case "drop", ("query", str(query)):
+            mill.stop_query(query)
+        case "drop", ("relation", str(relation)):
+            mill.catalog.forget(relation)
+            mill.forget(relation)
+        case "file", (int() | None as done, int(noted)):
+            mill.carried_out = done, noted
+        case "sources", bytes(state):
+            mill.restore_sources(pickle.loads(state))
+
+
+def _make_good(mill: SparkMill, stopped: set[str]) -> None:
+    """A job's log hears of queries before the driver's own does. If the driver ended in between, a query that it does
+    not know had not been started, and one that the job runs no more had been stopped."""
+    for name in mill.homes.keys() - mill.queries.keys():
+        if name in stopped:
+            del mill.homes[name]
+        else:
+            mill._detach(name)
+    for name in mill.queries.keys() & stopped:
+        del mill.homes[name]
+        mill.stop_query(name)

@@ -1,0 +1,75 @@
+"""Arrow batches of a Spark DataFrame → pages by shard, in the worker that has the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark import TaskContext
+
+from millstream.algebra.schema import Schema
+from millstream.ingest.paged import PieceRows
+from millstream.ingest.rows import read_frame
+from millstream.physical.packing import Target, pack
+from millstream.physical.stage import PART
+
+NOW = "__now"
+PIECE_ROWS = 200_000
+FIRST_SEQ = 1 << 40
+"""Pages of DataFrames come after those that the job has read itself."""
+TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
+NAMES = ["shard", "seq", "kind", "stream", "head", "page"]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPiece:
+    """Rows that are at hand; they cannot be read again elsewhere, so they travel as they are."""
+
+    given: PieceRows
+    rows: int | None = None
+
+    def read(self, columns: Any = None) -> PieceRows:  # noqa: ARG002
+        return self.given
+
+
+def pack_frame(
+    stream: str,
+    schema: Schema,
+    columns: tuple[str, ...],
+    targets: tuple[Target, ...],
+    key: tuple[str, ...],
+    batches: Iterator[Any],
+) -> Iterator[Any]:
+    narrow = Schema(tuple(a for a in schema.attributes if a.name in columns), schema.kind, schema.time, schema.unit)
+    required = [*key, *([schema.time] if schema.time is not None else [])]
+    context = TaskContext.get()
+    seq = FIRST_SEQ + (context.partitionId() << 20 if context is not None else 0)
+    for held in _gathered(batches):
+        frame = pl.from_arrow(pa.Table.from_batches(held))
+        assert isinstance(frame, pl.DataFrame)
+        now = int(frame.get_column(NOW)[0])
+        read = read_frame(frame.drop(NOW), narrow, required)
+        piece = GivenPiece(PieceRows(read.frame, read.bad))
+        rows = []
+        for label, part in pack(stream, schema, piece, columns, targets, now=now):
+            rows.append((label, seq, PART, stream, *part.to_bytes()))
+        seq += 1
+        arrays = [pa.array(list(values), type_) for values, type_ in zip(zip(*rows, strict=True), TYPES, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=NAMES)
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[list[Any]]:
+    """Batches together, up to the size of a piece."""
+    held: list[Any] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= PIECE_ROWS:
+            yield held
+            held, count = [], 0
+    if count:
+        yield held

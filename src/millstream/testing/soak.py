@@ -1,0 +1,192 @@
+"""`millstream soak`: a running join is killed at random moments, and what it wrote is compared with an undisturbed run.
+
+| what | is killed (SIGKILL) | then |
+|---|---|---|
+| `driver` | the program and its JVM | it is started again with the same checkpoint |
+| `worker` | a Python worker of a task | Spark tries the task again |
+| | the process that looks at the streams | the program stops with an error and is started again |
+| `cluster` | one of the two workers of a cluster on this machine | it is started again; the program goes on |
+
+A run is killed several times before it may finish. Its output has to have the same rows, each as often.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from millstream.errors import OptionError, did_you_mean
+from millstream.testing.soak_cluster import LocalCluster
+from millstream.testing.soak_run import Run, Workload
+
+KINDS = ("driver", "worker", "cluster")
+KILLS_PER_RUN = 5
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When to kill: so many seconds after the start of the program, or after a batch was begun or done."""
+
+    seconds: float
+    batch: int | None = None
+    done: bool = False
+
+    def __str__(self) -> str:
+        if self.batch is None:
+            return f"{self.seconds:.1f} s after the start"
+        return f"{self.seconds:.2f} s after batch {self.batch} was {'done' if self.done else 'begun'}"
+
+
+class Soak:
+    """`folder` takes checkpoints, results and logs; those of a run whose output differs are kept."""
+
+    def __init__(
+        self, folder: Path, report: Report, *, seed: int = 0, seconds: float = 300, load: Workload | None = None
+    ) -> None:
+        self.folder, self._report, self._seconds = folder, report, seconds
+        self._random = random.Random(seed)
+        self._load = load or Workload()
+        self._wanted: pl.DataFrame | None = None
+        self._pace = 0.5  # seconds a batch takes, about
+        self._runs = 0
+
+    def run(self, kind: str, kills: int, per_run: int = KILLS_PER_RUN) -> bool:
+        """Kill so often; whether all outputs were right."""
+        if self._wanted is None:
+            self._wanted = self._undisturbed()
+        if kind == "cluster":
+            with LocalCluster() as cluster:
+                return self._all(kind, kills, per_run, cluster)
+        return self._all(kind, kills, per_run, None)
+
+    def _undisturbed(self) -> pl.DataFrame:
+        run = self._open("undisturbed", "local[2]")
+        begun = time.monotonic()
+        run.start()
+        try:
+            finished = run.finish(self._seconds)
+        finally:
+            run.close()
+        if not finished:
+            raise RuntimeError(f"the undisturbed run did not end: {run.said()}")
+        taken, batches = time.monotonic() - begun, run.begun()
+        self._pace = taken / max(1, batches)
+        rows = run.rows()
+        self._report(f"undisturbed: {rows.height:,} rows of {batches + 1} batches in {taken:.1f} s")
+        shutil.rmtree(run.folder)
+        return rows
+
+    def _open(self, name: str, master: str) -> Run:
+        return Run(self.folder / name, self._load, master)
+
+    def _all(self, kind: str, kills: int, per_run: int, cluster: LocalCluster | None) -> bool:
+        done, right = 0, True
+        while done < kills:
+            self._runs += 1
+            run = self._open(f"{kind}-{self._runs}", cluster.url if cluster is not None else "local[2]")
+            run.start()
+            try:
+                told = self._disturb(run, kind, min(per_run, kills - done), done, cluster)
+                finished = run.finish(self._seconds)
+                while not finished and run.exited() and told:  # its source process was killed last
+                    run.start()
+                    finished = run.finish(self._seconds)
+            finally:
+                run.close()
+            done += told
+            fault = self._fault(run) if finished else f"did not end: {run.said()}"
+            right = right and not fault
+            if fault:
+                self._report(f"{kind}: {fault}; see {run.folder}")
+            else:
+                self._report(f"{kind}: {told} kills, the output is that of the undisturbed run")
+                shutil.rmtree(run.folder)
+            if not finished:
+                break
+        return right
+
+    def _disturb(self, run: Run, kind: str, kills: int, before: int, cluster: LocalCluster | None) -> int:
+        """Kill a run so often, or until it ends; how often it was killed."""
+        for number in range(kills):
+            moment = self._moment(run, kind, kills - number)
+            if not self._await(run, moment):
+                return number
+            at, when = run.where(), time.monotonic()
+            hit = self._kill(run, kind, cluster)
+            if not run.goes_on(self._seconds):
+                self._report(f"{kind} kill {before + number + 1}: {moment} ({at}), {hit}; it does not go on")
+                return number + 1
+            taken = time.monotonic() - when
+            self._report(f"{kind} kill {before + number + 1}: {moment} ({at}), {hit}; went on in {taken:.1f} s")
+        return kills
+
+    def _moment(self, run: Run, kind: str, left: int) -> Moment:
+        """A random moment: while the program starts, within a batch, or between two."""
+        chance = self._random.random()
+        if kind == "driver" and chance < 0.25:
+            return Moment(self._random.uniform(0, 8.0))
+        ahead = max(1, (self._load.batches - run.begun()) // (left + 1))
+        batch = run.begun() + self._random.randint(1, 2 * ahead - 1)
+        if chance < 0.5:
+            return Moment(self._random.uniform(0, 0.1), batch, done=True)
+        return Moment(self._random.uniform(0, self._pace), batch)
+
+    def _await(self, run: Run, moment: Moment) -> bool:
+        """Wait for a moment; false if the run ends before."""
+        deadline = time.monotonic() + self._seconds
+        while moment.batch is not None and (run.done() if moment.done else run.begun()) < moment.batch:
+            if run.exited() or time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        time.sleep(moment.seconds)
+        return not run.exited()
+
+    def _kill(self, run: Run, kind: str, cluster: LocalCluster | None) -> str:
+        """Kill something and have it started again, where Spark does not do that; what was killed."""
+        if kind == "driver":
+            run.kill()
+            run.start()
+            return "driver and JVM killed"
+        if cluster is not None:
+            return cluster.kill(self._random)
+        workers = run.workers()
+        if not workers:
+            return "no worker there to kill"
+        pid, name = self._random.choice(workers)
+        run.signal(pid, signal.SIGKILL)
+        return f"{name} killed"
+
+    def _fault(self, run: Run) -> str:
+        """What is wrong with the output of a run, if anything is."""
+        assert self._wanted is not None
+        rows = run.rows()
+        if rows.equals(self._wanted):
+            return ""
+        names = rows.columns
+        counted, wanted = (frame.group_by(names).len() for frame in (rows, self._wanted))
+        both = counted.join(wanted, on=names, how="full", nulls_equal=True, suffix="_wanted").fill_null(0)
+        missing = both.select((pl.col("len_wanted") - pl.col("len")).clip(0).sum()).item()
+        excess = both.select((pl.col("len") - pl.col("len_wanted")).clip(0).sum()).item()
+        return f"of {self._wanted.height:,} rows {missing:,} are missing and {excess:,} are too many"
+
+
+def run_soak(
+    what: Sequence[str] | None, kills: int, folder: Path, report: Report, *, seed: int, seconds: float
+) -> bool:
+    """Kill so often, of each kind; whether all outputs were right."""
+    for kind in what or ():
+        if kind not in KINDS:
+            raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, KINDS))
+    place = folder.absolute() / time.strftime("%Y%m%d-%H%M%S")
+    soak = Soak(place, report, seed=seed, seconds=seconds)
+    right = [soak.run(kind, kills) for kind in what or KINDS]
+    report("no difference" if all(right) else f"there are differences; see {place}")
+    return all(right)

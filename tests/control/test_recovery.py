@@ -1,0 +1,107 @@
+"""A mill that is recovered from its logs, wherever the driver ended."""
+
+from pathlib import Path
+
+import pytest
+
+from millstream.config import Options
+from millstream.control.jobs import Jobs
+from millstream.control.runner import _carried_out
+from millstream.control.spark_mill import SparkMill
+from millstream.physical.records import StartQuery, StopQuery
+from tests.control.without_spark import JobRun
+
+STREAM = "CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts"
+
+
+class Killed(BaseException):
+    pass
+
+
+def opened(folder: Path) -> SparkMill:
+    return SparkMill.recover(Jobs(None, folder, shards=1), options=Options(), wall=True)  # type: ignore[arg-type]
+
+
+def killed_before_note(mill: SparkMill, statement: str) -> None:
+    """Run a statement in a driver that ends just before it writes to its own log."""
+
+    def kill(kind: str, value: object) -> None:
+        raise Killed
+
+    mill._note = kill  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        mill.execute(statement)
+    mill.jobs.close()
+
+
+def running(mill: SparkMill) -> set[str]:
+    """The queries that the job runs, as its log says."""
+    log, found = mill.jobs.job().log, set()
+    for record in log.read(0, log.end()):
+        if isinstance(record, StartQuery):
+            assert record.name not in found
+            found.add(record.name)
+        elif isinstance(record, StopQuery):
+            found.remove(record.name)
+    return found
+
+
+def test_a_query_that_was_only_half_started(tmp_path: Path) -> None:
+    mill = opened(tmp_path)
+    mill.execute(STREAM)
+    mill.execute("CREATE QUERY one AS SELECT k FROM s")
+    killed_before_note(mill, "CREATE QUERY two AS SELECT k + 1 AS k FROM s")
+    again = opened(tmp_path)
+    assert set(again.queries) == running(again) == {"one"}
+    again.execute("CREATE QUERY two AS SELECT k + 2 AS k FROM s")
+    run = JobRun(again.jobs.job())
+    again.insert("s", [(1, 1)])
+    again.batch()
+    run.all()
+    assert again.queries["two"].output.take_rows().rows() == [(3,)]
+    again.jobs.close()
+
+
+def test_a_query_that_was_only_half_stopped(tmp_path: Path) -> None:
+    mill = opened(tmp_path)
+    mill.execute(f"{STREAM}; CREATE QUERY one AS SELECT k FROM s; CREATE QUERY two AS SELECT k FROM s WHERE k > 1")
+    killed_before_note(mill, "DROP QUERY one")
+    for _ in range(2):
+        again = opened(tmp_path)
+        assert set(again.queries) == running(again) == {"two"}
+        again.jobs.close()
+
+
+def test_a_name_that_is_used_again(tmp_path: Path) -> None:
+    mill = opened(tmp_path)
+    mill.execute(
+        f"{STREAM}; CREATE QUERY q AS SELECT k FROM s; DROP QUERY q; CREATE QUERY q AS SELECT k + 1 AS k FROM s"
+    )
+    mill.jobs.close()
+    again = opened(tmp_path)
+    assert set(again.queries) == running(again) == {"q"}
+    assert "k + 1" in again.queries["q"].text
+    again.jobs.close()
+
+
+def test_a_file_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
+    mill = opened(tmp_path)
+    assert _carried_out(mill, 3) == 0
+    mill.carry_on(0)
+    mill.jobs.close()
+    mill = opened(tmp_path)
+    assert _carried_out(mill, 3) == 0
+    mill.execute(STREAM)  # done, but not what comes after it
+    mill.jobs.close()
+    mill = opened(tmp_path)
+    assert _carried_out(mill, 3) == 1
+    mill.carry_on(1)
+    mill.execute("SET strategy = 'bfs'")
+    mill.carry_on(2)
+    mill.jobs.close()
+    mill = opened(tmp_path)
+    assert _carried_out(mill, 3) == 2
+    mill.execute("CREATE QUERY q AS SELECT k FROM s")
+    mill.carry_on(None)
+    mill.jobs.close()
+    assert _carried_out(opened(tmp_path), 5) == 5

@@ -6,13 +6,13 @@ STAMP  := $(VENV)/.installed
 
 export POLARS_MAX_THREADS ?= 1
 
-.PHONY: help setup java lint types test transcripts soak bench demo cluster cluster-stop clean
+.PHONY: help setup java lint types test transcripts soak bench bench-peers demo cluster cluster-stop clean
 
 help:
 	@echo "make demo     open auctions on Spark, for a minute   make test          set-up, lint, types, tests"
 	@echo "make setup    create .venv                           make bench         measure, write JSON and PNG"
 	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
-	@echo "make soak     kill -9 sixty times, compare results"
+	@echo "make soak     kill -9 sixty times, compare results   make bench-peers   other engines on the same files"
 
 setup: $(STAMP) java
 
@@ -44,6 +44,13 @@ soak: setup
 bench: setup
 	@$(BIN)/millstream bench engine --out bench/results
 	@$(BIN)/millstream bench core --out bench/results
+	@$(BIN)/millstream bench w1 w2 --out bench/results
+	@$(BIN)/millstream bench latency --out bench/results
+	@$(BIN)/millstream bench idle --out bench/results
+	@$(BIN)/millstream bench state --out bench/results
+
+bench-peers: setup
+	@bash scripts/bench_peers.sh
 
 demo: setup
 	@$(BIN)/millstream demo

@@ -33,8 +33,11 @@ from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 
 Element = pl.DataFrame | Punctuations
-PUNCTUATED = (None, "memory", "console")
-"""Sinks that have a use for the punctuation of a result."""
+
+
+def wants_punctuation(sink: Any) -> bool:
+    """Whether a sink has a use for the punctuation of a result."""
+    return sink in (None, "memory", "console") or hasattr(sink, "write")
 
 
 @dataclass(slots=True)
@@ -113,7 +116,7 @@ class Mill(ABC):
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
         plan = self.plan(select)
-        output = self._attach(name, plan, punctuated=sink in PUNCTUATED)
+        output = self._attach(name, plan, punctuated=wants_punctuation(sink))
         query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))
         self.queries[name] = query
         try:

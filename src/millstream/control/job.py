@@ -302,7 +302,11 @@ def explained(error: BaseException) -> Exception:
     if isinstance(error, MillstreamError):
         return error
     text = str(error).strip()
-    return read_report(text) or OptionError("M6051", text.splitlines()[0], detail=text)
+    if (found := read_report(text)) is not None:
+        return found
+    said = text.partition("\n\n=== Streaming Query ===")[0].partition("\n=== Streaming Query ===")[0].splitlines()
+    hint = "Start again with the same checkpoint, and it goes on where it was."
+    return OptionError("M6051", said[0] if said else type(error).__name__, detail="\n".join(said[1:]), hint=hint)
 
 
 def _identity(checkpoint: Path, shards: int) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from millstream.control.connection import Connection, connect
+from millstream.control.session import calm
 from millstream.control.spark_mill import SparkMill
 from millstream.lang import ast, parse
 from millstream.sinks.screen import TERMINAL
@@ -29,6 +30,7 @@ def run_file(
     statements = parse(text)
     with console.status("starting Spark"):
         connection = connect(master=master, checkpoint=checkpoint, log=log, **options)
+    calm()
     with connection:
         if port is not None:
             from millstream.control.metrics import serve

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from millstream.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +67,7 @@ def start_session(
 ) -> SparkSession:
     """A session of our own, in a JVM of our own if there is none yet. What the JVM and the workers have to say on their
     standard error goes to the log, if one is given, and not to the terminal."""
+    _check_java()
     from pyspark.sql import SparkSession
 
     java = " ".join((*JAVA, f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"))
@@ -72,6 +79,21 @@ def start_session(
     environment = _environment(PYSPARK_PYTHON=sys.executable, POLARS_MAX_THREADS="1", PYTHONWARNINGS="ignore")
     with environment, _errors_to(log or Path(os.devnull)):
         return builder.getOrCreate()
+
+
+def calm() -> None:
+    """For programs of our own: Ctrl-C is theirs and not Spark's, and a batch that is cut off at the end is no news."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
+        raise OptionError(
+            "M6055", "Spark needs Java 17 or newer, and there is none", hint="make java says how to get it"
+        )
 
 
 def running_session() -> SparkSession | None:

@@ -187,6 +187,15 @@ class SparkMill(Mill):
         if name in self.homes and not self.recovering:
             job, group = self.homes.pop(name)
             job.append(StopQuery(group.group, name))
+            if all(home[1] is not group for home in self.homes.values()):
+                self._leave(job, group)
+
+    def _leave(self, job: Job, group: OpenGroup) -> None:
+        """Close a group that runs nothing any more: its shards would be called in every batch."""
+        job.append(CloseGroup(group.group))
+        self.groups = {key: kept for key, kept in self.groups.items() if kept is not group}
+        for label in group.labels:
+            self._status.pop((job, label), None)
 
     def _configure(self) -> None:
         self._tell(Configure(self.name, self._settings()))

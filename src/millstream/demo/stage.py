@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from millstream.control.session import calm
 from millstream.demo.narrator import Narrator
 
 if TYPE_CHECKING:
@@ -33,10 +31,7 @@ def connected(narrator: Narrator) -> Iterator[Connection]:
         import millstream as ms
 
         connection = ms.connect()
-    # A batch that is cut off at the end is no news, and neither is Ctrl-C to Spark: closing stops its jobs.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    calm()
     with connection:
         with narrator.waiting("starting its Python workers"):
             _warm_up(connection)

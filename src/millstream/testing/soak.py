@@ -17,6 +17,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,18 +55,23 @@ class Soak:
         self.folder, self._report, self._seconds = folder, report, seconds
         self._random = random.Random(seed)
         self._load = load or Workload()
-        self._wanted: pl.DataFrame | None = None
+        self.wanted: pl.DataFrame | None = None
+        """What an undisturbed run writes; one is made if this is None."""
         self._pace = 0.5  # seconds a batch takes, about
-        self._runs = 0
+        self._runs = self._count = 0
 
-    def run(self, kind: str, kills: int, per_run: int = KILLS_PER_RUN) -> bool:
+    def run(self, kind: str, kills: int) -> bool:
         """Kill so often; whether all outputs were right."""
-        if self._wanted is None:
-            self._wanted = self._undisturbed()
-        if kind == "cluster":
-            with LocalCluster() as cluster:
-                return self._all(kind, kills, per_run, cluster)
-        return self._all(kind, kills, per_run, None)
+        if self.wanted is None:
+            self.wanted = self._undisturbed()
+        with LocalCluster() if kind == "cluster" else nullcontext() as cluster:
+            right = True
+            while kills > 0:
+                told, good = self.disturb([kind] * min(KILLS_PER_RUN, kills), cluster)
+                right, kills = right and good, kills - told
+                if not told:
+                    break
+            return right
 
     def _undisturbed(self) -> pl.DataFrame:
         run = self._open("undisturbed", "local[2]")
@@ -87,46 +93,39 @@ class Soak:
     def _open(self, name: str, master: str) -> Run:
         return Run(self.folder / name, self._load, master)
 
-    def _all(self, kind: str, kills: int, per_run: int, cluster: LocalCluster | None) -> bool:
-        done, right = 0, True
-        while done < kills:
-            self._runs += 1
-            run = self._open(f"{kind}-{self._runs}", cluster.url if cluster is not None else "local[2]")
-            run.start()
-            try:
-                told = self._disturb(run, kind, min(per_run, kills - done), done, cluster)
-                finished = run.finish(self._seconds)
-                while not finished and run.exited() and told:  # its source process was killed last
-                    run.start()
-                    finished = run.finish(self._seconds)
-            finally:
-                run.close()
-            done += told
-            fault = self._fault(run) if finished else f"did not end: {run.said()}"
-            right = right and not fault
-            if fault:
-                self._report(f"{kind}: {fault}; see {run.folder}")
-            else:
-                self._report(f"{kind}: {told} kills, the output is that of the undisturbed run")
-                shutil.rmtree(run.folder)
-            if not finished:
-                break
-        return right
+    def disturb(self, kinds: Sequence[str], cluster: LocalCluster | None = None) -> tuple[int, bool]:
+        """A run that is killed these ways; how often it was before it ended, and whether its output is right."""
+        self._runs += 1
+        run = self._open(f"{kinds[0]}-{self._runs}", cluster.url if cluster is not None else "local[2]")
+        run.start()
+        try:
+            told = self._kills(run, kinds, cluster)
+            finished = run.finish(self._seconds)
+        finally:
+            run.close()
+        fault = self._fault(run) if finished else f"it did not end: {run.said()}"
+        if fault:
+            self._report(f"run {self._runs}: {fault}; see {run.folder}")
+        else:
+            self._report(f"run {self._runs}: {told} kills, the output is that of the undisturbed run")
+            shutil.rmtree(run.folder)
+        return told if finished else 0, not fault
 
-    def _disturb(self, run: Run, kind: str, kills: int, before: int, cluster: LocalCluster | None) -> int:
-        """Kill a run so often, or until it ends; how often it was killed."""
-        for number in range(kills):
-            moment = self._moment(run, kind, kills - number)
+    def _kills(self, run: Run, kinds: Sequence[str], cluster: LocalCluster | None) -> int:
+        """Kill a run these ways, or until it ends; how often it was killed."""
+        for number, kind in enumerate(kinds):
+            moment = self._moment(run, kind, len(kinds) - number)
             if not self._await(run, moment):
                 return number
             at, when = run.where(), time.monotonic()
             hit = self._kill(run, kind, cluster)
-            if not run.goes_on(self._seconds):
-                self._report(f"{kind} kill {before + number + 1}: {moment} ({at}), {hit}; it does not go on")
+            went_on = run.goes_on(self._seconds)
+            self._count += 1
+            how = f"went on in {time.monotonic() - when:.1f} s" if went_on else "it does not go on"
+            self._report(f"kill {self._count}: {moment} ({at}), {hit}; {how}")
+            if not went_on:
                 return number + 1
-            taken = time.monotonic() - when
-            self._report(f"{kind} kill {before + number + 1}: {moment} ({at}), {hit}; went on in {taken:.1f} s")
-        return kills
+        return len(kinds)
 
     def _moment(self, run: Run, kind: str, left: int) -> Moment:
         """A random moment: while the program starts, within a batch, or between two."""
@@ -166,16 +165,16 @@ class Soak:
 
     def _fault(self, run: Run) -> str:
         """What is wrong with the output of a run, if anything is."""
-        assert self._wanted is not None
+        assert self.wanted is not None
         rows = run.rows()
-        if rows.equals(self._wanted):
+        if rows.equals(self.wanted):
             return ""
         names = rows.columns
-        counted, wanted = (frame.group_by(names).len() for frame in (rows, self._wanted))
+        counted, wanted = (frame.group_by(names).len() for frame in (rows, self.wanted))
         both = counted.join(wanted, on=names, how="full", nulls_equal=True, suffix="_wanted").fill_null(0)
         missing = both.select((pl.col("len_wanted") - pl.col("len")).clip(0).sum()).item()
         excess = both.select((pl.col("len") - pl.col("len_wanted")).clip(0).sum()).item()
-        return f"of {self._wanted.height:,} rows {missing:,} are missing and {excess:,} are too many"
+        return f"of {self.wanted.height:,} rows {missing:,} are missing and {excess:,} are too many"
 
 
 def run_soak(

@@ -27,6 +27,7 @@ CREATE QUERY joined AS
   INTO parquet WITH (path = '{output}');
 """
 PROGRAM = "from millstream.cli import main; main()"
+RESTARTS = 3
 SOURCE = "python_streaming_source_runner"
 
 
@@ -125,10 +126,15 @@ class Run:
         return True
 
     def finish(self, seconds: float) -> bool:
-        """Wait for its end; whether it ended well."""
-        if self._process is not None:
+        """Wait for its end, and start it again a few times if it stops; whether it ended well."""
+        deadline = time.monotonic() + seconds
+        for _ in range(RESTARTS):
+            assert self._process is not None
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(seconds)
+                self._process.wait(deadline - time.monotonic())
+            if not self.exited() or self._ended_well():
+                break
+            self.start()
         return self._ended_well()
 
     def _ended_well(self) -> bool:
@@ -136,8 +142,7 @@ class Run:
 
     def rows(self) -> pl.DataFrame:
         """What it has written, in a fixed order."""
-        rows = pl.read_parquet(self._output / "*.parquet")
-        return rows.sort(rows.columns)
+        return read_rows(self._output)
 
     def said(self) -> str:
         """The last line that it printed."""
@@ -148,3 +153,9 @@ class Run:
         self.kill()
         with suppress(OSError, ValueError, KeyError):
             SegmentFiles(json.loads((self._checkpoint / "job-1" / "job.json").read_text())["id"]).clear()
+
+
+def read_rows(output: Path) -> pl.DataFrame:
+    """The rows in a folder of results, in a fixed order."""
+    rows = pl.read_parquet(output / "*.parquet")
+    return rows.sort(rows.columns)

@@ -28,6 +28,7 @@ def throughput_plot(results: Sequence[Result], path: Path) -> None:
         axes.axhline(ceiling, color=_CEILING, linestyle="--", linewidth=1, label="DuckDB, whole input")
         _shade_warm_up(axes, result)
         axes.set_yscale("log")
+        axes.set_ylim(top=30 * ceiling)  # room for the legend
 
     _picture(results, draw, "rows per CPU-second (log scale)", path)
 
@@ -57,7 +58,7 @@ def _picture(results: Sequence[Result], draw: Any, unit: str, path: Path) -> Non
         axes.set_ylabel(unit)
         axes.set_xlim(left=0)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="upper right")
     figure.savefig(path, dpi=140)
 
 

@@ -44,7 +44,8 @@ _COLOURS = ("#2b6cb0", "#63b3ed", "#a0aec0", "#dd6b20")
 
 
 def run(*, out: Path, json_file: Path | None = None, seconds: float = 20, settle: float = 10) -> list[dict[str, Any]]:
-    """Measure every case, print a table, write JSON and a plot. The first `settle` seconds of a case do not count."""
+    """Measure every case, print a table, write JSON and a plot. The first `settle` seconds after the first result of a
+    case do not count."""
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -29,6 +29,8 @@ REACH = 2_500_000
 BUSY, ROWS, SILENT = 0.1, 100, 2.0
 """Seconds between two files of `a`, rows in each, and seconds between two files of `b`."""
 QUERIES = ("union", "join")
+LONGEST_START = 90.0
+"""Seconds in which the first result has to come."""
 AFTERWARDS = 7.0
 """Seconds for which rows still come after the last measured window, so that slow results are seen."""
 
@@ -99,7 +101,11 @@ class Feed:
 
 
 def case(query: str, mode: str, arrivals: Arrivals, settle: float, seconds: float) -> dict[str, object]:
-    """Wait while a query runs and its feed goes on, and say what was seen."""
+    """Wait while a query runs and its feed goes on, and say what was seen, once the first result has come and the query
+    has settled."""
+    began = time.time()
+    while not arrivals.first and time.time() - began < LONGEST_START:
+        time.sleep(0.05)
     start = time.time() + settle
     time.sleep(settle + seconds + AFTERWARDS)
     waits, missing = latencies(dict(arrivals.first), start, start + seconds, time.time())

@@ -21,6 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Millstream and its tools into $(VENV) (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,dev]'
+	@$(BIN)/python -m compileall -q src/millstream  # workers of Spark start faster
 	@touch $(STAMP)
 
 java:

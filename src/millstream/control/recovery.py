@@ -85,3 +85,7 @@ def _make_good(mill: SparkMill, stopped: set[str]) -> None:
     for name in mill.queries.keys() & stopped:
         del mill.homes[name]
         mill.stop_query(name)
+    used = [group for _, group in mill.homes.values()]
+    for (job, _), group in list(mill.groups.items()):
+        if group not in used:
+            mill._leave(job, group)

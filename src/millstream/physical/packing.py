@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,12 +21,14 @@ import polars as pl
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.ingest.arrivals import CheckedRows, PunctuatedRows
 from millstream.ingest.marks import Marks, integers
-from millstream.ingest.paged import Piece
 from millstream.ingest.source import Whole
 from millstream.physical.codec import decode, encode
 from millstream.physical.failures import FAULTS, blame_rows
 from millstream.physical.hashing import shard_of
 from millstream.physical.partial import Partial
+
+if TYPE_CHECKING:
+    from millstream.ingest.paged import Piece
 
 BEFORE = "__before"
 """The highest timestamp before each row of a piece that is not in order."""

@@ -1,8 +1,9 @@
 """`millstream bench idle`: how long results wait for a nearly silent stream, on Spark.
 
 Two streams, 1,000 rows a second and one row every two seconds, are merged (`UNION ALL`) or joined, and the rows of what
-comes out are counted in windows of half a second. A window can be put out when it is known that neither stream has
-anything more for it. Measured is the time from the end of a window to its count in the hands of a program.
+comes out are counted in windows of half a second. A count can be put out when it is known that neither stream has
+anything more for its window. Measured is the time from the newest row that is counted, when it was made, to the count in
+the hands of a program.
 
 | mode | who says that the silent stream has nothing more |
 |---|---|
@@ -16,8 +17,9 @@ What makes the comparison fair, and where it is not alike:
 - All read small files that appear in two folders, on the same machine with two cores, and hand the counts to a Python
   function. The producer is the same, in the process of the driver.
 - Millstream's streams are stamped on entry (`ORDER BY current_time`), which is what allows a silent stream to promise
-  the time: nothing older can come. Spark has no such stamps: its rows have the time at which they were made, with a
-  watermark of no delay. Windows are of the one time and of the other, and each latency is from the end of its own.
+  the time: nothing older can come. Spark has no such stamps: its windows are of the time at which rows were made, with
+  a watermark of no delay. The latency is from the making of a row for both; half a window is the least on average that
+  a stamp on entry leaves to wait for the end of a window, next to nothing for Spark, whose newest row is at the end.
 - Spark's plain `union` and inner join put rows out at once, in no order. They do not wait; what is built on them and
   depends on time does. Hence the counts.
 - After its join Spark holds the watermark back by the reach of the join (2.5 s), as it cannot know which of the two
@@ -72,7 +74,7 @@ def summary(case: dict[str, Any]) -> dict[str, Any]:
     """
     waits = case["latencies_ms"]
     figures = {"mean_ms": float(np.mean(waits)), "median_ms": float(median(waits))}
-    return case | {"windows": len(waits), **figures, "p95_ms": float(np.percentile(waits, 95))}
+    return case | {"counts": len(waits), **figures, "p95_ms": float(np.percentile(waits, 95))}
 
 
 def plot(made: list[dict[str, Any]], path: Path) -> None:
@@ -90,7 +92,7 @@ def plot(made: list[dict[str, Any]], path: Path) -> None:
         axes.set_xticks(range(len(cases)), [case["mode"].replace(" ", "\n", 1) for case in cases], fontsize=8)
         axes.set_title(f"counts over a {query}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("from the end of a window to its count, s")
+    figure.axes[0].set_ylabel("from the newest row to its count, s")
     figure.suptitle("1,000 rows/s and 0.5 rows/s: median, and line up to the 95th percentile", fontsize=10)
     figure.savefig(path, dpi=130)
 
@@ -111,11 +113,11 @@ def _print(made: list[dict[str, Any]], console: Any) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    title = "from the end of a window to its count"
+    title = "from the newest row that is counted to the count"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
-    for heading in ("over", "mode", "median", "mean", "95 %", "windows", "missing"):
+    for heading in ("over", "mode", "median", "mean", "95 %", "counts", "complete"):
         table.add_column(heading, justify="left" if heading in ("over", "mode") else "right", no_wrap=True)
     for case in made:
         times = [f"{case[key]:,.0f} ms" for key in ("median_ms", "mean_ms", "p95_ms")]
-        table.add_row(case["query"], case["mode"], *times, str(case["windows"]), str(case["missing"]))
+        table.add_row(case["query"], case["mode"], *times, str(case["counts"]), "yes" if case["complete"] else "no")
     console.print(table)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -32,33 +32,32 @@ QUERIES = ("union", "join")
 LONGEST_START = 90.0
 """Seconds in which the first result has to come."""
 AFTERWARDS = 7.0
-"""Seconds for which rows still come after the last measured window, so that slow results are seen."""
+"""Seconds for which rows still come after the last measured one, so that slow results are seen."""
 
 
 @dataclass(slots=True)
 class Arrivals:
-    """When the result of each window first came, by the window's end in microseconds."""
+    """When each count came, and how old its newest row was: moments in seconds, `ts` of rows in microseconds."""
 
-    first: dict[int, float] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+    seen: list[tuple[float, int]] = field(default_factory=list)
 
-    def note(self, ends: list[int]) -> None:
+    def note(self, newest: list[int]) -> None:
         now = time.time()
-        with self._lock:
-            for end in ends:
-                self.first.setdefault(end, now)
+        self.seen.extend((now, ts) for ts in newest)
 
 
-def latencies(first: dict[int, float], start: float, end: float, stopped: float) -> tuple[list[float], int]:
-    """Milliseconds from the end of each window between two moments to its result, and how many never came; these count
-    as if they had come when the run was stopped.
+def latencies(seen: list[tuple[float, int]], start: float, end: float, stopped: float) -> tuple[list[float], bool]:
+    """Milliseconds from the newest row of each count to the count, for rows between two moments, and whether all of
+    these were counted. If not, one that would come when the run was stopped is added.
 
-    >>> latencies({1_000_000: 1.2, 1_500_000: 1.6}, 0.9, 2.1, 3.0)
-    ([200.0, 100.0, 1000.0], 1)
+    >>> latencies([(1.2, 1_000_000), (2.0, 1_499_000), (2.5, 1_999_000)], 0.9, 1.5, 3.0)
+    ([200.0, 501.0], True)
+    >>> latencies([(1.2, 1_000_000)], 0.9, 1.5, 3.0)
+    ([200.0, 1500.0], False)
     """
-    ends = range(-int(-start * 1e6 // WINDOW) * WINDOW, int(end * 1e6), WINDOW)
-    waits = [round(first.get(window, stopped) * 1e3 - window / 1e3, 1) for window in ends]
-    return waits, sum(window not in first for window in ends)
+    waits = [round(at * 1e3 - ts / 1e3, 1) for at, ts in seen if start * 1e6 <= ts < end * 1e6]
+    complete = max((ts for _, ts in seen), default=0) >= end * 1e6
+    return waits + ([] if complete else [round((stopped - end) * 1e3, 1)]), complete
 
 
 class Feed:
@@ -104,9 +103,9 @@ def case(query: str, mode: str, arrivals: Arrivals, settle: float, seconds: floa
     """Wait while a query runs and its feed goes on, and say what was seen, once the first result has come and the query
     has settled."""
     began = time.time()
-    while not arrivals.first and time.time() - began < LONGEST_START:
+    while not arrivals.seen and time.time() - began < LONGEST_START:
         time.sleep(0.05)
     start = time.time() + settle
     time.sleep(settle + seconds + AFTERWARDS)
-    waits, missing = latencies(dict(arrivals.first), start, start + seconds, time.time())
-    return {"query": query, "mode": mode, "missing": missing, "latencies_ms": waits}
+    waits, complete = latencies(list(arrivals.seen), start, start + seconds, time.time())
+    return {"query": query, "mode": mode, "complete": complete, "latencies_ms": waits}

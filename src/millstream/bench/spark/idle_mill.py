@@ -13,9 +13,9 @@ from millstream.bench.spark.idle_feed import COLUMNS, QUERIES, REACH, WINDOW, Ar
 
 MODES = {"on demand": "demand", "heartbeat 1 s": "heartbeat", "none": "none"}
 SQL = {
-    "union": f"SELECT window_end, COUNT(*) AS n FROM (SELECT k FROM a UNION ALL SELECT k FROM b) u "
+    "union": "SELECT window_end, COUNT(*) AS n, MAX(ts) AS newest FROM (SELECT ts FROM a UNION ALL SELECT ts FROM b) u "
     f"[RANGE {WINDOW} MICROSECONDS]",
-    "join": f"SELECT window_end, COUNT(*) AS n FROM (SELECT a.k FROM a [NOW] JOIN b [RANGE {REACH} MICROSECONDS] "
+    "join": f"SELECT window_end, COUNT(*) AS n, MAX(ts) AS newest FROM (SELECT a.ts FROM a [NOW] JOIN b [RANGE {REACH} MICROSECONDS] "
     f"ON a.k = b.k) j [RANGE {WINDOW} MICROSECONDS]",
 }
 
@@ -30,7 +30,7 @@ def main(settle: str, seconds: str, result: str) -> None:
             arrivals = Arrivals()
 
             def sink(batch: int, rows: pl.DataFrame, arrivals: Arrivals = arrivals) -> None:  # noqa: ARG001
-                arrivals.note(rows.get_column("window_end").to_physical().to_list())
+                arrivals.note(rows.get_column("newest").to_physical().to_list())
 
             with (
                 tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name,

@@ -31,7 +31,8 @@ def counted(spark: SparkSession, folder: Path, query: str) -> DataFrame:
         within = F.expr(f"ts BETWEEN other_ts AND other_ts + INTERVAL {REACH} MICROSECONDS")
         rows = a.join(older, (F.col("k") == F.col("other_k")) & within)
     groups = rows.groupBy(F.window("ts", f"{WINDOW} microseconds"))
-    return groups.count().select(F.unix_micros("window.end").alias("end"))
+    counts = groups.agg(F.count(F.lit(1)).alias("n"), F.max("ts").alias("newest"))
+    return counts.select("n", F.unix_micros("newest").alias("newest"))
 
 
 def main(settle: str, seconds: str, result: str) -> None:
@@ -40,7 +41,7 @@ def main(settle: str, seconds: str, result: str) -> None:
         arrivals = Arrivals()
 
         def hand_over(batch: DataFrame, _: int, arrivals: Arrivals = arrivals) -> None:
-            arrivals.note([row["end"] for row in batch.collect()])
+            arrivals.note([row["newest"] for row in batch.collect()])
 
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, Feed(Path(name) / "in") as feed:
             writer = counted(spark, feed.folder, query).writeStream.foreachBatch(hand_over).outputMode("append")

@@ -2,7 +2,7 @@
 
 | what | is killed (SIGKILL) | then |
 |---|---|---|
-| `driver` | the program and its JVM | it is started again with the same checkpoint |
+| `driver` | the program, mostly with its JVM | it is started again with the same checkpoint |
 | `worker` | a Python worker of a task | Spark tries the task again |
 | | the process that looks at the streams | the program stops with an error and is started again |
 | `cluster` | one of the two workers of a cluster on this machine | it is started again; the program goes on |
@@ -57,7 +57,8 @@ class Soak:
         self._load = load or Workload()
         self.wanted: pl.DataFrame | None = None
         """What an undisturbed run writes; one is made if this is None."""
-        self._pace = 0.5  # seconds a batch takes, about
+        self._start, self._pace = 8.0, 0.5
+        """About how many seconds a start takes, and a batch."""
         self._runs = self._count = 0
 
     def run(self, kind: str, kills: int) -> bool:
@@ -78,13 +79,15 @@ class Soak:
         begun = time.monotonic()
         run.start()
         try:
+            run.goes_on(self._seconds)
+            self._start = time.monotonic() - begun
             finished = run.finish(self._seconds)
         finally:
             run.close()
         if not finished:
-            raise RuntimeError(f"the undisturbed run did not end: {run.said()}")
+            raise OptionError("M6051", "the undisturbed run did not end", detail=run.said())
         taken, batches = time.monotonic() - begun, run.begun()
-        self._pace = taken / max(1, batches)
+        self._pace = (taken - self._start) / max(1, batches)
         rows = run.rows()
         self._report(f"undisturbed: {rows.height:,} rows of {batches + 1} batches in {taken:.1f} s")
         shutil.rmtree(run.folder)
@@ -113,28 +116,31 @@ class Soak:
 
     def _kills(self, run: Run, kinds: Sequence[str], cluster: LocalCluster | None) -> int:
         """Kill a run these ways, or until it ends; how often it was killed."""
+        starting = [kind == "driver" and self._random.random() < 0.25 for kind in kinds]
         for number, kind in enumerate(kinds):
-            moment = self._moment(run, kind, len(kinds) - number)
+            moment = self._moment(run, len(kinds) - number)
+            if starting[number]:
+                moment = Moment(self._random.uniform(0, self._start))
             if not self._await(run, moment):
                 return number
             at, when = run.where(), time.monotonic()
             hit = self._kill(run, kind, cluster)
-            went_on = run.goes_on(self._seconds)
             self._count += 1
-            how = f"went on in {time.monotonic() - when:.1f} s" if went_on else "it does not go on"
-            self._report(f"kill {self._count}: {moment} ({at}), {hit}; {how}")
-            if not went_on:
+            if number + 1 < len(kinds) and starting[number + 1]:
+                how = "killed again while it starts"
+            elif run.goes_on(self._seconds):
+                how = f"went on in {time.monotonic() - when:.1f} s"
+            else:
+                self._report(f"kill {self._count}: {moment} ({at}), {hit}; it does not go on")
                 return number + 1
+            self._report(f"kill {self._count}: {moment} ({at}), {hit}; {how}")
         return len(kinds)
 
-    def _moment(self, run: Run, kind: str, left: int) -> Moment:
-        """A random moment: while the program starts, within a batch, or between two."""
-        chance = self._random.random()
-        if kind == "driver" and chance < 0.25:
-            return Moment(self._random.uniform(0, 8.0))
+    def _moment(self, run: Run, left: int) -> Moment:
+        """A random moment: within a batch, or between two."""
         ahead = max(1, (self._load.batches - run.begun()) // (left + 1))
         batch = run.begun() + self._random.randint(1, 2 * ahead - 1)
-        if chance < 0.5:
+        if self._random.random() < 0.3:
             return Moment(self._random.uniform(0, 0.1), batch, done=True)
         return Moment(self._random.uniform(0, self._pace), batch)
 
@@ -151,9 +157,10 @@ class Soak:
     def _kill(self, run: Run, kind: str, cluster: LocalCluster | None) -> str:
         """Kill something and have it started again, where Spark does not do that; what was killed."""
         if kind == "driver":
-            run.kill()
+            alone = self._random.random() < 0.3
+            run.kill(alone=alone)
             run.start()
-            return "driver and JVM killed"
+            return "driver killed" if alone else "driver and JVM killed"
         if cluster is not None:
             return cluster.kill(self._random)
         workers = run.workers()

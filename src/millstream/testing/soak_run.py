@@ -70,11 +70,11 @@ class Run:
     def exited(self) -> bool:
         return self._process is None or self._process.poll() is not None
 
-    def kill(self) -> None:
-        """Kill the program and its JVM at once; the workers end when they notice."""
+    def kill(self, *, alone: bool = False) -> None:
+        """Kill the program and its JVM at once, or alone; what else it has started ends when it notices."""
         if self._process is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                (os.kill if alone else os.killpg)(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def workers(self) -> list[tuple[int, str]]:

@@ -2,8 +2,8 @@
 
 Two streams, 1,000 rows a second and one row every two seconds, are merged (`UNION ALL`) or joined, and the rows of what
 comes out are counted in windows of half a second. A count can be put out when it is known that neither stream has
-anything more for its window. Measured is the time from the newest row that is counted, when it was made, to the count in
-the hands of a program.
+anything more for its window. Measured is the time from when the newest row that is counted was made to the count in the
+hands of a program.
 
 | mode | who says that the silent stream has nothing more |
 |---|---|
@@ -18,8 +18,8 @@ What makes the comparison fair, and where it is not alike:
   function. The producer is the same, in the process of the driver.
 - Millstream's streams are stamped on entry (`ORDER BY current_time`), which is what allows a silent stream to promise
   the time: nothing older can come. Spark has no such stamps: its windows are of the time at which rows were made, with
-  a watermark of no delay. The latency is from the making of a row for both; half a window is the least on average that
-  a stamp on entry leaves to wait for the end of a window, next to nothing for Spark, whose newest row is at the end.
+  a watermark of no delay. The latency is from the making of a row for both. A row that is stamped on entry may have
+  some of its window still ahead, which counts; the newest row of a window of Spark's is always at its end.
 - Spark's plain `union` and inner join put rows out at once, in no order. They do not wait; what is built on them and
   depends on time does. Hence the counts.
 - After its join Spark holds the watermark back by the reach of the join (2.5 s), as it cannot know which of the two

@@ -12,12 +12,12 @@ import polars as pl
 from millstream.bench.spark.idle_feed import COLUMNS, QUERIES, REACH, WINDOW, Arrivals, Feed, case
 
 MODES = {"on demand": "demand", "heartbeat 1 s": "heartbeat", "none": "none"}
-SQL = {
-    "union": "SELECT window_end, COUNT(*) AS n, MAX(ts) AS newest FROM (SELECT ts FROM a UNION ALL SELECT ts FROM b) u "
-    f"[RANGE {WINDOW} MICROSECONDS]",
-    "join": f"SELECT window_end, COUNT(*) AS n, MAX(ts) AS newest FROM (SELECT a.ts FROM a [NOW] JOIN b [RANGE {REACH} MICROSECONDS] "
-    f"ON a.k = b.k) j [RANGE {WINDOW} MICROSECONDS]",
+COUNTED = "SELECT window_end, COUNT(*) AS n, MAX(ts) AS newest FROM ({rows}) made [RANGE {window} MICROSECONDS]"
+ROWS = {
+    "union": "SELECT ts FROM a UNION ALL SELECT ts FROM b",
+    "join": f"SELECT a.ts FROM a [NOW] JOIN b [RANGE {REACH} MICROSECONDS] ON a.k = b.k",
 }
+SQL = {name: COUNTED.format(rows=rows, window=WINDOW) for name, rows in ROWS.items()}
 
 
 def main(settle: str, seconds: str, result: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.algebra.schema import Schema
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.entry import INPUT
+from millstream.physical.post import INPUT
 from millstream.physical.topology import Route, Topology
 
 if TYPE_CHECKING:

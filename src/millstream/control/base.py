@@ -31,6 +31,7 @@ from millstream.logical.binder import bind_select
 from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
+from millstream.physical.plotting import Plotted
 
 Element = pl.DataFrame | Punctuations
 
@@ -69,6 +70,10 @@ class Mill(ABC):
     @abstractmethod
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
         """Start to run a plan; its results go to the output, punctuation only if it is wanted."""
+
+    @abstractmethod
+    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+        """How a plan would be spread over shards, readers before those they read."""
 
     @abstractmethod
     def _sink_to(self, query: RunningQuery) -> None:

@@ -19,11 +19,12 @@ from millstream.control.job import Job
 from millstream.control.session import QUERY_SETTINGS
 from millstream.errors import BindError
 from millstream.lang import ast
+from millstream.physical import stages
 from millstream.physical.codec import decode
 from millstream.physical.hashing import spread
-from millstream.physical.partitioning import partition_keys
-from millstream.physical.records import OpenGroup, Settings, StartQuery
-from millstream.physical.stage import ROWS
+from millstream.physical.plotting import plot
+from millstream.physical.post import ROWS
+from millstream.physical.records import OpenGroup, Settings
 from millstream.physical.topology import base_stream, scans
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from millstream.control.connection import Connection
 
+NAME = "frame"
+"""Of the query, and of the mill that it is in."""
 SPARK_TYPES = {
     Type.BOOLEAN: "boolean",
     Type.INT: "int",
@@ -53,15 +56,20 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
             hint = "start the query instead, or declare where the stream comes from"
             raise BindError("M2099", f"stream '{name}' has no connector, so that no DataFrame can read it", hint=hint)
     digest = hashlib.sha1(repr((plan, mill.options.shards)).encode()).hexdigest()[:12]
-    job = Job(spark, connection.checkpoint.absolute() / "frames" / digest, shards=mill.options.shards)
+    definitions = {name: mill.catalog.stream(name) for name in streams}
+    plotted = plot(NAME, plan, definitions, mill.options.shards)
+    folder = connection.checkpoint.absolute() / "frames" / digest
+    job = Job(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in plotted]))
     if not job.log.end():
-        keys = partition_keys(plan) if job.shards > 1 else None
-        labels = spread(job.shards if keys is not None else 1, job.shards, set())
         settings = Settings(mill.options.strategy, mill.options.ets, mill.options.page_rows)
-        job.append(OpenGroup(1, "frame", labels, keys, settings))
-        definitions = {name: mill.catalog.stream(name) for name in streams}
-        tables = dict(mill.tables)
-        job.append(StartQuery(1, "frame", plan, tables, definitions))
+        groups: dict[str, OpenGroup] = {}
+        taken: set[int] = set()
+        for number, made in enumerate(plotted):
+            labels = spread(job.shards if made.keys is not None else 1, job.shards, taken)
+            taken |= set(labels)
+            groups[made.part.name] = OpenGroup(number + 1, NAME, labels, made.keys, settings, made.part.stage)
+            job.append(groups[made.part.name])
+            job.append(made.start(NAME, groups, definitions, mill.tables, punctuated=False))
     for setting, value in QUERY_SETTINGS.items():
         spark.conf.set(setting, value)
     spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))

@@ -1,6 +1,7 @@
 """A Spark job that hosts mills: it reads the control log, runs the shards, and delivers what they put out.
 
-The job's Spark plan never changes: one source, one exchange by shard, one stateful stage. What it runs is in the log.
+The job's Spark plan never changes: one source, and one stateful stage or several in a row, with an exchange by shard
+before each. What it runs is in the log.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from millstream.physical.codec import decode
 from millstream.physical.control_log import ControlLog
 from millstream.physical.durable import SegmentFiles
 from millstream.physical.hashing import spread
+from millstream.physical.post import INPUT, OUTPUT, PUNCTUATIONS, ROWS
 from millstream.physical.records import OpenGroup, Record
 from millstream.physical.reports import read_report
-from millstream.physical.stage import OUTPUT, PUNCTUATIONS, ROWS, Status
+from millstream.physical.stage import Status
 from millstream.physical.topology import Route
 
 if TYPE_CHECKING:
@@ -66,9 +68,11 @@ class LastBatch:
 
 
 class Job:
-    def __init__(self, spark: SparkSession, checkpoint: Path, *, shards: int, cached: bool = True) -> None:
+    def __init__(
+        self, spark: SparkSession, checkpoint: Path, *, shards: int, stages: int = 1, cached: bool = True
+    ) -> None:
         self.spark, self.checkpoint, self.cached = spark, checkpoint, cached
-        self.id, self.shards = _identity(checkpoint, shards)
+        self.id, self.shards, self.stages = _identity(checkpoint, shards, stages)
         self.log = ControlLog(checkpoint / "control.log", writable=True)
         self.tenants: dict[int, Tenant] = {}
         """Who owns a label."""
@@ -154,8 +158,11 @@ class Job:
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
         for name, route in self.routes.items():
             pages = pages.unionAll(packed(self.frames[name], name, route))
-        stage = LazyStage(self.id, cached=self.cached)
-        return pages.groupBy("shard").transformWithState(stage, OUTPUT, "Append", "None")
+        for number in range(self.stages):
+            stage = LazyStage(self.id, number, self.stages, cached=self.cached)
+            schema = OUTPUT if number + 1 == self.stages else INPUT
+            pages = pages.groupBy("shard").transformWithState(stage, schema, "Append", "None")
+        return pages
 
     def stop(self) -> None:
         query, self._query = self._query, None
@@ -309,15 +316,15 @@ def explained(error: BaseException) -> Exception:
     return OptionError("M6051", said[0] if said else type(error).__name__, detail="\n".join(said[1:]), hint=hint)
 
 
-def _identity(checkpoint: Path, shards: int) -> tuple[str, int]:
-    """The job of a checkpoint: its name, and the number of shards it was begun with."""
+def _identity(checkpoint: Path, shards: int, stages: int) -> tuple[str, int, int]:
+    """The job of a checkpoint: its name, and the numbers of shards and stages it was begun with."""
     path = checkpoint / "job.json"
     if path.exists():
         held: dict[str, Any] = json.loads(path.read_text())
-        return held["id"], held["shards"]
+        return held["id"], held["shards"], held["stages"]
     checkpoint.mkdir(parents=True, exist_ok=True)
     made = uuid.uuid4().hex[:12]
     draft = path.with_name(".job.json")
-    draft.write_text(json.dumps({"id": made, "shards": shards}))
+    draft.write_text(json.dumps({"id": made, "shards": shards, "stages": stages}))
     draft.rename(path)
-    return made, shards
+    return made, shards, stages

@@ -29,15 +29,17 @@ class Jobs:
     def shards(self) -> int:
         return next(iter(self._jobs.values())).shards if self._jobs else self._wanted
 
-    def job(self, frames: frozenset[str] = frozenset()) -> Job:
-        """The job for queries that read just these DataFrames, and streams that the job reads itself."""
+    def job(self, frames: frozenset[str] = frozenset(), stages: int = 1) -> Job:
+        """The job of so many stages for queries that read just these DataFrames, and streams that the job reads
+        itself."""
         digest = hashlib.sha1(" ".join(sorted(frames)).encode()).hexdigest()[:10] if frames else "1"
-        return self._open(f"job-{digest}")
+        return self._open(f"job-{digest}" if stages == 1 else f"job-{digest}-{stages}", stages)
 
-    def _open(self, name: str) -> Job:
+    def _open(self, name: str, stages: int = 1) -> Job:
         with self._opening:
             if name not in self._jobs:
-                self._jobs[name] = Job(self.spark, self.checkpoint / name, shards=self._wanted, cached=self.cached)
+                folder, shards = self.checkpoint / name, self.shards
+                self._jobs[name] = Job(self.spark, folder, shards=shards, stages=stages, cached=self.cached)
             return self._jobs[name]
 
     def all(self) -> list[Job]:

@@ -24,6 +24,8 @@ from millstream.control.shards import ShardGroup
 from millstream.errors import OptionError
 from millstream.logical.plan import Plan
 from millstream.physical.partitioning import Keys, partition_keys
+from millstream.physical.plotting import Plotted
+from millstream.physical.stages import QueryPart
 from millstream.runtime.engine import NodeStatistics
 
 __all__ = ["LocalMill", "RunningQuery"]
@@ -38,11 +40,15 @@ class LocalMill(Mill):
         self._group_of: dict[str, ShardGroup] = {}
 
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:  # noqa: ARG002
-        group = self._group(partition_keys(plan) if self.options.shards > 1 else None)
+        (whole,) = self.plot(name, plan)
+        group = self._group(whole.keys)
         output = QueryOutput(plan.schema, len(group.graphs))
         group.add(name, plan, output.deliver)
         self._group_of[name] = group
         return output
+
+    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+        return [Plotted(QueryPart(name, plan, partition_keys(plan) if self.options.shards > 1 else None), plan)]
 
     def _sink_to(self, query: RunningQuery) -> None:
         if query.sink is not None and str(query.sink).lower() != "memory":

@@ -93,16 +93,18 @@ class Progress:
 def progress_of(mill: SparkMill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
     """`streams`: how far the streams are, if the caller knows."""
     query, job = mill.query(name), mill.job(name)
-    name, statuses = query.name, mill.statuses(name)
+    name, heard = query.name, mill.heard_of(name)
+    statuses = [status for _, _, status in heard]
     read = streams_read(query.plan)
     known = stream_progress(mill) if streams is None else streams
     found = tuple(known[stream] for stream in sorted(read & known.keys()))
     behind = [stream.behind for stream in found if stream.behind is not None]
+    nodes = dict.fromkeys((part.name, node) for part, _, status in heard for node in status.nodes.get(part.name, ()))
     operators = tuple(
         OperatorProgress(node, shard, status.operators[node], status.sizes.get(node, 0))
-        for node in dict.fromkeys(node for status in statuses for node in status.nodes.get(name, ()))
-        for shard, status in enumerate(statuses)
-        if node in status.operators
+        for part, node in nodes
+        for place, shard, status in heard
+        if place.name == part and node in status.operators
     )
     last = job.last
     return Progress(
@@ -114,7 +116,7 @@ def progress_of(mill: SparkMill, name: str, streams: Mapping[str, StreamProgress
         rows_out=query.output.rows_out,
         rows_per_second=last.rows_per_second,
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
-        state_rows=sum(status.state.get(name, 0) for status in statuses),
+        state_rows=sum(status.state.get(place.name, 0) for place, _, status in heard),
         state_bytes=sum(operator.state_bytes for operator in operators),
         state_bytes_written=sum(status.written for status in statuses),
         behind=sum(behind) if behind else None,

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.control.homes import Home, Place, group_key
+from millstream.physical.exchange import exchanged
 from millstream.physical.records import CloseGroup, OpenGroup, Remember, StartQuery, StopQuery
+from millstream.physical.topology import base_stream, scans
 
 if TYPE_CHECKING:
     from millstream.control.job import Job
@@ -44,15 +47,27 @@ def _find_groups(mill: SparkMill, job: Job) -> set[str]:
                 opened[number] = record
             case CloseGroup(group=number) if number in opened:
                 del opened[number]
-            case StartQuery(group=number, name=query) if number in opened:
-                mill.homes[query] = job, opened[number]
+            case StartQuery(group=number, name=part) if number in opened:
+                query = record.query or part
+                if record.query is None:  # the topmost part comes first
+                    mill.homes[query] = Home(job)
+                mill.homes[query].places.append(Place(part, opened[number], _reads(record)))
                 stopped.discard(query)
-            case StopQuery(group=number, name=query) if number in opened:
+            case StopQuery(group=number, name=part) if number in opened:
+                query = next(name for name, home in mill.homes.items() if part in [place.name for place in home.places])
+                mill.homes[query].stopped.add(part)
                 stopped.add(query)
     for group in opened.values():
-        mill.groups[job, None if group.keys is None else tuple(sorted(group.keys.items()))] = group
+        mill.groups[group_key(job, group.keys, group.stage)] = group
         job.tenants |= dict.fromkeys(group.labels, mill)
     return stopped
+
+
+def _reads(record: StartQuery) -> frozenset[str]:
+    """The streams of the catalog that a part of a query reads."""
+    made_of = {partial: stream for stream, partial, _ in record.partials}
+    read = [scan.stream for scan in scans(record.plan) if not exchanged(scan.stream)]
+    return frozenset(base_stream(made_of.get(stream, stream)) for stream in read)
 
 
 def _replay(mill: SparkMill, note: Remember) -> None:
@@ -78,14 +93,10 @@ def _make_good(mill: SparkMill, stopped: set[str]) -> None:
     """A job's log hears of queries before the driver's own does. If the driver ended in between, a query that it does
     not know had not been started, and one that the job runs no more had been stopped."""
     for name in mill.homes.keys() - mill.queries.keys():
-        if name in stopped:
-            del mill.homes[name]
-        else:
-            mill._detach(name)
+        mill._detach(name)
     for name in mill.queries.keys() & stopped:
-        del mill.homes[name]
         mill.stop_query(name)
-    used = [group for _, group in mill.homes.values()]
-    for (job, _), group in list(mill.groups.items()):
+    used = [group for home in mill.homes.values() for group in home.groups]
+    for (job, *_), group in list(mill.groups.items()):
         if group not in used:
             mill._leave(job, group)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.control.launcher import interpreter
 from millstream.errors import OptionError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def start_session(
     builder = SparkSession.builder.master(retrying(master)).appName("millstream")
     for name, value in wanted.items():
         builder = builder.config(name, value)
-    environment = _environment(PYSPARK_PYTHON=sys.executable, POLARS_MAX_THREADS="1", PYTHONWARNINGS="ignore")
+    environment = _environment(PYSPARK_PYTHON=interpreter(master), POLARS_MAX_THREADS="1", PYTHONWARNINGS="ignore")
     with environment, _errors_to(log or Path(os.devnull)):
         return builder.getOrCreate()
 

@@ -20,6 +20,7 @@ from millstream.algebra.schema import NEVER, TimeKind
 from millstream.config import Options
 from millstream.control.adopted import adopted_streams, routes_of
 from millstream.control.base import Element, Mill, RunningQuery
+from millstream.control.homes import GroupKey, Home, Place, group_key
 from millstream.control.job import Job
 from millstream.control.jobs import Jobs
 from millstream.control.outputs import QueryOutput
@@ -27,11 +28,12 @@ from millstream.control.recovery import recover
 from millstream.errors import BindError
 from millstream.ingest.paged import PagedSource, open_paged
 from millstream.ingest.source import StreamSource
-from millstream.logical import plan as node
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
-from millstream.physical.partial import Partial, Split, split
-from millstream.physical.partitioning import Keys, partition_keys
+from millstream.physical import stages
+from millstream.physical.exchange import exchanged
+from millstream.physical.partitioning import Keys
+from millstream.physical.plotting import Plotted, plot
 from millstream.physical.records import (
     Ask,
     CloseGroup,
@@ -42,7 +44,6 @@ from millstream.physical.records import (
     Record,
     Remember,
     Settings,
-    StartQuery,
     StopQuery,
 )
 from millstream.physical.stage import Status
@@ -52,7 +53,6 @@ from millstream.sinks import Sink, make_sink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GroupKey = tuple[Job, tuple[tuple[str, tuple[str, ...]], ...] | None]
 ON_DEMAND = ("demand", "punctuation")
 
 
@@ -65,7 +65,7 @@ class SparkMill(Mill):
         self.jobs, self.name, self.wall = jobs, name, wall
         self.options.shards = jobs.shards
         self.groups: dict[GroupKey, OpenGroup] = {}
-        self.homes: dict[str, tuple[Job, OpenGroup]] = {}
+        self.homes: dict[str, Home] = {}
         self._sinks: dict[str, Sink] = {}
         self._pending: list[tuple[str, Element]] = []
         self._status: dict[tuple[Job, int], Status] = {}
@@ -121,24 +121,25 @@ class SparkMill(Mill):
 
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
         if name in self.homes:  # recovered
-            return QueryOutput(plan.schema, len(self.homes[name][1].labels))
+            return QueryOutput(plan.schema, len(self.homes[name].top.labels))
         connected = self._connected(plan)
         frames = adopted_streams(connected)
-        job = self.jobs.job(frames)
+        plotted = self.plot(name, plan)
+        job = self.jobs.job(frames, stages.depth([made.part for made in plotted]))
         for adopted in frames:
             job.frames[adopted] = self._frame(adopted)
-        partials: list[tuple[str, str, Partial]] = []
-        running = plan
-        while (made := self._split(running, connected)) is not None:
-            partials.append((made.stream, made.partial_stream, made.partial))
-            running = made.plan
-        group = self._group(job, partition_keys(running) if job.shards > 1 else None)
-        tables = {part.table: self.tables[part.table] for part in plan.walk() if isinstance(part, node.TableJoin)}
-        self.homes[name] = job, group
-        job.append(StartQuery(group.group, name, running, tables, connected, tuple(partials), punctuated))
+        groups: dict[str, OpenGroup] = {}
+        self.homes[name] = home = Home(job)
+        for made in plotted:
+            groups[made.part.name] = group = self._group(job, made.keys, made.part.stage)
+            home.places.append(Place(made.part.name, group, made.reads))
+            job.append(made.start(name, groups, connected, self.tables, punctuated=punctuated))
         if frames:
             job.reroute(self.name)
-        return QueryOutput(plan.schema, len(group.labels))
+        return QueryOutput(plan.schema, len(home.top.labels))
+
+    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+        return plot(name, plan, self._connected(plan), self.jobs.shards)
 
     def adopt(self, name: str, frame: DataFrame) -> None:
         """Let a DataFrame be the source of a stream that was declared so."""
@@ -153,19 +154,11 @@ class SparkMill(Mill):
             raise BindError("M2102", f"the DataFrame of stream '{name}' is not here", hint=f"mill.stream('{name}', df)")
         return self._frames[name]
 
-    def _split(self, plan: Plan, connected: Mapping[str, StreamDefinition]) -> Split | None:
-        """The plan with an aggregate parted, if its stream is read by the job and only time can make a tuple late."""
-        made = split(plan)
-        stream = None if made is None else connected.get(made.stream)
-        if stream is None or stream.schema.kind is not TimeKind.EXTERNAL or stream.primary_key:
-            return None
-        return made if stream.punctuated <= {stream.schema.time} else None
-
     def _sink_to(self, query: RunningQuery) -> None:
         if query.sink is None:
             return
         options = {option: value for option, value in query.sink_options.items() if option != "connector"}
-        job, _ = self.homes[query.name]
+        job = self.homes[query.name].job
         sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
         sink.open(query.name, query.plan.schema)
         self._sinks[query.name] = sink
@@ -175,25 +168,29 @@ class SparkMill(Mill):
         found = {base_stream(scan.stream) for scan in scans(plan)}
         return {name: d for name in found if (d := self.catalog.stream(name)).options.get("connector")}
 
-    def _group(self, job: Job, keys: Keys | None) -> OpenGroup:
-        key = job, None if keys is None else tuple(sorted(keys.items()))
+    def _group(self, job: Job, keys: Keys | None, stage: int) -> OpenGroup:
+        key = group_key(job, keys, stage)
         if key not in self.groups:
             number, labels = job.allot(job.shards if keys is not None else 1, self)
-            self.groups[key] = OpenGroup(number, self.name, labels, keys, self._settings())
+            self.groups[key] = OpenGroup(number, self.name, labels, keys, self._settings(), stage)
             job.append(self.groups[key])
         return self.groups[key]
 
     def _detach(self, name: str) -> None:
         if name in self.homes and not self.recovering:
-            job, group = self.homes.pop(name)
-            job.append(StopQuery(group.group, name))
-            if all(home[1] is not group for home in self.homes.values()):
-                self._leave(job, group)
+            home = self.homes.pop(name)
+            for place in reversed(home.places):  # nobody is sent anything any more when he is stopped
+                if place.name not in home.stopped:
+                    home.job.append(StopQuery(place.group.group, place.name))
+            used = [group for other in self.homes.values() for group in other.groups]
+            for group in reversed(home.groups):
+                if group not in used and group in self.groups.values():
+                    self._leave(home.job, group)
 
     def _leave(self, job: Job, group: OpenGroup) -> None:
         """Close a group that runs nothing any more: its shards would be called in every batch."""
         job.append(CloseGroup(group.group))
-        self.groups = {key: kept for key, kept in self.groups.items() if kept is not group}
+        self.groups = {key: kept for key, kept in self.groups.items() if (key[0], kept) != (job, group)}
         for label in group.labels:
             self._status.pop((job, label), None)
 
@@ -203,7 +200,7 @@ class SparkMill(Mill):
     def _tell(self, record: Record) -> None:
         """Write a record to the log of every job that runs something for this mill."""
         if not self.recovering:
-            for job in {job for job, _ in self.groups}:
+            for job in self._jobs():
                 job.append(record)
 
     # --- data -------------------------------------------------------------------------------------------------------
@@ -251,7 +248,7 @@ class SparkMill(Mill):
     def sync(self) -> None:
         """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
         while self.groups:
-            for job in {job for job, _ in self.groups}:
+            for job in self._jobs():
                 job.start()
                 job.wait()
             self._settled = self.clock.now()
@@ -264,7 +261,7 @@ class SparkMill(Mill):
 
     def pace(self, *, beat: bool = False) -> None:
         """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
-        if any(not job.settled() for job, _ in self.groups):
+        if any(not job.settled() for job in self._jobs()):
             return
         asked = set(self._sources) if beat else self._asked()
         connected = {name for name in asked & self._connected_streams() if self._can_promise(name)}
@@ -273,8 +270,10 @@ class SparkMill(Mill):
         self._promise(self._times(sorted(asked - self._connected_streams())), beat=beat)
 
     def _asked(self) -> set[str]:
-        """The streams whose time some operator has asked for in the last batch."""
-        return {stream for status in self._status.values() for stream in status.asked}
+        """The streams whose time some operator has asked for in the last batch, in whichever stage it is."""
+        asked = {stream for status in self._status.values() for stream in status.asked}
+        between = {stream for stream in asked if exchanged(stream)}
+        return (asked - between).union(*(home.below(stream) for stream in between for home in self.homes.values()))
 
     def _connected_streams(self) -> set[str]:
         return {stream.name for stream in self.catalog.streams if stream.options.get("connector")}
@@ -285,14 +284,18 @@ class SparkMill(Mill):
 
     def ended(self) -> bool:
         """Whether every stream that the jobs read for some query has ended, on every shard."""
-        if not self.queries or any(not job.settled() for job, _ in self.groups):
+        if not self.queries or any(not job.settled() for job in self._jobs()):
             return False
-        for name, query in self.queries.items():
-            read = set(self._connected(query.plan))
-            statuses = self.statuses(name)
-            if len(statuses) < len(self.homes[name][1].labels) or any(not read <= s.ended for s in statuses):
-                return False
-        return True
+        connected = self._connected_streams()
+        return all(self._has_ended(home.job, place, connected) for home in self.homes.values() for place in home.places)
+
+    def _has_ended(self, job: Job, place: Place, connected: set[str]) -> bool:
+        statuses = [self._status.get((job, label)) for label in place.group.labels]
+        return all(status is not None and place.reads & connected <= status.ended for status in statuses)
+
+    def _jobs(self) -> set[Job]:
+        """The jobs that run something for this mill."""
+        return {job for job, *_ in list(self.groups)}
 
     def behind(self) -> int:
         """How many rows are known to wait in the streams that the jobs read."""
@@ -301,7 +304,7 @@ class SparkMill(Mill):
     def waiting(self) -> dict[str, int]:
         """How many rows wait in each of the streams that the jobs read, as far as that is known."""
         made: dict[str, int] = {}
-        for job in {job for job, _ in list(self.groups)}:
+        for job in self._jobs():
             for key, place in job.places().items():
                 mill, _, name = key.partition("/")
                 if mill == self.name and name in self.catalog:
@@ -327,7 +330,7 @@ class SparkMill(Mill):
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""
-        for (job, _), group in self.groups.items():
+        for (job, *_), group in self.groups.items():
             job.append(CloseGroup(group.group))
         self.close_sinks()
         for held in (self.groups, self.homes, self.queries, self._sinks, self._status):
@@ -338,7 +341,7 @@ class SparkMill(Mill):
     def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
         with self._lock:
             if query in self.queries:
-                shard = self.homes[query][1].labels.index(label)
+                shard = self.homes[query].top.labels.index(label)
                 self.queries[query].output.deliver(shard, element)
 
     def heard(self, job: Job, label: int, status: Status) -> None:
@@ -347,14 +350,14 @@ class SparkMill(Mill):
     def finish_batch(self, job: Job, batch: int) -> None:
         with self._lock:
             for name, sink in self._sinks.items():
-                if self.homes[name][0] is job:
+                if self.homes[name].job is job:
                     output = self.queries[name].output
                     sink.write(batch, output.take_rows(), output.take_punctuations())
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """What later punctuations of the queries in a job depend on."""
         with self._lock:
-            return {name: q.output.snapshot() for name, q in self.queries.items() if self.homes[name][0] is job}
+            return {name: q.output.snapshot() for name, q in self.queries.items() if self.homes[name].job is job}
 
     def take_rows(self, name: str) -> pl.DataFrame:
         self.sync()
@@ -368,19 +371,27 @@ class SparkMill(Mill):
 
     def state_rows(self, name: str) -> int:
         self.sync()
-        return sum(status.state[self.query(name).name] for status in self.statuses(name))
+        if len(self.heard_of(name)) < sum(len(group.labels) for group in self.home(name).groups):
+            self.call_roll()  # after a restart shards have nothing to say until they are asked
+            self.sync()
+        return sum(status.state[place.name] for place, _, status in self.heard_of(name))
+
+    def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
+        """The last word of the shards that run a query: the part of it, the number of the shard, its status."""
+        home = self.home(name)
+        found = [(place, n, (home.job, label)) for place in home.places for n, label in enumerate(place.group.labels)]
+        return [(place, number, self._status[key]) for place, number, key in found if key in self._status]
 
     def statuses(self, name: str) -> list[Status]:
         """The last word of the shards that run a query."""
-        job, group = self.homes[self.query(name).name]
-        return [self._status[job, label] for label in group.labels if (job, label) in self._status]
+        return [status for _, _, status in self.heard_of(name)]
 
     def job(self, name: str) -> Job:
         """The job that runs a query."""
-        return self.home(name)[0]
+        return self.home(name).job
 
-    def home(self, name: str) -> tuple[Job, OpenGroup]:
-        """The job that runs a query, and its group of shards there."""
+    def home(self, name: str) -> Home:
+        """Where a query runs."""
         return self.homes[self.query(name).name]
 
     # --- recovery ---------------------------------------------------------------------------------------------------

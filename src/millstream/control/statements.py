@@ -106,7 +106,9 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     plan = optimize(plan, mill.catalog, paned=options.paned)
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
-    return explain_physical(plan, options.shards, options.strategy) if stage == "PHYSICAL" else explain(plan)
+    if stage == "PHYSICAL":
+        return explain_physical(mill.plot("query", plan), options.shards, options.strategy)
+    return explain(plan)
 
 
 def _explain_named(mill: Mill, name: str) -> str:

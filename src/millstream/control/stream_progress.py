@@ -96,12 +96,13 @@ def _groups(mill: SparkMill) -> Iterable[_Readers]:
     made: dict[tuple[str, int], _Readers] = {}
     for name, query in list(mill.queries.items()):
         try:
-            job, group = mill.home(name)
-            statuses = mill.statuses(name)
+            job, heard = mill.job(name), mill.heard_of(name)
         except (MillstreamError, KeyError):  # it has just been stopped
             continue
-        readers = made.setdefault((job.id, group.group), _Readers(statuses, set()))
-        readers.reads.update(scan.stream for scan in scans(query.plan))
+        for group in {place.group.group for place, _, _ in heard}:
+            statuses = [status for place, _, status in heard if place.group.group == group]
+            readers = made.setdefault((job.id, group), _Readers(statuses, set()))
+            readers.reads.update(scan.stream for scan in scans(query.plan))
     return made.values()
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from millstream.physical.post import INPUT
+
 if TYPE_CHECKING:
     from millstream.physical.page_source import PageReader
     from millstream.physical.stage import Stage
 
 FORMAT = "millstream"
-INPUT = "shard int, seq long, kind int, stream string, head binary, page binary"
 
 
 class LazyReader(DataSourceStreamReader):
@@ -72,12 +73,12 @@ class PageSource(DataSource):
 class LazyStage(StatefulProcessor):
     """See `stage.Stage`."""
 
-    def __init__(self, job: str, *, cached: bool = True) -> None:
-        self._job, self._cached = job, cached
+    def __init__(self, job: str, number: int, stages: int, *, cached: bool = True) -> None:
+        self._job, self._number, self._stages, self._cached = job, number, stages, cached
         self._made: Stage | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_job": self._job, "_cached": self._cached, "_made": None}
+        return {**self.__dict__, "_made": None}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._token = handle.getValueState("token", "token string")
@@ -87,7 +88,8 @@ class LazyStage(StatefulProcessor):
         if self._made is None:
             from millstream.physical.stage import Stage
 
-            self._made = Stage(self._job, self._token, self._values, cached=self._cached)
+            state = self._token, self._values
+            self._made = Stage(self._job, self._number, self._stages, *state, cached=self._cached)
         yield from self._made.handleInputRows(key, rows, timerValues)
 
     def close(self) -> None:

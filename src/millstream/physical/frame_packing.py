@@ -14,7 +14,7 @@ from millstream.algebra.schema import Schema
 from millstream.ingest.paged import PieceRows
 from millstream.ingest.rows import read_frame
 from millstream.physical.packing import Target, pack
-from millstream.physical.stage import PART
+from millstream.physical.post import PART
 
 NOW = "__now"
 PIECE_ROWS = 200_000

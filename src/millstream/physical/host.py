@@ -31,12 +31,14 @@ from millstream.physical.records import (
     OpenGroup,
     Promise,
     Record,
+    Sending,
     Settings,
     StartQuery,
     StopQuery,
 )
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.nodes import OperatorNode
+from millstream.runtime.exchange import Exchange
 from millstream.runtime.operator import Operator
 
 
@@ -45,6 +47,8 @@ class Setup:
     """What a shard has been told to run: enough to build its graph anew."""
 
     group: int = 0
+    labels: tuple[int, ...] = ()
+    """The shards of its group."""
     settings: Settings | None = None
     queries: dict[str, StartQuery] = field(default_factory=dict)
 
@@ -65,7 +69,7 @@ class ShardHost:
         self.setup_changed = True
         self.closed = False
         if setup is not None and setup.settings is not None:
-            self.setup.group = setup.group
+            self.setup.group, self.setup.labels = setup.group, setup.labels
             self._configure(setup.settings)
             for query in setup.queries.values():
                 self._start(query)
@@ -75,8 +79,8 @@ class ShardHost:
 
     def apply(self, record: Record) -> None:
         match record:
-            case OpenGroup(group=group, settings=settings):
-                self.setup.group = group
+            case OpenGroup(group=group, labels=labels, settings=settings):
+                self.setup.group, self.setup.labels = group, labels
                 self._configure(settings)
             case Configure(settings=settings):
                 self._configure(settings)
@@ -97,9 +101,11 @@ class ShardHost:
                 if beat:
                     self.graph.heartbeat()
                 self.graph.run()
-
+                self._tell_readers()
             case Ask(streams=streams):
                 self._promise(streams)
+                self.graph.run()
+                self._tell_readers()
 
     def _configure(self, settings: Settings) -> None:
         self.setup.settings = settings
@@ -155,6 +161,25 @@ class ShardHost:
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
         if punctuated or isinstance(element, pl.DataFrame):
             self.outputs.append((query, element))
+
+    def _tell_readers(self) -> None:
+        """Time has been promised, and perhaps for somebody who waits in another stage: what is sent there asks too."""
+        sending = [(node, op) for node in self.graph.operators.values() if isinstance(op := node.operator, Exchange)]
+        if not sending:
+            return
+        asked = set(self.asked)
+        for node, exchange in sending:
+            exchange.listening = True
+            self.graph.waiting[node] = None
+        self.graph.run()
+        for _, exchange in sending:
+            exchange.listening = False
+        self.asked = asked
+
+    def sending(self, query: str) -> Sending | None:
+        """Where a part of a query sends its output, if it does."""
+        held = self.setup.queries.get(query)
+        return None if held is None else held.sending
 
     def _ets(self, stream: str) -> Callable[[], int | None]:
         """What a stream has promised so far; that it was asked for is noted."""

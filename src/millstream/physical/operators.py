@@ -10,8 +10,10 @@ from millstream.algebra.expression import Column, Expression, conjunction, rewri
 from millstream.algebra.schema import TS, TimeKind
 from millstream.errors import PlanError
 from millstream.logical import plan as logical
+from millstream.physical import exchange
 from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.distinct import Distinct
+from millstream.runtime.exchange import Exchange
 from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.operator import Operator
 from millstream.runtime.pane_aggregate import PaneAggregate
@@ -35,6 +37,10 @@ def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
         case logical.Union():
             members = tuple(member.schema for member in plan.members)
             return Union(plan.schema, members, merges=plan.schema.kind is not TimeKind.LATENT)
+        case exchange.Gather():
+            return Union(plan.schema, tuple(member.schema for member in plan.members), merges=plan.merges)
+        case exchange.Exchange():
+            return Exchange(plan.schema)
         case logical.Distinct():
             return Distinct(plan.schema)
         case logical.WindowJoin():

@@ -27,9 +27,10 @@ from millstream.ingest.paged import PagedSource, Piece, PieceRows, open_paged
 from millstream.ingest.rows import NO_BAD
 from millstream.physical.control_log import ControlLog
 from millstream.physical.packing import Target, pack
+from millstream.physical.post import CONTROL, PART, address
 from millstream.physical.records import Record
 from millstream.physical.reports import reporting
-from millstream.physical.stage import CONTROL, PART, Control
+from millstream.physical.stage import Control
 from millstream.physical.topology import Route, StreamKey, Topology
 from millstream.physical.worker import settle
 
@@ -62,7 +63,7 @@ class PieceWork:
 class Work(InputPartition):
     """What one task does: pass on control, read pieces."""
 
-    def __init__(self, control: dict[int, bytes], pieces: list[PieceWork]) -> None:
+    def __init__(self, control: list[tuple[int, int, bytes]], pieces: list[PieceWork]) -> None:
         self.control, self.pieces = control, pieces
 
 
@@ -116,15 +117,19 @@ class PageReader:
             self._dealt, self._dealt_at = Topology(), 0
         for record in self._log.read(self._dealt_at, start["log"]):
             self._dealt.apply(record)
+        stages = self._dealt.stages()
         heard: dict[int, list[Record]] = {label: [] for label in self._dealt.labels()}
         for record in self._log.read(start["log"], end["log"]):
             for label, told in self._dealt.apply(record):
                 heard.setdefault(label, []).append(told)
         self._dealt_at = end["log"]
-        control = {label: pickle.dumps(Control(end["log"], end["now"], told)) for label, told in heard.items()}
+        stages |= self._dealt.stages()
+        control = [
+            (label, stages[label], pickle.dumps(Control(end["log"], end["now"], told))) for label, told in heard.items()
+        ]
         pieces = list(self._pieces(json.loads(start["streams"]), json.loads(end["streams"])))
         count = max(1, min(self._parallelism, len(pieces)))
-        return [Work(control if task == 0 else {}, pieces[task::count]) for task in range(count)]
+        return [Work(control if task == 0 else [], pieces[task::count]) for task in range(count)]
 
     def _pieces(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[PieceWork]:
         seq = 0
@@ -145,8 +150,9 @@ class PageReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Work)
         rows: list[tuple[int, int, int, str, bytes, bytes]] = []
-        for label, page in partition.control.items():
-            rows.append((label, 0, CONTROL, "", b"", page))
+        for label, stage, page in partition.control:
+            shard, seq = address(label, 0, stage)
+            rows.append((shard, seq, CONTROL, "", b"", page))
         for work in partition.pieces:
             with reporting():
                 for label, part in pack(work.stream, work.schema, work.piece, work.columns, work.targets):

@@ -2,8 +2,8 @@
 
 A stateful operator needs all tuples of one key in one place: a join its key, an aggregate its group, a keyed sequence
 its key. The wish of the topmost one is pushed down to the scans; if every operator below can live with it, each shard
-runs the whole query on its part of the key space. Otherwise (count windows, no key, two different keys) everything
-goes to one shard.
+runs the whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see
+`stages`, or (count windows, no key at all) everything goes to one shard.
 """
 
 from __future__ import annotations
@@ -13,39 +13,42 @@ from collections.abc import Iterator
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS
 from millstream.logical import plan as node
+from millstream.physical.exchange import Exchange, Gather
 
-Keys = dict[str, tuple[str, ...]]
+Key = tuple[str, ...]
+"""The columns that something is hashed on."""
+Keys = dict[str, Key]
 """Stream name → the columns it is hashed on."""
 
 
 def partition_keys(plan: node.Plan) -> Keys | None:
     """The columns to hash each stream on, or None if the query needs everything in one place."""
-    for anchor, key in _wishes(plan):
+    for anchor, key in wishes(plan):
         pushed = _push(anchor, key)
         if pushed is not None:
             return pushed
     return None
 
 
-def _wishes(plan: node.Plan) -> Iterator[tuple[node.Plan, tuple[str, ...]]]:
+def wishes(plan: node.Plan) -> Iterator[tuple[node.Plan, Key]]:
     """The topmost operator that cares, and keys over its output worth trying: all columns of its key, then each alone.
     What stands above it works tuple by tuple and does not care where."""
     match plan:
-        case node.Project(input, _) | node.Select(input, _) | node.TableJoin(input):
-            yield from _wishes(input)
+        case node.Project(input, _) | node.Select(input, _) | node.TableJoin(input) | Exchange(input):
+            yield from wishes(input)
         case node.WindowJoin():
             yield from ((plan, key) for key in _subsets([_prefixed(a, plan.left_prefix) for a, _ in plan.keys]))
         case node.Sequence():
             yield from ((plan, key) for key in _subsets([_prefixed(b, plan.second_prefix) for _, b in plan.keys]))
         case node.WindowAggregate() | node.PaneAggregate():
             yield from ((plan, key) for key in _subsets(list(plan.group)))
-        case node.Union() | node.Distinct():
+        case node.Union() | node.Distinct() | Gather():
             yield from ((plan, (name,)) for name in plan.schema.names)
         case node.Scan():
             yield plan, plan.schema.names[:1]
 
 
-def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
+def _subsets(names: list[str]) -> Iterator[Key]:
     if names:
         yield tuple(names)
     if len(names) > 1:
@@ -56,46 +59,46 @@ def _prefixed(name: str, prefix: str | None) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def _push(plan: node.Plan, key: tuple[str, ...]) -> Keys | None:
+def _push(plan: node.Plan, key: Key) -> Keys | None:
     """What hashing the plan's output on `key` asks of the streams, or None if that cannot be had."""
+    if isinstance(plan, node.Scan):
+        return {plan.stream: key} if TS not in key else None
+    below = keys_below(plan, key)
+    return None if below is None else _all(*(_push(part, k) for part, k in zip(plan.inputs, below, strict=True)))
+
+
+def keys_below(plan: node.Plan, key: Key) -> list[Key] | None:
+    """What hashing a node's output on `key` asks of each of its inputs, or None if the node cannot live with it."""
     match plan:
-        case node.Scan():
-            return {plan.stream: key} if TS not in key else None
-        case node.Select(input, _) | node.Distinct(input):
-            return _push(input, key)
-        case node.Project(input, items):
+        case node.Select() | node.Distinct() | Exchange():
+            return [key]
+        case node.Project(_, items):
             sources = {name: e.name for name, e in items if isinstance(e, Column)}
-            return _push(input, tuple(sources[k] for k in key)) if all(k in sources for k in key) else None
-        case node.Union(members):
-            names = members[0].schema.names
-            positions = [names.index(k) for k in key]
-            return _all(*(_push(m, tuple(m.schema.names[p] for p in positions)) for m in members))
+            return [tuple(sources[k] for k in key)] if all(k in sources for k in key) else None
+        case node.Union(members) | Gather(members):
+            positions = [members[0].schema.names.index(k) for k in key]
+            return [tuple(m.schema.names[p] for p in positions) for m in members]
         case node.TableJoin():
             own = {_prefixed(n, plan.stream_prefix): n for n in plan.input.schema.names}
-            return _push(plan.input, tuple(own[k] for k in key)) if all(k in own for k in key) else None
-        case node.WindowAggregate(input, group=group) | node.PaneAggregate(input, group=group):
-            return _push(input, key) if set(key) <= set(group) else None
+            return [tuple(own[k] for k in key)] if all(k in own for k in key) else None
+        case node.WindowAggregate(group=group) | node.PaneAggregate(group=group):
+            return [key] if set(key) <= set(group) else None
         case node.WindowJoin(left_window=left, right_window=right):
             if left.rows is not None or right.rows is not None:
                 return None
-            return _push_both(plan.left, plan.right, plan.keys, plan.left_prefix, plan.right_prefix, key)
+            return _both(plan.keys, plan.left_prefix, plan.right_prefix, key)
         case node.Sequence():
-            return _push_both(plan.first, plan.second, plan.keys, plan.first_prefix, plan.second_prefix, key)
+            return _both(plan.keys, plan.first_prefix, plan.second_prefix, key)
     return None
 
 
-def _push_both(
-    left: node.Plan,
-    right: node.Plan,
-    keys: tuple[tuple[str, str], ...],
-    left_prefix: str | None,
-    right_prefix: str | None,
-    key: tuple[str, ...],
-) -> Keys | None:
+def _both(
+    keys: tuple[tuple[str, str], ...], left_prefix: str | None, right_prefix: str | None, key: Key
+) -> list[Key] | None:
     sides = {_prefixed(a, left_prefix): (a, b) for a, b in keys} | {_prefixed(b, right_prefix): (a, b) for a, b in keys}
     if not all(k in sides for k in key):
         return None
-    return _all(_push(left, tuple(sides[k][0] for k in key)), _push(right, tuple(sides[k][1] for k in key)))
+    return [tuple(sides[k][0] for k in key), tuple(sides[k][1] for k in key)]
 
 
 def _all(*parts: Keys | None) -> Keys | None:

@@ -35,13 +35,26 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
-    """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all."""
+    """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all.
+    `stage`: in which of the job's stages they are."""
 
     group: int
     mill: str
     labels: tuple[int, ...]
     keys: Keys | None
     settings: Settings
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Where a part of a query sends what it puts out: to the shards with these labels in a later stage, by the hash of
+    `key` (None: there is one), as the stream that is called `stream`, a dot and the number of the sending shard."""
+
+    stream: str
+    labels: tuple[int, ...]
+    key: tuple[str, ...] | None
+    stage: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,9 @@ class StartQuery:
     """Stream, name of the partial stream, how it is made."""
     punctuated: bool = True
     """Whether somebody wants the punctuation of the result."""
+    query: str | None = None
+    """The query that this is a part of; None: it is a query, or the topmost part of one."""
+    sending: Sending | None = None
 
 
 @dataclass(frozen=True, slots=True)

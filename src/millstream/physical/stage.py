@@ -1,7 +1,8 @@
 """The stage host: one stateful processor of Spark for every query there will ever be.
 
 Spark groups the rows of a batch by shard and calls the processor once for each. It restores their order, hands them to
-the shard's host, writes back what changed, and puts out what the queries did, one page per query, and a status.
+the shard's host, writes back what changed, and puts out what the queries did, one page per query, and a status. What a
+part of a query puts out for a later stage goes to the shards there.
 """
 
 from __future__ import annotations
@@ -20,20 +21,16 @@ from millstream.algebra.schema import TS
 from millstream.errors import MillstreamError, OperatorError
 from millstream.physical import durable
 from millstream.physical.blame import blame, events
-from millstream.physical.codec import encode
+from millstream.physical.codec import decode, encode
 from millstream.physical.failures import FAULTS
+from millstream.physical.hashing import shard_of
 from millstream.physical.host import ShardHost
 from millstream.physical.packing import Part
-from millstream.physical.records import Record
+from millstream.physical.post import CONTROL, PART, PUNCTUATIONS, ROWS, SENT_PUNCTUATIONS, SENT_ROWS, STATUS, address
+from millstream.physical.records import Element, Feed, Record, Sending
 from millstream.physical.reports import reporting
 from millstream.physical.worker import settle
 from millstream.runtime.engine import NodeStatistics
-
-OUTPUT = "shard int, query string, kind int, page binary"
-CONTROL, PART = 0, 1
-"""Kinds of input rows: what every shard hears in every batch, then parts of streams."""
-ROWS, PUNCTUATIONS, STATUS = 0, 1, 2
-"""Kinds of output rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +70,20 @@ class Status:
 
 
 class Stage:
-    """`job` names the caches; `token` and `values` are Spark's state; without `cached` every batch reads its state back
-    from there."""
+    """`job` names the caches; `number` is the stage's among the job's `stages`; `token` and `values` are Spark's state;
+    without `cached` every batch reads its state back from there."""
 
-    def __init__(self, job: str, token: Any, values: Any, *, cached: bool = True) -> None:
-        self.job, self.cached = job, cached
+    def __init__(self, job: str, number: int, stages: int, token: Any, values: Any, *, cached: bool = True) -> None:
+        self.job, self.number, self.stages, self.cached = job, number, stages, cached
         self._token, self._values = token, values
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
+        label = int(key[0])
+        if label < 0:
+            yield from (self._passed(row) for row in rows)
+            return
         with reporting():
-            yield from self._batch(int(key[0]), rows)
+            yield from self._batch(label, rows)
 
     def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
         started = time.perf_counter()
@@ -93,11 +94,15 @@ class Stage:
         control = Control(-1, 0, [])  # none comes with a batch that has only rows of DataFrames
         if ordered[0].kind == CONTROL:
             control = pickle.loads(ordered.pop(0).page)
+        sent = [row for row in ordered if row.kind > PART]
+        if sent:
+            ordered = ordered[: -len(sent)]
+            control.records.append(_sent(sent))
         try:
             taken = _feed(host, control, ordered)
         except FAULTS as error:
             raise _explained(error, store, control, ordered) from error
-        made = list(_pages(label, host.take_outputs()))
+        made = list(self._pages(label, host))
         asked = frozenset(host.take_asked())
         if host.closed:
             durable.discard(self.job, label, store, shard)
@@ -119,10 +124,81 @@ class Stage:
             host.newest(),
             host.setup.group,
         )
-        yield Row(shard=label, query="", kind=STATUS, page=pickle.dumps(status))
+        yield self._row(label, "", STATUS, pickle.dumps(status))
 
     def close(self) -> None:
         settle()
+
+    # --- rows -------------------------------------------------------------------------------------------------------
+
+    def _row(self, label: int, query: str, kind: int, page: bytes) -> Row:
+        """A row for the driver."""
+        if self.number + 1 == self.stages:
+            return Row(shard=label, query=query, kind=kind, page=page)
+        shard, seq = address(label, self.number + 1, self.stages)
+        return Row(shard=shard, seq=seq, kind=kind, stream=query, head=b"", page=page)
+
+    def _passed(self, row: Any) -> Row:
+        """A row for somebody further on."""
+        if self.number + 1 == self.stages:
+            return Row(shard=int(row.seq), query=row.stream, kind=row.kind, page=bytes(row.page))
+        shard, seq = address(int(row.seq), self.number + 1, -row.shard)
+        return Row(shard=shard, seq=seq, kind=row.kind, stream=row.stream, head=bytes(row.head), page=bytes(row.page))
+
+    def _pages(self, label: int, host: ShardHost) -> Iterator[Row]:
+        """One page of rows and one of punctuations for each query: rows may go first, for what a punctuation excludes
+        does not come after it."""
+        rows: dict[str, list[pl.DataFrame]] = {}
+        told: dict[str, list[Punctuations]] = {}
+        for query, element in host.take_outputs():
+            if isinstance(element, pl.DataFrame):
+                rows.setdefault(query, []).append(element)
+            elif element:
+                told.setdefault(query, []).append(element)
+        for query, frames in rows.items():
+            page = pl.concat(frames, rechunk=False) if len(frames) > 1 else frames[0]
+            sending = host.sending(query)
+            if sending is None:
+                yield self._row(label, query, ROWS, encode(page.drop(TS)))
+            else:
+                yield from self._send_rows(sending, host.setup.labels.index(label), page)
+        for query, batches in told.items():
+            marks = Punctuations.concat(batches)
+            sending = host.sending(query)
+            if sending is not None:
+                number, page_of_marks = host.setup.labels.index(label), pickle.dumps((host.clock.now(), marks))
+                for to in sending.labels:
+                    yield self._sent(sending, to, number, SENT_PUNCTUATIONS, page_of_marks)
+            elif len(marks):
+                yield self._row(label, query, PUNCTUATIONS, pickle.dumps(marks))
+
+    def _send_rows(self, sending: Sending, number: int, page: pl.DataFrame) -> Iterator[Row]:
+        if sending.key is None:
+            yield self._sent(sending, sending.labels[0], number, SENT_ROWS, encode(page))
+            return
+        shards = shard_of(page, sending.key, len(sending.labels))
+        for place, to in enumerate(sending.labels):
+            part = page.filter(pl.Series(shards == place))
+            if part.height:
+                yield self._sent(sending, to, number, SENT_ROWS, encode(part))
+
+    def _sent(self, sending: Sending, to: int, number: int, kind: int, page: bytes) -> Row:
+        shard, seq = address(to, self.number + 1, sending.stage)
+        return Row(shard=shard, seq=seq, kind=kind, stream=f"{sending.stream}.{number}", head=b"", page=page)
+
+
+def _sent(rows: list[Any]) -> Feed:
+    """What other shards have sent, to be processed together: tuples before punctuations."""
+    elements: list[tuple[str, Element]] = []
+    now = 0
+    for row in rows:
+        if row.kind == SENT_ROWS:
+            elements.append((row.stream, decode(row.page)))
+        else:
+            at, marks = pickle.loads(row.page)
+            now = max(now, at)
+            elements.append((row.stream, marks))
+    return Feed("", now, tuple(elements))
 
 
 def _feed(host: ShardHost, control: Control, rows: list[Any]) -> dict[str, int]:
@@ -150,23 +226,6 @@ def _explained(error: BaseException, store: durable.Store, control: Control, row
         return ShardHost() if store.token() is None else durable.load(store, None).host
 
     return blame(fresh, list(events(control.records, control.now, parts)), error)
-
-
-def _pages(label: int, outputs: list[tuple[str, pl.DataFrame | Punctuations]]) -> Iterator[Row]:
-    """One page of rows and one of punctuations for each query: rows may go first, for what a punctuation excludes does
-    not come after it."""
-    rows: dict[str, list[pl.DataFrame]] = {}
-    told: dict[str, list[Punctuations]] = {}
-    for query, element in outputs:
-        if isinstance(element, pl.DataFrame):
-            rows.setdefault(query, []).append(element)
-        elif len(element):
-            told.setdefault(query, []).append(element)
-    for query, frames in rows.items():
-        page = pl.concat(frames, rechunk=False) if len(frames) > 1 else frames[0]
-        yield Row(shard=label, query=query, kind=ROWS, page=encode(page.drop(TS)))
-    for query, batches in told.items():
-        yield Row(shard=label, query=query, kind=PUNCTUATIONS, page=pickle.dumps(Punctuations.concat(batches)))
 
 
 class _SparkStore:

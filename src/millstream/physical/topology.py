@@ -92,6 +92,10 @@ class Topology:
         for group in self.groups.values():
             yield from group.opened.labels
 
+    def stages(self) -> dict[int, int]:
+        """The stage of every shard, by label."""
+        return {label: group.opened.stage for group in self.groups.values() for label in group.opened.labels}
+
     def routes(self) -> dict[StreamKey, Route]:
         """The streams that the job reads for some query."""
         made: dict[StreamKey, Route] = {}

@@ -113,7 +113,8 @@ def _on_spark(place: Path, folders: dict[int, Path]) -> dict[int, list[Batch]]:
     with (place / "log").open("w") as log:
         child = subprocess.run(command, cwd=place, env=environment(), stdout=log, stderr=log, check=False)
     if child.returncode != 0:
-        raise SubjectFailed("the run on Spark has failed\n" + (place / "log").read_text(errors="replace")[-3000:])
+        said = (place / "log").read_text(errors="replace")[-3000:]
+        raise SubjectFailed(f"the run on Spark has ended with status {child.returncode}\n{said}")
     found: dict[str, list[list[Any]]] = json.loads((place / "result.json").read_text())
     return {int(size): [Batch(*values) for values in batches] for size, batches in found.items()}
 

@@ -1,0 +1,42 @@
+"""Plan nodes where a query is cut into stages: what sends rows to other shards, and what reads them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.logical.plan import Plan
+
+MARK = "@"
+"""Begins the names of streams that come from another stage; no stream that is declared has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Plan):
+    """The top of a part of a query that another stage reads."""
+
+    input: Plan
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Plan):
+    """The parts of one stream that come from several shards: a union, in the order of time if each part is."""
+
+    members: tuple[Plan, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return self.members[0].schema
+
+    @property
+    def merges(self) -> bool:
+        return self.schema.ordered and self.schema.kind is not TimeKind.LATENT
+
+
+def exchanged(stream: str) -> bool:
+    """Whether a stream comes from another stage."""
+    return stream.startswith(MARK)

@@ -1,0 +1,183 @@
+"""A query in stages, where it needs its tuples hashed on one key first and on another one later.
+
+    WindowAggregate BY b.seller        stage 1, hashed on b.seller
+    └─ WindowJoin a.id = b.auction     stage 0, both hashed on the auction
+
+The topmost operator's key is pushed down as far as it goes; where it goes no further the plan is cut. What lies below
+becomes a part of its own, cut in turn if it must be, which sends its output to the shards of the part that reads it:
+rows by the hash of their key, punctuation and time to all of them. There a `Gather` puts together what comes from each
+shard; a promise holds when all of them have made it, and if the output is in the order of time it comes out so.
+
+Where an operator has no key (an aggregate of everything) it runs on one shard, and what it reads on many. A plan with
+operators whose result depends on the position of tuples of equal time (count windows, sequences) above a cut is not cut
+and runs on one shard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millstream.algebra.schema import TS, Schema
+from millstream.logical import plan as node
+from millstream.physical.exchange import MARK, Exchange, Gather
+from millstream.physical.partitioning import Key, Keys, keys_below, partition_keys, wishes
+
+STATELESS = (node.Select, node.Project, node.TableJoin)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPart:
+    """A part of a query that runs in one stage. `keys`: what it reads is hashed on these columns; None: it runs on one
+    shard. `reader`: the part that reads it, by the hash of `key`; None: it is the top of the query."""
+
+    name: str
+    plan: node.Plan
+    keys: Keys | None
+    stage: int = 0
+    reader: str | None = None
+    key: Key | None = None
+
+
+def parts(query: str, plan: node.Plan, shards: int) -> list[QueryPart]:
+    """The parts of a query, readers before those they read; one if it need not be cut."""
+    if shards == 1:
+        return [QueryPart(query, plan, None)]
+    made = _parts(query, plan, shards)
+    positional = any(_positional(part) for part in made if part.stage > 0)
+    return [QueryPart(query, plan, partition_keys(plan))] if positional else made
+
+
+def depth(made: list[QueryPart]) -> int:
+    """How many stages they need."""
+    return max(part.stage for part in made) + 1
+
+
+def _parts(name: str, plan: node.Plan, shards: int) -> list[QueryPart]:
+    keys = partition_keys(plan)
+    if keys is not None:
+        return [QueryPart(name, plan, keys)]
+    cut = _best_cut(plan)
+    if cut is None:
+        return [QueryPart(name, plan, None)]
+    below: list[QueryPart] = []
+    gathered: dict[int, node.Plan] = {}
+    hashed: Keys = {}
+    for number, (sub, key) in enumerate(cut.subs):
+        top, *rest = _parts(f"{name}/{number}", Exchange(sub), shards)
+        count = shards if top.keys is not None else 1
+        streams = [f"{MARK}{top.name}.{n}" for n in range(count)]
+        gathered[number] = Gather(tuple(node.Scan(stream, sub.schema) for stream in streams))
+        hashed |= dict.fromkeys(streams, key)
+        below += [QueryPart(top.name, top.plan, top.keys, top.stage, name, key if cut.keyed else None), *rest]
+    whole = _filled(cut.plan, gathered)
+    stage = 1 + max(part.stage for part in below if part.reader == name)
+    return [QueryPart(name, whole, hashed if cut.keyed else None, stage), *below]
+
+
+@dataclass(slots=True)
+class _Cut:
+    """`plan` has a `_Hole` for each of the `subs`, given with the key that their output is hashed on."""
+
+    keyed: bool
+    subs: list[tuple[node.Plan, Key]] = field(default_factory=list)
+    plan: node.Plan = field(init=False)
+    _keys: Keys = field(default_factory=dict)
+
+    def hole(self, plan: node.Plan, key: Key) -> node.Plan:
+        if (plan, key) not in self.subs:
+            self.subs.append((plan, key))
+        return _Hole(self.subs.index((plan, key)), plan.schema)
+
+    def fit(self, plan: node.Plan, key: Key) -> node.Plan:
+        """The plan, hashed on `key`, cut where that cannot be had."""
+        if self._blocked(plan, key):
+            return self.hole(plan, key)
+        if isinstance(plan, node.Scan):
+            self._keys[plan.stream] = key
+            return plan
+        below = keys_below(plan, key)
+        assert below is not None
+        inputs = [self.fit(part, k) for part, k in zip(plan.inputs, below, strict=True)]
+        if not any(_holes(part) for part in inputs):
+            return plan
+        # What comes from another stage and what is read at the beginning do not meet: the latter goes through as well.
+        whole = [
+            part if _holes(part) else self.hole(given, k)
+            for part, given, k in zip(inputs, plan.inputs, below, strict=True)
+        ]
+        return plan.with_inputs(tuple(whole))
+
+    def _blocked(self, plan: node.Plan, key: Key) -> bool:
+        """Whether the key does not reach the first operator that keeps state, or the stream."""
+        if isinstance(plan, node.Scan):
+            return TS in key or self._keys.get(plan.stream, key) != key
+        below = keys_below(plan, key)
+        return below is None or (isinstance(plan, STATELESS) and self._blocked(plan.inputs[0], below[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hole(node.Plan):
+    number: int
+    given: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.given
+
+
+def _holes(plan: node.Plan) -> bool:
+    return any(isinstance(part, _Hole) for part in plan.walk())
+
+
+def _best_cut(plan: node.Plan) -> _Cut | None:
+    """The cut with the fewest parts, or None if cutting does not help."""
+    found: list[_Cut] = []
+    for anchor, key in wishes(plan):
+        if keys_below(anchor, key) is None:
+            continue
+        cut = _Cut(keyed=True)
+        cut.plan = _replaced(plan, anchor, cut.fit(anchor, key))
+        found.append(cut)
+    return min(found, key=lambda cut: len(cut.subs)) if found else _below_keyless(plan)
+
+
+def _below_keyless(plan: node.Plan) -> _Cut | None:
+    """An operator without a key runs on one shard; what it reads may run on many."""
+    anchor = plan
+    while isinstance(anchor, (*STATELESS, Exchange)):
+        anchor = anchor.inputs[0]
+    if not any(_worth_it(part) for part in anchor.inputs):
+        return None
+    cut = _Cut(keyed=False)
+    whole = anchor.with_inputs(tuple(cut.hole(part, ()) for part in anchor.inputs))
+    cut.plan = _replaced(plan, anchor, whole)
+    return cut
+
+
+def _worth_it(plan: node.Plan) -> bool:
+    """Whether a plan keeps state that could be spread over shards."""
+    stateful = any(not isinstance(part, (*STATELESS, node.Scan)) for part in plan.walk())
+    return stateful and any(part.keys is not None for part in _parts("", plan, 2))
+
+
+def _positional(part: QueryPart) -> bool:
+    """Whether some result depends on the position of tuples of equal time."""
+    for plan in part.plan.walk():
+        match plan:
+            case node.Sequence():
+                return True
+            case node.WindowJoin(left_window=left, right_window=right) if (left.rows or right.rows) is not None:
+                return True
+    return False
+
+
+def _replaced(plan: node.Plan, old: node.Plan, new: node.Plan) -> node.Plan:
+    if plan is old:
+        return new
+    return plan.with_inputs(tuple(_replaced(part, old, new) for part in plan.inputs)) if plan.inputs else plan
+
+
+def _filled(plan: node.Plan, gathered: dict[int, node.Plan]) -> node.Plan:
+    if isinstance(plan, _Hole):
+        return gathered[plan.number]
+    return plan.with_inputs(tuple(_filled(part, gathered) for part in plan.inputs)) if plan.inputs else plan

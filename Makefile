@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+ARCHIVE := $(VENV)/share/millstream/spark.jsa
 
 export POLARS_MAX_THREADS ?= 1
 
@@ -14,7 +15,7 @@ help:
 	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
 	@echo "make soak     kill -9 sixty times, compare results   make bench-peers   other engines on the same files"
 
-setup: $(STAMP) java
+setup: $(STAMP) java $(ARCHIVE)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millstream needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make setup PYTHON=python3.11"; exit 1; }
@@ -26,6 +27,10 @@ $(STAMP): pyproject.toml constraints.txt
 
 java:
 	@bash scripts/check_java.sh
+
+$(ARCHIVE): $(STAMP) | java
+	@echo "preparing Spark (half a minute, once)"
+	@$(BIN)/millstream prepare > /dev/null || echo "Spark will take some seconds longer to start"
 
 lint: $(STAMP)
 	@$(BIN)/ruff check src tests examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,6 +88,16 @@ def run(
 
 
 @app.command()
+def prepare() -> None:
+    """Archive the classes of Spark's JVM, so that it starts some seconds faster. Once for each environment."""
+    from millstream.control.archive import prepare as write
+
+    with console.status("running a query to see which classes it needs"):
+        made = write()
+    console.print(f"{made.stat().st_size / 1e6:.0f} MB in {made}", markup=False)
+
+
+@app.command()
 def soak(
     kills: Annotated[int, typer.Option(min=1, help="how often, of each kind")] = 20,
     what: Annotated[list[str] | None, typer.Option(help="driver, worker or cluster; again for another one")] = None,
@@ -104,13 +115,15 @@ def soak(
 @app.command()
 def explain(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
-    stage: Annotated[str, typer.Option(help="logical, optimized or physical")] = "optimized",
+    stage: Annotated[str, typer.Option(help="logical, optimized, physical or contract")] = "optimized",
+    shards: Annotated[int, typer.Option(min=1, help="parts of the key space, for physical")] = os.cpu_count() or 1,
 ) -> None:
-    """Print the plan of every query in a file."""
-    from millstream.control.mill import LocalMill
+    """Print the plan of every query in a file, as Spark would run it."""
+    from millstream.config import Options
+    from millstream.control.mill import PlanningMill
     from millstream.lang import ast, parse
 
-    mill = LocalMill()
+    mill = PlanningMill(Options(shards=shards))
     for statement in parse(_read(file)):
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             name = getattr(statement, "name", "")

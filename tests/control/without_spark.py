@@ -19,23 +19,9 @@ from millstream.physical.page_source import PageReader
 from millstream.physical.stage import Stage
 
 
-class _Value:
-    def __init__(self) -> None:
-        self.held: Any = None
-
-    def get(self) -> Any:
-        return self.held
-
-    def update(self, value: Any) -> None:
-        self.held = value
-
-    def clear(self) -> None:
-        self.held = None
-
-
 class _Map(dict):  # type: ignore[type-arg]
     def getValue(self, key: Any) -> Any:
-        return self[key]
+        return self.get(key)
 
     def updateValue(self, key: Any, value: Any) -> None:
         self[key] = value
@@ -86,7 +72,7 @@ class JobRun:
     def _stage(self, number: int, label: int, rows: list[Any]) -> list[Any]:
         at = number, label
         if at not in self._stages:
-            self._stages[at] = Stage(self.job.id, number, self.job.stages, _Value(), _Map(), cached=self._cached)
+            self._stages[at] = Stage(self.job.id, number, self.job.stages, _Map(), cached=self._cached)
         return list(self._stages[at].handleInputRows((label,), iter(rows), None))
 
 

@@ -67,7 +67,7 @@ class Rig:
     def batch(self) -> bool:
         """A batch that fails leaves the stores as they were, as Spark does."""
         stages = self.run._stages
-        held = {label: (dict(stage._values), stage._token.get()) for label, stage in stages.items()}
+        held = {label: dict(stage._values) for label, stage in stages.items()}
         try:
             return self.run.batch()
         except MillstreamError:
@@ -76,9 +76,7 @@ class Rig:
                 if label not in held:
                     del stages[label]
                     continue
-                values, token = held[label]
-                stages[label]._values.update(values)
-                stages[label]._token.update(token)
+                stages[label]._values.update(held[label])
             raise
 
 

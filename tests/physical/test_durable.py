@@ -9,12 +9,10 @@ from millstream.config import Options
 from millstream.control.jobs import Jobs
 from millstream.control.spark_mill import SparkMill
 from millstream.physical import durable
-from millstream.physical.control_log import ControlLog
 from millstream.physical.hashing import partition_of, spread
 from millstream.physical.host import ShardHost
 from millstream.physical.packing import Part
 from millstream.physical.page_source import PageReader
-from millstream.physical.records import Remember
 
 STATEMENTS = """
 CREATE STREAM auctions (id BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts PRIMARY KEY (id)
@@ -148,16 +146,3 @@ def test_labels_share_the_partitions_evenly() -> None:
     assert [partition_of(label, 4) for label in labels] == [0, 1, 2, 3]
     more = spread(4, 4, set(labels))
     assert not set(more) & set(labels)
-
-
-def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    log = ControlLog(path, writable=True)
-    first = log.append(Remember("m", "a", 1))
-    log.append(Remember("m", "b", 2))
-    log.close()
-    path.write_bytes(path.read_bytes()[:-3])
-    assert ControlLog(path).end() == first
-    again = ControlLog(path, writable=True)
-    end = again.append(Remember("m", "c", 3))
-    assert [record.kind for record in again.read(0, end)] == ["a", "c"]

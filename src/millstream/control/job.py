@@ -11,7 +11,7 @@ import pickle
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from millstream.physical.control_log import ControlLog
 from millstream.physical.durable import SegmentFiles
 from millstream.physical.hashing import spread
 from millstream.physical.post import INPUT, OUTPUT, PUNCTUATIONS, ROWS
-from millstream.physical.records import OpenGroup, Record
+from millstream.physical.records import Ask, Feed, OpenGroup, Promise, Record
 from millstream.physical.reports import read_report
 from millstream.physical.stage import Status
 from millstream.physical.topology import Route
@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 __all__ = ["Job", "Tenant"]
+
+PASSING = (Feed, Promise, Ask)
+"""Records that nobody needs once shards have heard them."""
+REPEATABLE = 4
+"""Of so many batches at the end the records are kept; Spark repeats one at most."""
+COMPACT_AFTER = 16_000_000
+"""Bytes by which a log may grow before it is compacted."""
 
 
 class Tenant(Protocol):
@@ -92,6 +99,8 @@ class Job:
         self._needed = 0
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
         self._last_batch = -1
+        self._reached: deque[int] = deque(maxlen=REPEATABLE)
+        """How far the log had been worked off after each of the last batches."""
         self._query: StreamingQuery | None = None
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
@@ -262,10 +271,20 @@ class Job:
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position
+            self._reached.append(position)
             self.rows_in += rows
             self.last = LastBatch(batch, time.monotonic() - begun, rows, written, time.time())
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
+        self._compact()
+
+    def _compact(self) -> None:
+        """Drop what shards have heard from a log that has grown: not who runs what, and not what Spark may repeat."""
+        if len(self._reached) < REPEATABLE or self.log.size < self.log.compacted + COMPACT_AFTER:
+            return
+        heard = self._reached[0]
+        with self._appending:
+            self.log.compact(lambda position, record: position > heard or not isinstance(record, PASSING))
 
     def _save_outputs(self, batch: int, tenants: Iterable[Tenant]) -> None:
         """Keep what later punctuations depend on, for this batch and the one before it."""

@@ -7,11 +7,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from millstream.control.job import Job
+from millstream.control.job import COMPACT_AFTER, Job
 from millstream.physical.control_log import ControlLog
+from millstream.physical.records import Remember
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LATEST = ("sources", "file")
+"""Kinds of notes of which only the last one counts."""
 
 
 class Jobs:
@@ -19,11 +23,23 @@ class Jobs:
         self.spark, self.checkpoint, self.cached = spark, checkpoint, cached
         self._wanted = shards
         self._jobs: dict[str, Job] = {}
-        self._opening = threading.Lock()
+        self._opening, self._noting = threading.Lock(), threading.Lock()
         checkpoint.mkdir(parents=True, exist_ok=True)
         self.log = ControlLog(checkpoint / "driver.log", writable=True)
         for folder in sorted(checkpoint.glob("job-*")):
             self._open(folder.name)
+
+    def remember(self, note: Remember) -> None:
+        """Write down what a mill needs to be recovered."""
+        with self._noting:
+            self.log.append(note)
+            if self.log.size > self.log.compacted + COMPACT_AFTER:
+                last = {(r.mill, r.kind): p for p, r in self.log.numbered() if isinstance(r, Remember)}
+                self.log.compact(
+                    lambda position, r: (
+                        not isinstance(r, Remember) or r.kind not in LATEST or position == last[r.mill, r.kind]
+                    )
+                )
 
     @property
     def shards(self) -> int:

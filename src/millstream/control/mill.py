@@ -24,7 +24,7 @@ from millstream.control.shards import ShardGroup
 from millstream.errors import OptionError
 from millstream.logical.plan import Plan
 from millstream.physical.partitioning import Keys, partition_keys
-from millstream.physical.plotting import Plotted
+from millstream.physical.plotting import Plotted, plot
 from millstream.physical.stages import QueryPart
 from millstream.runtime.engine import NodeStatistics
 
@@ -133,3 +133,11 @@ class LocalMill(Mill):
         for name, values in held["outputs"].items():
             mill.queries[name].output.restore(values)
         return mill
+
+
+class PlanningMill(LocalMill):
+    """Explains queries as Spark would run them."""
+
+    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+        read = {stream.name: stream for stream in self.catalog.streams if stream.options.get("connector")}
+        return plot(name, plan, read, self.options.shards)

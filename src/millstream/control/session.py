@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream.control import archive
 from millstream.control.launcher import interpreter
 from millstream.errors import OptionError
 
@@ -42,12 +43,19 @@ SESSION_SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.python.worker.reuse": "true",
 }
+LOCAL_SETTINGS = {
+    # What goes from one process to another on the same machine gains nothing by being compressed.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+}
 ATTEMPTS = 4
 """How often a task is tried on this machine: as often as on a cluster."""
 JAVA = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
     "-Xss16m",
     "-XX:+UseSerialGC",
+    "-XX:NewRatio=1",  # pages are large and short-lived
+    "-XX:InitialRAMPercentage=6",
     "-XX:TieredStopAtLevel=1",
     "-Duser.timezone=UTC",
 )
@@ -71,8 +79,9 @@ def start_session(
     _check_java()
     from pyspark.sql import SparkSession
 
-    java = " ".join((*JAVA, f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"))
-    wanted = QUERY_SETTINGS | SESSION_SETTINGS | {"spark.driver.extraJavaOptions": java} | dict(settings or {})
+    java = " ".join((*JAVA, *archive.options(), f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"))
+    usual = QUERY_SETTINGS | SESSION_SETTINGS | (LOCAL_SETTINGS if master.startswith("local") else {})
+    wanted = usual | {"spark.driver.extraJavaOptions": java} | dict(settings or {})
     wanted["spark.executorEnv.POLARS_MAX_THREADS"] = "1"
     builder = SparkSession.builder.master(retrying(master)).appName("millstream")
     for name, value in wanted.items():

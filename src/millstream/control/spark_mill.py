@@ -109,7 +109,7 @@ class SparkMill(Mill):
         """Write down what whoever recovers this mill must know."""
         self.noted += kind not in ("sources", "file")
         if not self.recovering:
-            self.jobs.log.append(Remember(self.name, kind, value))
+            self.jobs.remember(Remember(self.name, kind, value))
 
     def carry_on(self, done: int | None) -> None:
         """Note how many statements of the file that is run have been carried out; None: all of them."""
@@ -266,7 +266,7 @@ class SparkMill(Mill):
         asked = set(self._sources) if beat else self._asked()
         connected = {name for name in asked & self._connected_streams() if self._can_promise(name)}
         if connected:
-            self._tell(Ask(self.name, tuple(sorted(connected))))
+            self._tell(Ask(self.name, tuple(sorted(connected)), beat))
         self._promise(self._times(sorted(asked - self._connected_streams())), beat=beat)
 
     def _asked(self) -> set[str]:

@@ -1,7 +1,12 @@
-"""The control log: a durable, append-only file of records, one writer (the driver), positions in bytes.
+"""The control log: a durable, append-only file of records, one writer (the driver).
 
-A record is its length, a checksum and a pickle. It is written in one piece and synced before `append` returns. A reader
-takes whole records only; what a crash has left of a torn one is cut off when the log is next opened for writing.
+A record is its position, its length, a checksum and a pickle. It is written in one piece and synced before `append`
+returns. A reader takes whole records only; what a crash has left of a torn one is cut off when the log is next opened
+for writing.
+
+Positions are those of a log from which nothing was ever dropped. So a log can be compacted while it is read: records
+that nobody needs any more are left out of a new file that takes the place of the old one, and all others keep their
+position.
 """
 
 from __future__ import annotations
@@ -10,13 +15,17 @@ import os
 import pickle
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from millstream.errors import InputError
 from millstream.physical.records import Record
 
-_HEAD = struct.Struct("<II")
+_START = struct.Struct("<Q")
+"""At the beginning of the file: how often it was compacted."""
+_HEAD = struct.Struct("<QII")
+PLACES = 64
+"""Positions of which a reader remembers the place in the file."""
 
 
 class ControlLog:
@@ -25,54 +34,112 @@ class ControlLog:
     def __init__(self, path: Path, *, writable: bool = False) -> None:
         self.path = path
         self._end = 0
+        self._places: dict[int, int] = {}
+        """Positions in the log, with their places in the file as it was when it had been compacted so often."""
+        self._generation = -1
         self._file: int | None = None
+        self.compacted = 0
+        """The size of the file after it was last compacted."""
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            os.ftruncate(self._file, self.end())
+            self._file = self._open()
+            if not os.fstat(self._file).st_size:
+                os.write(self._file, _START.pack(0))
+            end = self.end()
+            os.ftruncate(self._file, self._places[end] if end else _START.size)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
 
     def append(self, record: Record) -> int:
         """Write a record; returns the position behind it."""
         assert self._file is not None
         data = pickle.dumps(record)
-        os.write(self._file, _HEAD.pack(len(data), zlib.crc32(data)) + data)
+        position = self._end + _HEAD.size + len(data)
+        os.write(self._file, _HEAD.pack(position, len(data), zlib.crc32(data)) + data)
         os.fsync(self._file)
-        self._end = os.fstat(self._file).st_size
-        return self._end
+        self._end = position
+        return position
 
     def end(self) -> int:
         """The position behind the last whole record."""
-        try:
-            if self.path.stat().st_size > self._end:
-                for position, _ in self._frames(self._end):
-                    self._end = position
-        except FileNotFoundError:
-            return 0
+        if self._file is None or not self._end:
+            for position, _ in self._frames(self._end):
+                self._end = position
         return self._end
 
     def read(self, start: int, end: int) -> Iterator[Record]:
-        """The records between two positions."""
+        """The records between two positions that have not been dropped."""
+        if start >= end:
+            return
         for position, data in self._frames(start):
             if position > end:
                 return
             yield pickle.loads(data)
             if position == end:
                 return
-        if start < end:
+        if self.end() < end:
             raise InputError("M5030", f"the control log {self.path} ends before position {end}")
 
+    def numbered(self) -> Iterator[tuple[int, Record]]:
+        """All records that have not been dropped, with their positions."""
+        return ((position, pickle.loads(data)) for position, data in self._frames(0))
+
+    def compact(self, needed: Callable[[int, Record], bool]) -> None:
+        """Drop the records that are not needed any more. The last one stays, since the end is known by it."""
+        assert self._file is not None
+        draft = self.path.with_suffix(".draft")
+        with draft.open("wb") as file:
+            file.write(_START.pack(self._generation + 1))
+            for position, data in self._frames(0):
+                if position == self._end or needed(position, pickle.loads(data)):
+                    file.write(_HEAD.pack(position, len(data), zlib.crc32(data)) + data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(self.path)
+        os.close(self._file)
+        self._file = self._open()
+        self.compacted = self.size
+
     def _frames(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Whole records from a position on, each with the position behind it."""
-        with self.path.open("rb") as file:
-            file.seek(start)
-            position = start
+        """Whole records behind a position, each with its own."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            place = self._place(file.read(_START.size), start)
+            if place is None:
+                return
+            file.seek(place)
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
-                length, checksum = _HEAD.unpack(head)
+                position, length, checksum = _HEAD.unpack(head)
                 data = file.read(length)
                 if len(data) < length or zlib.crc32(data) != checksum:
                     return
-                position += _HEAD.size + length
-                yield position, data
+                place += _HEAD.size + length
+                self._remember(position, place)
+                if position > start:
+                    yield position, data
+
+    def _place(self, head: bytes, position: int) -> int | None:
+        """Where to begin to read what comes after a position."""
+        if len(head) < _START.size:
+            return None
+        (generation,) = _START.unpack(head)
+        if generation != self._generation:
+            self._generation, self._places = generation, {}
+        return self._places.get(position, _START.size)
+
+    def _remember(self, position: int, place: int) -> None:
+        self._places[position] = place
+        if len(self._places) > PLACES:
+            del self._places[next(iter(self._places))]
 
     def close(self) -> None:
         if self._file is not None:

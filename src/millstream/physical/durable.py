@@ -4,7 +4,8 @@ Tables of operators are kept as segments: what was appended is put, what was pur
 segments are rewritten or dropped (see `runtime.state`). Everything else (sources, buffers, registers) is one small
 value per batch. What a batch costs follows what changed.
 
-A live shard is cached in the worker process, its segments as files that any worker on the host can map. A cached shard
+A live shard is cached in the worker process, its segments and the small value as files that any worker on the host can
+read. A cached shard
 is the truth only if it carries the token in the store; every attempt at a batch draws a new one. Segments are named by
 the attempt that wrote them and never change, so a file of that name is that segment, whoever made it.
 """
@@ -62,6 +63,10 @@ class DurableShard:
     manifest: Manifest = field(default_factory=dict)
     written: int = 0
     """Bytes written by the last save."""
+    token: str | None = None
+    """That of the last save."""
+    setup: bytes = b""
+    """The set-up as it was last saved."""
 
 
 class SegmentFiles:
@@ -89,6 +94,19 @@ class SegmentFiles:
         assert isinstance(made, pl.DataFrame)
         return made
 
+    def put_bytes(self, key: str, data: bytes) -> None:
+        with suppress(OSError):
+            self.folder.mkdir(exist_ok=True)
+            draft = self.folder / f".{key}"
+            draft.write_bytes(data)
+            draft.rename(self.folder / key)
+
+    def get_bytes(self, key: str) -> bytes | None:
+        try:
+            return (self.folder / key).read_bytes()
+        except OSError:
+            return None
+
     def remove(self, key: str) -> None:
         with suppress(OSError):
             (self.folder / key).unlink(missing_ok=True)
@@ -112,6 +130,11 @@ def take(job: str, label: int, store: Store, *, cached: bool = True) -> DurableS
     return load(store, SegmentFiles(job) if cached else None)
 
 
+def head_file(token: str) -> str:
+    """The file with everything of a shard but its segments, as the attempt with that token left it."""
+    return f"head-{token}"
+
+
 def keep(job: str, label: int, store: Store, shard: DurableShard, *, cached: bool = True) -> None:
     """Write what has changed and keep the shard for the next batch."""
     token = uuid.uuid4().hex[:16]
@@ -129,6 +152,8 @@ def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:
     for table in shard.manifest.values():
         for stored in table.values():
             files.remove(stored.key)
+    if shard.token is not None:
+        files.remove(head_file(shard.token))
     store.clear()
     _LIVE.pop((job, label), None)
 
@@ -141,17 +166,27 @@ def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | No
             writer.remove(stored)
     for name, table in tables.items():
         writer.apply(table.changes(), shard.manifest.setdefault(name, {}))
-    if shard.host.setup_changed:
-        writer.write("setup", pickle.dumps(shard.host.setup))
+    if shard.host.setup_changed or not shard.setup:
+        shard.setup = pickle.dumps(shard.host.setup)
+        writer.write("setup", shard.setup)
         shard.host.setup_changed = False
-    writer.write("head", pickle.dumps((shard.manifest, shard.host.snapshot())))
-    shard.written = writer.written
+    head = pickle.dumps((shard.manifest, shard.host.snapshot()))
+    writer.write("head", head)
+    if files is not None:
+        files.put_bytes(head_file(token), pickle.dumps((shard.setup, head)))
+        if shard.token is not None:
+            files.remove(head_file(shard.token))
+    shard.written, shard.token = writer.written, token
 
 
 def load(store: Store, files: SegmentFiles | None) -> DurableShard:
-    setup: Setup = pickle.loads(store.get("setup"))
-    manifest, snapshot = pickle.loads(store.get("head"))
-    host = ShardHost(setup)
+    token = store.token()
+    assert token is not None
+    mapped = files.get_bytes(head_file(token)) if files is not None else None
+    setup, head = (store.get("setup"), store.get("head")) if mapped is None else pickle.loads(mapped)
+    told: Setup = pickle.loads(setup)
+    manifest, snapshot = pickle.loads(head)
+    host = ShardHost(told)
     for name, table in _tables(host).items():
         stored = manifest.get(name, {})
         segments = {number: _segment(kept.key, store, files) for number, kept in stored.items()}
@@ -162,7 +197,7 @@ def load(store: Store, files: SegmentFiles | None) -> DurableShard:
         }
         table.restore(segments, gone)
     host.restore(snapshot)
-    return DurableShard(host, manifest)
+    return DurableShard(host, manifest, token=token, setup=setup)
 
 
 def _segment(key: str, store: Store, files: SegmentFiles | None) -> pl.DataFrame:

@@ -81,15 +81,13 @@ class LazyStage(StatefulProcessor):
         return {**self.__dict__, "_made": None}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._token = handle.getValueState("token", "token string")
         self._values = handle.getMapState("values", "key string", "value binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         if self._made is None:
             from millstream.physical.stage import Stage
 
-            state = self._token, self._values
-            self._made = Stage(self._job, self._number, self._stages, *state, cached=self._cached)
+            self._made = Stage(self._job, self._number, self._stages, self._values, cached=self._cached)
         yield from self._made.handleInputRows(key, rows, timerValues)
 
     def close(self) -> None:

@@ -65,6 +65,8 @@ class ShardHost:
         """Stream → partial streams made of it."""
         self.promised: dict[str, int] = {}
         self.asked: set[str] = set()
+        self.wanted: set[str] = set()
+        """Streams read by the job whose time has been asked for before; they tell it in every batch from then on."""
         self.outputs: list[tuple[str, Element]] = []
         self.setup_changed = True
         self.closed = False
@@ -102,10 +104,13 @@ class ShardHost:
                     self.graph.heartbeat()
                 self.graph.run()
                 self._tell_readers()
-            case Ask(streams=streams):
+            case Ask(streams=streams, beat=True):
                 self._promise(streams)
+                self.graph.heartbeat()
                 self.graph.run()
-                self._tell_readers()
+            case Ask(streams=streams):
+                self.wanted.update(streams)
+                self.tell_time()
 
     def _configure(self, settings: Settings) -> None:
         self.setup.settings = settings
@@ -251,6 +256,14 @@ class ShardHost:
     def run(self) -> None:
         self.graph.run()
 
+    def tell_time(self) -> None:
+        """Streams that somebody has waited for promise the time they can: he may be waiting again. This is done with
+        batches that there are anyway, and spares him the one that would be asked for."""
+        if self.wanted and self.graph.on_demand:
+            self._promise(self.wanted)
+            self.graph.run()
+            self._tell_readers()
+
     # --- what came of it --------------------------------------------------------------------------------------------
 
     def take_outputs(self) -> list[tuple[str, Element]]:
@@ -300,6 +313,7 @@ class ShardHost:
         return {
             "now": self.clock.now(),
             "promised": self.promised,
+            "wanted": self.wanted,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
             "graph": self.graph.snapshot(tables=False),
             "counters": {name: replace(node.counters) for name, node in self._counting().items()},
@@ -309,6 +323,7 @@ class ShardHost:
         """Take back a snapshot; the tables have been restored before."""
         self.reach(values["now"])
         self.promised = dict(values["promised"])
+        self.wanted = set(values["wanted"])
         for name, source in self.sources.items():
             if name in values["sources"]:
                 source.restore(values["sources"][name])

@@ -117,10 +117,12 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Streams that the job reads itself shall promise the time they can, in every shard alike."""
+    """Streams that the job reads itself shall promise the time they can, in every shard alike. With `beat` the time is
+    sent in band to all operators."""
 
     mill: str
     streams: tuple[str, ...]
+    beat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

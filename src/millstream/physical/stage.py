@@ -32,6 +32,8 @@ from millstream.physical.reports import reporting
 from millstream.physical.worker import settle
 from millstream.runtime.engine import NodeStatistics
 
+TOKEN = "token"
+
 
 @dataclass(frozen=True, slots=True)
 class Control:
@@ -70,12 +72,12 @@ class Status:
 
 
 class Stage:
-    """`job` names the caches; `number` is the stage's among the job's `stages`; `token` and `values` are Spark's state;
+    """`job` names the caches; `number` is the stage's among the job's `stages`; `values` is Spark's state;
     without `cached` every batch reads its state back from there."""
 
-    def __init__(self, job: str, number: int, stages: int, token: Any, values: Any, *, cached: bool = True) -> None:
+    def __init__(self, job: str, number: int, stages: int, values: Any, *, cached: bool = True) -> None:
         self.job, self.number, self.stages, self.cached = job, number, stages, cached
-        self._token, self._values = token, values
+        self._values = values
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
         label = int(key[0])
@@ -88,7 +90,7 @@ class Stage:
     def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
         started = time.perf_counter()
         ordered = sorted(rows, key=lambda row: (row.kind, row.seq))
-        store = _SparkStore(self._token, self._values)
+        store = _SparkStore(self._values)
         shard = durable.take(self.job, label, store, cached=self.cached)
         host = shard.host
         control = Control(-1, 0, [])  # none comes with a batch that has only rows of DataFrames
@@ -213,6 +215,7 @@ def _feed(host: ShardHost, control: Control, rows: list[Any]) -> dict[str, int]:
             taken[part.stream] = taken.get(part.stream, 0) + part.count
             host.take_part(part)
     host.run()
+    host.tell_time()
     return taken
 
 
@@ -229,17 +232,18 @@ def _explained(error: BaseException, store: durable.Store, control: Control, row
 
 
 class _SparkStore:
-    """Spark's state store as a store of keys and values."""
+    """Spark's state store as a store of keys and values. All is in one map, since every state variable costs some
+    milliseconds in every task."""
 
-    def __init__(self, token: Any, values: Any) -> None:
-        self._token, self._values = token, values
+    def __init__(self, values: Any) -> None:
+        self._values = values
 
     def token(self) -> str | None:
-        held = self._token.get()
-        return None if held is None else str(held[0])
+        held = self._values.getValue((TOKEN,))
+        return None if held is None else bytes(held[0]).decode()
 
     def put_token(self, token: str) -> None:
-        self._token.update((token,))
+        self.put(TOKEN, token.encode())
 
     def get(self, key: str) -> bytes:
         return bytes(self._values.getValue((key,))[0])
@@ -251,5 +255,4 @@ class _SparkStore:
         self._values.removeKey((key,))
 
     def clear(self) -> None:
-        self._token.clear()
         self._values.clear()

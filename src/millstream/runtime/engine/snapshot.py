@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.nodes import OperatorNode, TimedNode
@@ -54,8 +56,17 @@ def restore(graph: Graph, value: dict[str, Any]) -> None:
     graph.version += 1
 
 
+def _passed(buffer: Buffer) -> int:
+    """How many rows of its oldest element every reader has taken; they are left out."""
+    return min((port.offset for port in buffer.ports if port.at == buffer.base), default=0)
+
+
 def _take_buffer(buffer: Buffer) -> dict[str, Any]:
     entries = [(entry.sequence, entry.element) for entry in buffer.entries.values()]
+    if passed := _passed(buffer):
+        sequence, page = entries[0]
+        assert isinstance(page, pl.DataFrame)
+        entries[0] = sequence, page.slice(passed)
     return {"base": buffer.base, "entries": entries, "turn": buffer.fork.turn if buffer.fork is not None else 0}
 
 
@@ -100,7 +111,7 @@ def _take_port(port: Port) -> dict[str, Any]:
     held = port.reorder
     return {
         "at": port.at,
-        "offset": port.offset,
+        "offset": port.offset - (_passed(port.buffer) if port.at == port.buffer.base else 0),
         "register": port.register,
         "active": port.active,
         "rows": held.frame() if held is not None else None,

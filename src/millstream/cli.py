@@ -207,6 +207,20 @@ def bench_state(
     run(out=out, json_file=json_file, spark=spark)
 
 
+@bench.command("joins")
+def bench_joins(
+    names: Annotated[list[str] | None, typer.Argument(help="experiments; all of them if none is named")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, to see that it works")] = False,
+    spark: Annotated[bool, typer.Option(help="on Spark too: open auctions against its own join")] = True,
+) -> None:
+    """Joins that purge against joins that do not: state, speed, memory, several streams, on disk."""
+    from millstream.bench.joins.run import run
+
+    run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
+
+
 @app.command()
 def demo(
     name: Annotated[Demo, typer.Argument(help="what to show")] = Demo.AUCTION,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
@@ -11,6 +13,47 @@ from millstream.errors import OptionError, did_you_mean
 
 STRATEGIES = ("dfs", "bfs", "rr", "batch")
 ETS_MODES = ("demand", "punctuation", "heartbeat", "none")
+PROPAGATIONS = ("eager", "count", "time", "request")
+INDEX_MODES = ("eager", "lazy")
+MULTI_JOINS = ("auto", "always", "never")
+_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_LENGTHS = {"": 1, "us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
+
+
+def bytes_of(text: str) -> int:
+    """
+    >>> bytes_of("64 MB"), bytes_of("1.5 KiB")
+    (64000000, 1536)
+    """
+    return int(_measured(text, _SIZES, "a size such as 64 MB"))
+
+
+def propagation_of(text: str) -> tuple[str, int]:
+    """How punctuation is put out, and the number that goes with it: a count, or a period in units of the timestamps,
+    which are microseconds where a unit is given.
+
+    >>> propagation_of("eager"), propagation_of("count:10"), propagation_of("time:5 s"), propagation_of("time:30")
+    (('eager', 0), ('count', 10), ('time', 5000000), ('time', 30))
+    """
+    name, colon, number = text.lower().partition(":")
+    if name not in PROPAGATIONS or bool(colon) != (name in ("count", "time")):
+        raise ValueError("one of eager, count:N, time:DURATION, request")
+    if name == "count" and (not number.strip().isdigit() or int(number) < 1):
+        raise ValueError("count:N with N at least 1")
+    if not colon:
+        return name, 0
+    value = int(number) if name == "count" else int(_measured(number, _LENGTHS, "time:DURATION such as time:5s"))
+    if value < 1:
+        raise ValueError("a period of more than nothing")
+    return name, value
+
+
+def _measured(text: str, units: dict[str, int], wanted: str) -> Fraction:
+    found = _NUMBER.fullmatch(text.lower())
+    if found is None or found.group(2) not in units:
+        raise ValueError(wanted)
+    return Fraction(found.group(1)) * units[found.group(2)]
 
 
 class Options(BaseSettings):
@@ -28,6 +71,23 @@ class Options(BaseSettings):
     page_rows: int = Field(default=8192, ge=1, description="most tuples in a page; 1 is tuple at a time")
     shards: int = Field(default=1, ge=1, description="how many parts the key space is hashed into")
     paned: bool = Field(default=True, description="compute sliding aggregates from panes")
+    multi_join: str = Field(
+        default="auto",
+        description="joins of three streams or more on a common key in one operator: auto, always, never",
+    )
+    purge_threshold: int = Field(
+        default=1, ge=1, description="joins purge their state every so many punctuations; 1 is at once"
+    )
+    propagation: str = Field(
+        default="eager", description="when joins put punctuation out: eager, count:N, time:DURATION, request"
+    )
+    punctuation_index: str = Field(
+        default="lazy",
+        description="how joins know what a punctuation waits for: eager (tuples are counted) or lazy (looked at)",
+    )
+    join_memory: int = Field(
+        default=0, ge=0, description="most memory for the state of a join on a shard, such as 64 MB; 0 is no limit"
+    )
 
     @field_validator("strategy")
     @classmethod
@@ -47,6 +107,37 @@ class Options(BaseSettings):
         if value.lower() not in ETS_MODES:
             raise ValueError(f"one of {', '.join(ETS_MODES)}")
         return value.lower()
+
+    @field_validator("multi_join")
+    @classmethod
+    def _known_choice(cls, value: str) -> str:
+        if value.lower() not in MULTI_JOINS:
+            raise ValueError(f"one of {', '.join(MULTI_JOINS)}")
+        return value.lower()
+
+    @property
+    def join_grouping(self) -> str:
+        """How joins are grouped. Only joins of two use the disk, or put punctuation out at other times than at once."""
+        of_two = self.join_memory or self.propagation != "eager"
+        return "never" if self.multi_join == "auto" and of_two else self.multi_join
+
+    @field_validator("propagation")
+    @classmethod
+    def _known_propagation(cls, value: str) -> str:
+        propagation_of(value)
+        return value.lower()
+
+    @field_validator("punctuation_index")
+    @classmethod
+    def _known_index(cls, value: str) -> str:
+        if value.lower() not in INDEX_MODES:
+            raise ValueError(f"one of {', '.join(INDEX_MODES)}")
+        return value.lower()
+
+    @field_validator("join_memory", mode="before")
+    @classmethod
+    def _known_size(cls, value: Any) -> Any:
+        return bytes_of(value) if isinstance(value, str) else value
 
     @classmethod
     def read(cls, **given: Any) -> Options:

@@ -57,6 +57,9 @@ class JobRun:
         self._offset = end
         columns = {name: [row[name] for row in made] for name in ("shard", "query", "kind", "page")}
         self.job._deliver(SimpleNamespace(toArrow=lambda: pa.table(columns)), self._batch)  # type: ignore[arg-type]
+        commits = self.job.checkpoint / "spark" / "commits"
+        commits.mkdir(parents=True, exist_ok=True)
+        (commits / str(self._batch)).touch()
         return True
 
     def all(self) -> None:

@@ -62,6 +62,10 @@ SETTINGS: dict[str, tuple[Schema, dict[str, Any]]] = {
     "two keys and watermark": (ANY_ORDER, {"watermark": 2, "primary_key": ("k", "ts")}),
     "key and watermark": (ANY_ORDER, {"watermark": 1, "primary_key": ("k",)}),
     "latent with key": (LATENT, {"primary_key": ("k",)}),
+    "ascending": (ANY_ORDER, {"ascending": ("k",)}),
+    "ascending in order": (ORDERED, {"ascending": ("k",)}),
+    "ascending, key and watermark": (ANY_ORDER, {"watermark": 2, "primary_key": ("ts",), "ascending": ("k",)}),
+    "latent, two ascending": (LATENT, {"ascending": ("k", "ts")}),
 }
 
 

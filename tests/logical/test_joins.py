@@ -197,10 +197,12 @@ def test_sequences() -> None:
 
 
 ERRORS = [
-    ("SELECT a.v FROM a LEFT JOIN b ON a.k = b.k", "an outer join of two streams comes later", "LEFT JOIN a table"),
-    ("SELECT a.v FROM sites LEFT JOIN a ON a.k = sites.k", "comes later", ""),
-    ("SELECT a.v FROM a FULL JOIN sites ON a.k = sites.k", "a FULL JOIN comes later", ""),
-    ("SELECT a.v FROM a RIGHT JOIN b ON a.k = b.k", "a RIGHT JOIN comes later", ""),
+    ("SELECT a.v FROM sites LEFT JOIN a ON a.k = sites.k", "would keep rows of a table", "Begin with the stream"),
+    ("SELECT a.v FROM a FULL JOIN sites ON a.k = sites.k", "would keep rows of a table", "LEFT JOIN the table"),
+    ("SELECT a.v FROM a RIGHT JOIN b USING (k)", "USING of a RIGHT JOIN is not available yet", "COALESCE"),
+    ("SELECT a.v FROM a, b FULL JOIN c ON a.k = c.k", "a FULL JOIN after a comma", "JOIN … ON"),
+    ("SELECT a.v FROM a LEFT JOIN b ON a.k = b.k, c [ROWS 2]", "a ROWS window after an outer join", "RANGE"),
+    ("SELECT a.v FROM a LEFT JOIN b ON TRUE WHERE SEQ(a, b) MODE RECENT", "SEQ does not go with a LEFT JOIN", "JOIN"),
     ("SELECT a.v FROM a [RANGE 5 SLIDE 2], b", "SLIDE needs an aggregate", ""),
     ("SELECT a.v FROM a [RANGE 5 ON v], b", "a window of a join is on time, not on 'v'", "'ts'"),
     ("SELECT a.v FROM TUMBLE(TABLE a, DESCRIPTOR(ts), 5), b", "TUMBLE in a join is not available yet", ""),

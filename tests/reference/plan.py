@@ -6,12 +6,16 @@ A relation is a list of `(row, timestamp)` in order of arrival. The end of the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.logical import plan as node
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import PANE_END, WINDOW_END, WINDOW_START, Plan, Window
 
 Row = dict[str, Any]
@@ -42,6 +46,10 @@ def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]
             return list(seen.values())
         case node.WindowJoin():
             return join(plan, rows(plan.left), rows(plan.right))
+        case OuterJoin():
+            return outer_join(plan, rows(plan.left), rows(plan.right))
+        case MultiJoin():
+            return multi_join(plan, [rows(member) for member in plan.members])
         case node.TableJoin():
             return table_join(plan, rows(plan.input), tables[plan.table])
         case node.Sequence():
@@ -82,6 +90,53 @@ def join(plan: node.WindowJoin, left: Rows, right: Rows) -> Rows:
             a, b = (row, other) if side == 0 else (other, row)
             made = named(a, plan.left_prefix) | named(b, plan.right_prefix)
             if keys_equal(plan.keys, a, b) and holds(plan.residual, made, ts):
+                found.append((made, ts))
+        held[side].append((row, ts))
+    return found
+
+
+def outer_join(plan: OuterJoin, left: Rows, right: Rows) -> Rows:
+    """The join of rows that are numbered, and the rows whose number is in no pair."""
+    number = "#"
+    sides = [[(row | {number: place}, ts) for place, (row, ts) in enumerate(rows)] for rows in (left, right)]
+    prefixes = plan.left_prefix or "#left", plan.right_prefix or "#right"
+    marked = replace(plan.inner, left_prefix=prefixes[0], right_prefix=prefixes[1], residual=None)
+    found: Rows = []
+    used: list[set[int]] = [set(), set()]
+    for made, ts in join(marked, *sides):
+        result = {_unmarked(name): value for name, value in made.items() if not name.endswith(f".{number}")}
+        if holds(plan.residual, result, ts):
+            found.append((result, ts))
+            for side, prefix in enumerate(prefixes):
+                used[side].add(made[f"{prefix}.{number}"])
+    for side, rows in enumerate((left, right)):
+        schemas, own = (plan.left.schema, plan.right.schema), (plan.left_prefix, plan.right_prefix)
+        nothing = named(dict.fromkeys(schemas[1 - side].names), own[1 - side])
+        if plan.preserved[side]:
+            found += [(named(row, own[side]) | nothing, ts) for p, (row, ts) in enumerate(rows) if p not in used[side]]
+    return [({name: made[name] for name in plan.schema.names}, ts) for made, ts in found]
+
+
+def _unmarked(name: str) -> str:
+    return name.removeprefix("#left.").removeprefix("#right.")
+
+
+def multi_join(plan: MultiJoin, members: list[Rows]) -> Rows:
+    events = sorted(
+        [(ts, side, row) for side, member in enumerate(members) for row, ts in member], key=lambda event: event[:2]
+    )
+    held: list[Rows] = [[] for _ in members]
+    found: Rows = []
+    for ts, side, row in events:
+        others = [[(row, ts)] if j == side else visible(held[j], w, ts) for j, w in enumerate(plan.windows)]
+        for parts in product(*others):
+            keys = [tuple(part[k] for k in own) for (part, _), own in zip(parts, plan.keys, strict=True)]
+            if None in keys[0] or any(own != keys[0] for own in keys):
+                continue
+            made: Row = {}
+            for (part, _), prefix in zip(parts, plan.prefixes, strict=True):
+                made |= named(part, prefix)
+            if holds(plan.residual, made, ts):
                 found.append((made, ts))
         held[side].append((row, ts))
     return found

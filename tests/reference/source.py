@@ -20,12 +20,14 @@ class SourceReference:
     in_order: bool = False
     watermark: int | None = None
     primary_key: tuple[str, ...] = ()
+    ascending: tuple[str, ...] = ()
     out: list[Row | Pattern] = field(default_factory=list)
     late: list[Row] = field(default_factory=list)
     progress: int = NEVER
     promises: list[Pattern] = field(default_factory=list)
     put_out: PunctuationSet = field(default_factory=PunctuationSet)
     newest: int | None = None
+    highest: Row = field(default_factory=dict)
 
     def take(self, element: Row | Pattern) -> None:
         if isinstance(element, Pattern):
@@ -38,6 +40,8 @@ class SourceReference:
     def is_late(self, row: Row) -> bool:
         if any(pattern.matches(row) for pattern in self.promises):
             return True
+        if any(name in self.highest and row[name] < self.highest[name] for name in self.ascending):
+            return True
         return bool(self.in_order and self.time and self.newest is not None and row[self.time] < self.newest)
 
     def accept(self, row: Row) -> None:
@@ -46,6 +50,10 @@ class SourceReference:
             self.newest = row[self.time]
             if self.watermark is not None:
                 self.punctuation(Pattern.of({self.time: below(self.newest - self.watermark)}))
+        for name in self.ascending:
+            if name not in self.highest or row[name] > self.highest[name]:
+                self.highest[name] = row[name]
+                self.punctuation(Pattern.of({name: below(row[name])}))
         if self.primary_key:
             self.punctuation(Pattern.of({name: equal(row[name]) for name in self.primary_key}))
 

@@ -21,7 +21,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import MICROS
 from millstream.config import Options
 from millstream.control.outputs import QueryOutput
-from millstream.control.statements import relations, run_statement
+from millstream.control.statements import relations, run_statement, scanned
 from millstream.errors import BindError, InputError, MillstreamError, OptionError, PatternError, did_you_mean
 from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
 from millstream.ingest.rows import read_rows
@@ -130,11 +130,12 @@ class Mill(ABC):
             self._detach(name)
             del self.queries[name]
             raise
-        self.remember("query", name, text, relations(select))
+        self.remember("query", name, text, (*relations(select), *scanned(plan)))
 
     def plan(self, select: ast.Query) -> Plan:
         """The optimized plan of a query."""
-        return optimize(bind_select(select, self.catalog), self.catalog, paned=self.options.paned)
+        options, plan = self.options, bind_select(select, self.catalog)
+        return optimize(plan, self.catalog, paned=options.paned, multi_join=options.join_grouping)
 
     def stop_query(self, name: str) -> None:
         self._detach(name)
@@ -173,6 +174,7 @@ class Mill(ABC):
             watermark=definition.watermark,
             primary_key=definition.primary_key,
             max_skew=definition.max_skew,
+            ascending=definition.ascending,
             page_rows=self.options.page_rows,
         )
 

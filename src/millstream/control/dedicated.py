@@ -16,6 +16,7 @@ import pyarrow as pa
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.control.job import Job
+from millstream.control.join_settings import join_settings
 from millstream.control.session import QUERY_SETTINGS
 from millstream.errors import BindError
 from millstream.lang import ast
@@ -61,7 +62,8 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
     folder = connection.checkpoint.absolute() / "frames" / digest
     job = Job(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in plotted]))
     if not job.log.end():
-        settings = Settings(mill.options.strategy, mill.options.ets, mill.options.page_rows)
+        options = mill.options
+        settings = Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
         groups: dict[str, OpenGroup] = {}
         taken: set[int] = set()
         for number, made in enumerate(plotted):

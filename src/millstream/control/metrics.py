@@ -91,6 +91,7 @@ def _operators(queries: Sequence[Progress]) -> Iterator[Metric]:
     counters: tuple[tuple[str, str, Callable[[NodeStatistics], float]], ...] = (
         ("rows_in", "Tuples taken in.", lambda r: r.tuples_in),
         ("rows_out", "Tuples put out.", lambda r: r.tuples_out),
+        ("rows_late", "Tuples taken for late: their key was closed.", lambda r: r.late),
         ("punctuations_in", "Punctuations taken in.", lambda r: r.punctuations_in),
         ("punctuations_out", "Punctuations put out.", lambda r: r.punctuations_out),
         ("steps", "Execution steps.", lambda r: r.steps),

@@ -15,11 +15,13 @@ import polars as pl
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.config import Options
+from millstream.control.join_settings import join_settings
 from millstream.logical.plan import Plan
 from millstream.physical.compile import Compiler, TableFrames
 from millstream.physical.hashing import shard_of
-from millstream.physical.partitioning import Keys
+from millstream.physical.partitioning import EVERYWHERE, Keys
 from millstream.runtime.engine import Graph
+from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator
 
 Deliver = Callable[[int, pl.DataFrame | Punctuations], None]
@@ -46,7 +48,13 @@ class ShardGroup:
         for graph in self.graphs:
             graph.set_strategy(name, k=int(size or 1))
             graph.set_ets(options.ets)
+        self._joins = join_settings(options)
+        self._configure_joins()
         self._cut()
+
+    def _configure_joins(self) -> None:
+        for graph in self.graphs:
+            configure_joins((node.operator for node in graph.operators.values()), self._joins)
 
     def _cut(self) -> None:
         """Round robin works on paths: cut the graphs into such, or heal the cuts when it is left."""
@@ -62,6 +70,7 @@ class ShardGroup:
             compiler.add(name, plan, partial(deliver, number))
         for scanned, schema in self.compilers[0].streams().items():
             self._schemas[scanned] = schema
+        self._configure_joins()
         self._cut()
 
     def remove(self, name: str) -> None:
@@ -76,7 +85,7 @@ class ShardGroup:
         """Send an element of a stream to the shards it concerns."""
         if not self.reads(stream):
             return
-        if len(self.graphs) == 1 or isinstance(element, Punctuations):
+        if len(self.graphs) == 1 or isinstance(element, Punctuations) or (self.keys or {})[stream] == EVERYWHERE:
             for compiler in self.compilers:
                 compiler.push(stream, element)
             return

@@ -23,6 +23,7 @@ from millstream.control.base import Element, Mill, RunningQuery
 from millstream.control.homes import GroupKey, Home, Place, group_key
 from millstream.control.job import Job
 from millstream.control.jobs import Jobs
+from millstream.control.join_settings import join_settings
 from millstream.control.outputs import QueryOutput
 from millstream.control.recovery import recover
 from millstream.errors import BindError
@@ -117,7 +118,8 @@ class SparkMill(Mill):
         self._note("file", self.carried_out)
 
     def _settings(self) -> Settings:
-        return Settings(self.options.strategy, self.options.ets, self.options.page_rows)
+        options = self.options
+        return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
 
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
         if name in self.homes:  # recovered

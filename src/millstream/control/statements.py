@@ -12,6 +12,7 @@ from millstream.lang import ast
 from millstream.logical.binder import bind_select, bind_stream, bind_table
 from millstream.logical.contract import explain_contract
 from millstream.logical.explain import explain
+from millstream.logical.plan import Plan, Scan
 from millstream.optimizer import optimize
 from millstream.physical.explain import explain_physical
 
@@ -33,10 +34,12 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             definition = bind_stream(statement, mill.catalog)
             mill.catalog.add_stream(definition)
             mill.open_source(definition)
-            mill.remember("relation", definition.name, statement.text, ())
+            mill.remember("relation", definition.name, statement.text, (clause.stream for clause in definition.closes))
         case ast.CreateDerivedStream():
-            mill.catalog.add_derived(statement.name, bind_select(statement.select, mill.catalog))
-            mill.remember("relation", statement.name, statement.text, relations(statement.select))
+            derived = bind_select(statement.select, mill.catalog)
+            mill.catalog.add_derived(statement.name, derived)
+            read = (*relations(statement.select), *scanned(derived))
+            mill.remember("relation", statement.name, statement.text, read)
         case ast.CreateTable():
             table = bind_table(statement, mill.catalog)
             mill.catalog.check_free(table.name)
@@ -74,6 +77,11 @@ def relations(node: Any) -> Iterator[str]:
             yield from relations(item)
 
 
+def scanned(plan: Plan) -> Iterator[str]:
+    """The streams that a plan reads, with those that close them."""
+    return (node.stream for node in plan.walk() if isinstance(node, Scan))
+
+
 def sink_of(statement: ast.CreateQuery | ast.SelectStatement) -> tuple[str | None, dict[str, str]]:
     """Where the INTO clause of a query sends its results, and with what options."""
     options = {name: str(value) for name, value in statement.into_options}
@@ -103,7 +111,7 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     stage, options = statement.stage.upper(), mill.options
     if stage == "LOGICAL":
         return explain(plan)
-    plan = optimize(plan, mill.catalog, paned=options.paned)
+    plan = optimize(plan, mill.catalog, paned=options.paned, multi_join=options.join_grouping)
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
     if stage == "PHYSICAL":
@@ -115,7 +123,8 @@ def _explain_named(mill: Mill, name: str) -> str:
     if name in mill.queries:
         plan = mill.queries[name].plan
     elif name in mill.catalog.derived:
-        plan = optimize(mill.catalog.derived[name], mill.catalog, paned=mill.options.paned)
+        options, derived = mill.options, mill.catalog.derived[name]
+        plan = optimize(derived, mill.catalog, paned=options.paned, multi_join=options.join_grouping)
     else:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))

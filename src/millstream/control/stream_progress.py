@@ -23,6 +23,7 @@ from millstream.algebra.types import MICROS, Type
 from millstream.errors import MillstreamError
 from millstream.logical.catalog import LATE, StreamDefinition
 from millstream.logical.plan import Plan
+from millstream.physical.partitioning import EVERYWHERE, Keys
 from millstream.physical.stage import Status
 from millstream.physical.topology import base_stream, scans
 
@@ -51,11 +52,14 @@ class _Readers:
 
     statuses: list[Status]
     reads: set[str]
+    keys: Keys
 
     def counts(self, stream: str) -> Counts:
-        """Rows accepted, late and bad. Each shard counts its own; all of them count all, if late rows are read."""
+        """Rows accepted, late and bad. Each shard counts its own; all of them count all, if late rows are read, or if
+        the stream goes to every shard."""
         counts = [status.counts[stream] for status in self.statuses if stream in status.counts] or [(0, 0, 0)]
-        accepted, late, bad = map(max if stream + LATE in self.reads else sum, zip(*counts, strict=True))
+        whole = stream + LATE in self.reads or self.keys.get(stream) == EVERYWHERE
+        accepted, late, bad = map(max if whole else sum, zip(*counts, strict=True))
         return accepted, late, bad
 
 
@@ -99,9 +103,9 @@ def _groups(mill: SparkMill) -> Iterable[_Readers]:
             job, heard = mill.job(name), mill.heard_of(name)
         except (MillstreamError, KeyError):  # it has just been stopped
             continue
-        for group in {place.group.group for place, _, _ in heard}:
+        for group, keys in {place.group.group: place.group.keys for place, _, _ in heard}.items():
             statuses = [status for place, _, status in heard if place.group.group == group]
-            readers = made.setdefault((job.id, group), _Readers(statuses, set()))
+            readers = made.setdefault((job.id, group), _Readers(statuses, set(), keys or {}))
             readers.reads.update(scan.stream for scan in scans(query.plan))
     return made.values()
 

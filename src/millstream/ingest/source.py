@@ -7,6 +7,7 @@
 | a tuple is late | iff a promise before it matches it: explicit, derived, implied by order, or an ETS given out |
 | WATERMARK | after each tuple that raises the highest timestamp: `[ts < highest - delay]` |
 | PRIMARY KEY | after each tuple: `[key = value]` |
+| ASCENDING | after each tuple that raises the highest value of the column: `[column < value]` |
 | ORDER BY alone | each tuple implies `[ts < its ts]`, which is never put out |
 | timestamps | external: the time column; internal and latent: the clock on entry, never decreasing |
 | ETS (enabling timestamp) | in order: last timestamp + time since it came - MAX SKEW; internal, latent: the clock |
@@ -40,6 +41,7 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
+from millstream.ingest.ascending import Ascending, highest_before
 from millstream.ingest.marks import TIME_LIMIT, Integers, Marks, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
@@ -89,6 +91,7 @@ class StreamSource:
         watermark: int | None = None,
         primary_key: tuple[str, ...] = (),
         max_skew: int | None = None,
+        ascending: tuple[str, ...] = (),
         page_rows: int = PAGE_ROWS,
     ) -> None:
         self.schema = schema
@@ -99,7 +102,8 @@ class StreamSource:
         self._watermark, self._max_skew = watermark, max_skew
         self._key = list(primary_key)
         self._time = schema.time if schema.kind is TimeKind.EXTERNAL else None
-        self._required = [*([self._time] if self._time is not None else []), *primary_key]
+        self._ascending = Ascending(ascending)
+        self._required = [*([self._time] if self._time is not None else []), *primary_key, *ascending]
         self._in_order = self._time is not None and schema.ordered and watermark is None
         self._promises = Promises(self._time, None if self._time is None else schema.type_of(self._time).polars)
         self._newest = NEVER  # the highest timestamp of an accepted tuple
@@ -133,6 +137,7 @@ class StreamSource:
         if arrivals.bad.height:
             bad = arrivals.bad.with_columns(entered)
         self._count(stamps if clean else stamps[accepted], now)
+        self._ascending.count(rows, accepted)
         self.late += late.height
         self.bad += bad.height
         return Taken(made, late, bad)
@@ -140,7 +145,7 @@ class StreamSource:
     def pass_over(self, whole: Whole) -> Taken | None:
         """Take note of rows that need not be looked at, since none of them can be late; None if one could be. Their
         number is not counted."""
-        if self._time is None or self._key or self._promises.mixed:
+        if self._time is None or self._key or self._ascending or self._promises.mixed:
             return None
         delay = 0 if self._in_order else self._watermark
         if delay is not None and (whole.lag > delay or (self._newest > NEVER and whole.oldest < self._newest - delay)):
@@ -162,7 +167,9 @@ class StreamSource:
 
     def _all_in_order(self, stamps: Integers, marks: Marks) -> bool:
         """Whether the batch is plainly right: an ordered stream, no keys, nothing promised, nothing out of order."""
-        if not self._in_order or self._key or len(marks) or not self._promises.none or not len(stamps):
+        if not self._in_order or len(marks) or not self._promises.none or not len(stamps):
+            return False
+        if self._key or self._ascending:
             return False
         if self._whole is not None and self._whole.before is not None:
             return False
@@ -185,18 +192,19 @@ class StreamSource:
             elif self._watermark is not None:
                 before = self._before(stamps, accepted)
                 judged &= (before == NEVER) | (stamps >= np.maximum(before, -TIME_LIMIT) - self._watermark)
+            if self._ascending:
+                judged &= self._ascending.kept(rows, accepted)
             if self._key:
                 places = np.flatnonzero(judged)
                 keys = rows.select(self._key).filter(pl.Series(judged, dtype=pl.Boolean))
                 judged[places] = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
-            if np.array_equal(judged, accepted) or not self._key:
+            if np.array_equal(judged, accepted) or not (self._key or self._ascending):
                 return judged
             accepted = judged
 
     def _before(self, stamps: Integers, accepted: Mask) -> Integers:
         """For each tuple the highest timestamp accepted before it."""
-        known = np.concatenate(([self._newest], np.where(accepted, stamps, NEVER)))
-        before: Integers = np.maximum.accumulate(known)[:-1]
+        before = highest_before(self._newest, stamps, accepted)
         if self._whole is not None and self._whole.before is not None:
             return np.maximum(before, self._whole.before)
         return before
@@ -214,6 +222,7 @@ class StreamSource:
             bounds = pl.Series(np.maximum(highest - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
             time = bounds.cast(self.schema.type_of(self._time).polars)
             made.append(Marks.below(self._time, time, after))
+        made += self._ascending.marks(rows, accepted)
         if self._key:
             keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
@@ -296,6 +305,7 @@ class StreamSource:
             "newest": self._newest,
             "last": self._last,
             "promised": self._promised,
+            "ascending": self._ascending.to_value(),
             "counts": (self.accepted, self.late, self.bad),
         }
 
@@ -303,4 +313,5 @@ class StreamSource:
         """Go on where a snapshot was taken."""
         self._promises.restore(values["promises"])
         self._newest, self._last, self._promised = values["newest"], values["last"], values["promised"]
+        self._ascending.restore(values.get("ascending", {}))
         self.accepted, self.late, self.bad = values["counts"]

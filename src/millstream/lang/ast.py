@@ -261,6 +261,15 @@ class Watermark(Node):
     delay: Duration | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Closes(Node):
+    """`CLOSES stream (columns) BY (by)`."""
+
+    stream: str
+    columns: tuple[str, ...]
+    by: tuple[str, ...]
+
+
 Options = tuple[tuple[str, str], ...]
 
 
@@ -275,6 +284,8 @@ class CreateStream(Statement):
     punctuated_on: tuple[tuple[tuple[str, str], ...], ...] = ()
     primary_key: tuple[str, ...] = ()
     options: Options = ()
+    ascending: tuple[str, ...] = ()
+    closes: tuple[Closes, ...] = ()
     mentions: tuple[Name, ...] = field(default=(), compare=False, repr=False)
     """The columns that the clauses name, each where it stands."""
 

@@ -12,7 +12,17 @@ from millstream.lang.options import options
 from millstream.lang.select import names, query
 from millstream.lang.tokens import Kind, Token
 
-CLAUSES = ("ORDER BY", "MAX SKEW", "WATERMARK FOR", "PUNCTUATED ON", "PRIMARY KEY", "WITH", "SOURCE")
+CLAUSES = (
+    "ORDER BY",
+    "MAX SKEW",
+    "WATERMARK FOR",
+    "PUNCTUATED ON",
+    "PRIMARY KEY",
+    "ASCENDING",
+    "CLOSES",
+    "WITH",
+    "SOURCE",
+)
 CREATED = ("STREAM", "TABLE", "QUERY")
 CLASSES = ("+", "#", "-")
 
@@ -111,6 +121,11 @@ class _Clauses:
                 cursor.error("M1007", "PRIMARY KEY stands twice")
             for name in _primary_key(cursor):
                 self.found["primary_key"] += (self.mention(name, token),)
+        elif cursor.accept("ASCENDING"):
+            for name in names(cursor, "a column that never falls"):
+                self.found["ascending"] = (*self.found.get("ascending", ()), self.mention(name, token))
+        elif cursor.accept("CLOSES"):
+            self.found["closes"] = (*self.found.get("closes", ()), _closes(cursor))
         elif cursor.at("WITH"):
             self.found["options"] = self.found.get("options", ()) + options(cursor)
         elif cursor.accept("SOURCE"):
@@ -147,6 +162,14 @@ def _watermark(cursor: Cursor) -> ast.Watermark:
         if cursor.accept_symbol("-"):
             delay = duration(cursor, "a delay")
     return ast.Watermark(name, delay, **token.place)
+
+
+def _closes(cursor: Cursor) -> ast.Closes:
+    token = cursor.previous
+    stream = cursor.name("the stream that is closed")
+    columns = names(cursor, "a column of the stream that is closed")
+    cursor.expect("BY")
+    return ast.Closes(stream, columns, names(cursor, "a column of this stream"), **token.place)
 
 
 def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:

@@ -47,7 +47,7 @@ def duration(cursor: Cursor, what: str) -> ast.Duration:
 
 _AFTER_DURATION = frozenset({
     "SLIDE", "RANGE", "ROWS", "ON", "WATTR", "PRECEDING", "WATERMARK", "ORDER", "PUNCTUATED", "PRIMARY", "WITH",
-    "SOURCE", "MAX", "AND", "OR", "AS", "FROM", "WHERE", "WINDOW", "GROUP", "HAVING", "UNION",
+    "SOURCE", "MAX", "ASCENDING", "CLOSES", "AND", "OR", "AS", "FROM", "WHERE", "WINDOW", "GROUP", "HAVING", "UNION",
 })  # fmt: skip
 
 

@@ -2,19 +2,22 @@
 
 Every base stream `s` has two companions that can be queried: `s__late` for tuples below a punctuation already seen, and
 `s__bad` for input that does not fit the schema. Both are latent: nothing waits for their order.
+
+Who reads a stream that another one closes reads it behind its closing; tuples that are late there come in `s__late`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.template import Template
 from millstream.algebra.types import Type
 from millstream.errors import BindError, did_you_mean
-from millstream.logical.plan import Plan, Scan
+from millstream.logical.closing import Closing
+from millstream.logical.plan import Plan, Scan, Union
 
 Definition = TypeVar("Definition")
 
@@ -24,10 +27,24 @@ BAD_SCHEMA = Schema.of(("input", Type.VARCHAR), ("reason", Type.VARCHAR))
 
 
 @dataclass(frozen=True, slots=True)
+class Closes:
+    """CLOSES: after a tuple no tuple of `stream` comes whose `columns` have the values that it has in `by`."""
+
+    stream: str
+    columns: tuple[str, ...]
+    by: tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        return tuple(zip(self.columns, self.by, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class StreamDefinition:
     """A base stream: its schema with the kind of time, and what its source promises.
 
-    `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units.
+    `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units. Each column of
+    `ascending` never falls. `closes` are the streams that this one closes.
     """
 
     name: str
@@ -37,11 +54,22 @@ class StreamDefinition:
     templates: tuple[Template, ...] = ()
     primary_key: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ascending: tuple[str, ...] = ()
+    closes: tuple[Closes, ...] = ()
 
     @property
     def punctuated(self) -> frozenset[str]:
         """The columns that punctuation of this stream may restrict."""
-        return frozenset(name for template in self.templates for name in template.attributes) | set(self.primary_key)
+        declared = frozenset(name for template in self.templates for name in template.attributes)
+        return declared | set(self.primary_key) | set(self.ascending)
+
+    @property
+    def moves(self) -> bool:
+        """Whether its tuples bring their time with them, and time moves by the order or by punctuation."""
+        schema = self.schema
+        if schema.kind is not TimeKind.EXTERNAL or schema.time is None:
+            return False
+        return schema.ordered or Template(((schema.time, "+"),)) in self.templates
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +138,25 @@ class Catalog:
         if name in self._derived:
             return self._derived[name]
         if name in self._streams:
-            return Scan(name, self._streams[name].schema)
+            return self._closed(name)[-1]
         base, _, ending = name.rpartition("__")
         if base in self._streams and ending in ("late", "bad"):
-            return Scan(name, self.companion_schema(base, ending))
+            scan = Scan(name, self.companion_schema(base, ending))
+            late = [replace(step, only_late=True) for step in self._closed(base) if isinstance(step, Closing)]
+            return Union((scan, *late)) if late and ending == "late" else scan
         known = [*self._streams, *self._derived, *self._tables]
         raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
+
+    def _closed(self, name: str) -> list[Plan]:
+        """The plans that read a stream: as it comes, then behind each stream that closes it, one over the other."""
+        stream = self._streams[name]
+        steps: list[Plan] = [Scan(name, stream.schema)]
+        for other in self._streams.values():
+            for clause in other.closes:
+                if clause.stream == name:
+                    merges = stream.moves and other.moves and stream.schema.unit == other.schema.unit
+                    steps.append(Closing(steps[-1], self.plan(other.name), clause.keys, merges))
+        return steps
 
     def companion_schema(self, base: str, ending: str) -> Schema:
         if ending == "bad":
@@ -150,6 +191,10 @@ class Catalog:
     def _check_unread(self, kind: str, name: str) -> None:
         """Refuse to drop what a derived stream reads. (One derived stream holds the plan of another by value.)"""
         names = {name, name + LATE, name + BAD}
+        for stream in self._streams.values():
+            if any(clause.stream == name for clause in stream.closes):
+                hint = f"DROP STREAM {stream.name} first"
+                raise BindError("M2019", f"{kind.lower()} '{name}' is closed by stream '{stream.name}'", hint=hint)
         for reader, plan in self._derived.items():
             scanned = {getattr(node, "stream", None) or getattr(node, "table", None) for node in plan.walk()}
             if reader != name and scanned & names:

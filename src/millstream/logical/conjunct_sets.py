@@ -46,6 +46,12 @@ class Conjuncts:
         self._waiting = [c for c in self._waiting if c not in found]
         return found
 
+    def take_constant(self) -> list[Expression]:
+        """Remove and return those that read no relation."""
+        found = [c for c in self._waiting if not aliases(c)]
+        self._waiting = [c for c in self._waiting if aliases(c)]
+        return found
+
     def rest(self) -> tuple[Expression, ...]:
         return tuple(self._waiting)
 

@@ -18,6 +18,8 @@ from millstream.logical.contract_check import Contract, check
 from millstream.logical.contract_names import base_columns
 from millstream.logical.contract_offers import Declarations, Time
 from millstream.logical.contract_parts import WAITING, Part, named, timed, windowed
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan
 
 
@@ -56,7 +58,7 @@ def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
 
 def _remedies(at: Contract, part: Part, declarations: Declarations) -> Iterator[Remedy]:
     """Declarations worth trying, the likeliest first."""
-    plan = at.plan
+    plan = _carried_out(at.plan)
     if part.name == WAITING:
         yield from _moving(plan.inputs, declarations)
         return
@@ -66,6 +68,8 @@ def _remedies(at: Contract, part: Part, declarations: Declarations) -> Iterator[
             if (plan.left_window, plan.right_window)[part.side].range is not None:
                 yield from _moving((other,), declarations)
             yield from _closing(other, (pair[1 - part.side] for pair in plan.keys), declarations)
+        case MultiJoin():
+            yield from _by_all(plan, part.side, declarations)
         case node.Sequence():
             yield from _closing(plan.second, (b for _, b in plan.keys), declarations)
         case node.WindowAggregate() | node.PaneAggregate():
@@ -78,13 +82,37 @@ def _remedies(at: Contract, part: Part, declarations: Declarations) -> Iterator[
             yield from _closing(plan.input, plan.schema.names, declarations)
 
 
+def _by_all(plan: MultiJoin, side: int, declarations: Declarations) -> Iterator[Remedy]:
+    """What bounds an input of a join of several: each of the other inputs does its part."""
+    others = [place for place in range(len(plan.members)) if place != side]
+    if plan.windows[side].range is not None:
+        yield from _moving(tuple(plan.members[place] for place in others), declarations)
+    texts: list[str] = []
+    for place in others:
+        remedy = next(_closing(plan.members[place], plan.keys[place], declarations), None)
+        if remedy is None:
+            return
+        declarations = remedy.declarations
+        texts.append(remedy.text.removeprefix("declare "))
+    yield Remedy(f"declare {' and '.join(texts)}", declarations)
+
+
+def _carried_out(plan: Plan) -> Plan:
+    """The state of an outer join is that of the join inside it."""
+    return plan.inner if isinstance(plan, OuterJoin) else plan
+
+
 def _windows(at: Contract, part: Part) -> list[str]:
     """Windows that would bound the part."""
-    plan = at.plan
+    plan = _carried_out(at.plan)
     if isinstance(plan, node.Sequence) and plan.mode == "CHRONICLE" and not plan.keys and part.name != WAITING:
         return ["add an equality on a column that its second stream closes", "use MODE RECENT"]
     if isinstance(plan, node.WindowAggregate) and not windowed(plan) and at.inputs[0].offers.time is not Time.STILL:
         return ["give it a window"]
+    if isinstance(plan, MultiJoin) and part.name != WAITING:
+        moves = all(offered.offers.time is Time.MOVES for place, offered in enumerate(at.inputs) if place != part.side)
+        bare = plan.windows[part.side].range is None
+        return [f"give {plan.prefixes[part.side]} a window"] if moves and bare and plan.prefixes[part.side] else []
     if not isinstance(plan, node.WindowJoin) or part.name == WAITING:
         return []
     if (plan.left_window, plan.right_window)[part.side].range is not None:

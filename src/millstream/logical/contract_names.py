@@ -10,6 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from millstream.algebra.expression import Column
 from millstream.logical import plan as node
+from millstream.logical.closing import Closing
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan
 
 Groups = tuple[tuple[str, ...], ...]
@@ -49,6 +52,13 @@ def joined_names(plan: node.WindowJoin | node.Sequence) -> tuple[dict[str, str],
     return names_under(left, prefixes[0]), names_under(right, prefixes[1]) | equal
 
 
+def member_names(plan: MultiJoin) -> tuple[dict[str, str], ...]:
+    """For each input, the output columns on which its punctuation goes out; that on a key on the first input's."""
+    first = [names[0] for names in plan.equal]
+    sides = zip(plan.members, plan.prefixes, plan.keys, strict=True)
+    return tuple(names_under(side, prefix) | dict(zip(keys, first, strict=True)) for side, prefix, keys in sides)
+
+
 def projected_names(plan: node.Project) -> dict[str, str]:
     """For each input column whose restriction can be put out, the output column that it goes to."""
     first: dict[str, str] = {}
@@ -71,8 +81,13 @@ def equal_columns(plan: Plan) -> Groups:
             return equal_columns(input)
         case node.WindowJoin():
             return _equal_in(plan.keys, (plan.left, plan.left_prefix), (plan.right, plan.right_prefix))
+        case OuterJoin():
+            return _equal_in((), (plan.left, plan.left_prefix), (plan.right, plan.right_prefix))
         case node.Sequence():
             return _equal_in(plan.keys, (plan.first, plan.first_prefix), (plan.second, plan.second_prefix))
+        case MultiJoin():
+            sides = zip(plan.members, plan.prefixes, strict=True)
+            return _closure([*plan.equal, *(group for side in sides for group in _renamed(*side))])
         case node.TableJoin(outer=False):
             pairs = [(prefixed(a, plan.stream_prefix), prefixed(b, plan.table_prefix)) for a, b in plan.keys]
             return _closure([*pairs, *_renamed(plan.input, plan.stream_prefix)])
@@ -103,7 +118,7 @@ def base_columns(plan: Plan, column: str) -> tuple[tuple[str, str], ...]:
     match plan:
         case node.Scan():
             return ((plan.stream, column),)
-        case node.Select(input, _) | node.Distinct(input):
+        case node.Select(input, _) | node.Distinct(input) | Closing(input):
             return base_columns(input, column)
         case node.Project(input, items):
             item = dict(items)[column]
@@ -116,16 +131,25 @@ def base_columns(plan: Plan, column: str) -> tuple[tuple[str, str], ...]:
         case node.TableJoin():
             own = {output: name for name, output in names_under(plan.input, plan.stream_prefix).items()}
             return base_columns(plan.input, own[column]) if column in own else ()
-        case node.WindowJoin() | node.Sequence():
+        case node.WindowJoin() | OuterJoin() | node.Sequence():
             left, right = plan.inputs
             names = [*left.schema.names, *right.schema.names]
             position = plan.schema.index(column)
             return base_columns(left if position < len(left.schema) else right, names[position])
+        case MultiJoin():
+            sides = zip(plan.members, plan.prefixes, strict=True)
+            owned = (
+                (side, name) for side, prefix in sides for name in side.schema.names if prefixed(name, prefix) == column
+            )
+            return next((base_columns(side, name) for side, name in owned), ())
         case node.WindowAggregate(input, group=group) | node.PaneAggregate(input, group=group):
             return base_columns(input, column) if column in group else ()
     return ()
 
 
 def base_streams(plan: Plan) -> tuple[str, ...]:
-    """The base streams that a plan reads."""
-    return tuple(dict.fromkeys(part.stream for part in plan.walk() if isinstance(part, node.Scan)))
+    """The base streams that a plan has tuples of."""
+    if isinstance(plan, node.Scan):
+        return (plan.stream,)
+    read = (plan.input,) if isinstance(plan, Closing) else plan.inputs
+    return tuple(dict.fromkeys(stream for part in read for stream in base_streams(part)))

@@ -8,6 +8,8 @@
 | `PUNCTUATED ON (ts +)`, where `ts` is the time column | `(ts +)` | moves with the punctuation |
 | `PUNCTUATED ON (…)`, any other | itself | as the other clauses say; it takes away the order |
 | `PRIMARY KEY (k)` | `(k #)`, of values that came | |
+| `ASCENDING (k)` | `(k +)` | |
+| `CLOSES s (k) BY (id)`, on another stream | `(k #)` on `s` (`contract_passing`) | |
 | none of `ORDER BY`, `WATERMARK FOR` | | only when asked; moves with heartbeats, never with `ets = 'none'` |
 
 A template `+` promises bounds that rise past every value, for every value of its `#` columns; `#` promises that every
@@ -38,11 +40,12 @@ class Time(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A template that a stream keeps to, and the declaration that it comes from. `seen`: only values that came are
-    closed."""
+    closed. `foreign`: its columns are a foreign key, of things that come in the stream that has their primary key."""
 
     template: Template
     origin: str
     seen: bool = False
+    foreign: bool = False
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -132,6 +135,8 @@ def declared(definition: StreamDefinition) -> tuple[Offer, ...]:
         marked = definition.watermark is not None and template.classes == ((definition.schema.time, "+"),)
         clause = f"WATERMARK FOR {definition.schema.time}" if marked else f"PUNCTUATED ON {template}"
         made.append(Offer(template, f"{definition.name} {clause}"))
+    for name in definition.ascending:
+        made.append(Offer(Template(((name, "+"),)), f"{definition.name} ASCENDING ({name})"))
     if definition.primary_key:
         key = Template(tuple((name, "#") for name in definition.primary_key))
         made.append(Offer(key, f"{definition.name} PRIMARY KEY ({', '.join(definition.primary_key)})", seen=True))

@@ -4,15 +4,17 @@
 |---|---|---|
 | join | a side | its `ROWS` window; its `RANGE` window and the other side's time |
 | | | a template of the other side over keys; with a `RANGE` window also over keys and time `+` |
+| join of several | an input | each other input, as the other side of a join |
 | sequence | `RECENT` | without keys: it is one tuple; with keys: as `CHRONICLE`, or if keys have finitely many values |
 | | `CHRONICLE` | a template of the second stream over keys |
 | aggregate | windows, panes | time; a template over groups, or over groups and the windowing column `+` |
 | | groups | a template over groups; groups that have finitely many values |
 | duplicate elimination | tuples seen | any template; time, if it is a column; columns that have finitely many values |
-| union, merging join, sequence | what waits | the time of all inputs, each when asked at least |
+| union, merging join, closing, sequence | what waits | the time of all inputs, each when asked at least |
 
 A tuple of the other side of a join need not have a partner, so there a template counts only if every value is closed; a
-primary key closes those that came. Nor can a key be closed that may be NaN, which no punctuation matches. An operator
+primary key closes those that came; that is enough if CLOSES says that the stored side's key is a foreign one, so that
+each of its values comes there. Nor can a key be closed that may be NaN, which no punctuation matches. An operator
 that keeps a stream's own tuples needs no more than that each of them is matched, as the stream promises.
 """
 
@@ -24,8 +26,11 @@ from dataclasses import dataclass
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.logical import plan as node
+from millstream.logical.closing import Closing
 from millstream.logical.contract_names import base_streams, key_names
 from millstream.logical.contract_offers import Offer, Offers, Time, slowest
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import PANE_END, Plan, Window
 
 Aggregate = node.WindowAggregate | node.PaneAggregate
@@ -52,8 +57,13 @@ def parts_of(plan: Plan, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
     """The parts of the state of a plan's topmost operator, given what its inputs promise."""
     match plan:
         case node.WindowJoin():
-            sides = tuple(_join_side(plan, side, inputs[1 - side]) for side in (0, 1))
+            sides = tuple(_join_side(plan, side, inputs[1 - side], inputs[side]) for side in (0, 1))
             return (*sides, _waiting(plan, inputs)) if plan.merges else sides
+        case OuterJoin():
+            return parts_of(plan.inner, inputs)
+        case MultiJoin():
+            members = tuple(_member(plan, place, inputs) for place in range(len(inputs)))
+            return (*members, _waiting(plan, inputs)) if plan.merges else members
         case node.Sequence():
             return _first(plan, inputs[1]), _waiting(plan, inputs)
         case node.WindowAggregate() | node.PaneAggregate():
@@ -61,6 +71,8 @@ def parts_of(plan: Plan, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         case node.Distinct():
             return (_seen(plan, inputs[0]),)
         case node.Union() if plan.schema.kind is not TimeKind.LATENT:
+            return (_waiting(plan, inputs),)
+        case Closing(merges=True):
             return (_waiting(plan, inputs),)
     return ()
 
@@ -70,7 +82,7 @@ def named(plan: Plan, prefix: str | None) -> str:
     return prefix or " and ".join(base_streams(plan))
 
 
-def _join_side(plan: node.WindowJoin, side: int, other: Offers) -> Part:
+def _join_side(plan: node.WindowJoin, side: int, other: Offers, own: Offers) -> Part:
     own_window = (plan.left_window, plan.right_window)[side]
     name = f"{('left', 'right')[side]} {named(plan.inputs[side], (plan.left_prefix, plan.right_prefix)[side])}"
     if own_window.rows is not None:
@@ -81,12 +93,24 @@ def _join_side(plan: node.WindowJoin, side: int, other: Offers) -> Part:
     keys = {pair[1 - side]: pair[side] for pair in plan.keys}
     closing = [o for o in other.templates if closes_partners(o, plan, side, own_window)]
     bounds += [f"{own_window} and {o.origin}" if not o.attributes <= keys.keys() else o.origin for o in closing]
+    bounds += _partners_come(plan, side, other, own)
     if bounds:
         return Part(name, tuple(dict.fromkeys(bounds)), side=side)
     partner = named(plan.inputs[1 - side], (plan.right_prefix, plan.left_prefix)[side])
     if own_window.range is not None:
         return Part(name, lacks=f"{_stands(partner, other.time)}, and nothing closes its keys", side=side)
     return Part(name, lacks=_unclosed(partner, list(keys), other), side=side)
+
+
+def _member(plan: MultiJoin, place: int, inputs: tuple[Offers, ...]) -> Part:
+    """An input of a join of several: each of the others has to do what one other side would."""
+    name = f"input {named(plan.members[place], plan.prefixes[place])}"
+    others = [other for other in range(len(inputs)) if other != place]
+    parts = [_join_side(plan.pair(place, other), 0, inputs[other], inputs[place]) for other in others]
+    for part in parts:
+        if not part.bounded:
+            return Part(name, lacks=part.lacks, side=place)
+    return Part(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in parts)),), side=place)
 
 
 def closes_partners(offer: Offer, plan: node.WindowJoin, side: int, window: Window) -> bool:
@@ -98,6 +122,18 @@ def closes_partners(offer: Offer, plan: node.WindowJoin, side: int, window: Wind
     time = plan.inputs[1 - side].schema.time
     timed = bool(others) and others == {time} and len(offer.attributes) > 1
     return not others or (timed and window.range is not None and offer.class_of(str(time)) == "+")
+
+
+def _partners_come(plan: node.WindowJoin, side: int, other: Offers, own: Offers) -> list[str]:
+    """Primary keys of the other side that close every stored tuple of this side, since its key is a foreign one."""
+    names = key_names((pair[1 - side], pair[side]) for pair in plan.keys)
+    foreign = {offer.attributes: offer.origin for offer in own.templates if offer.foreign}
+    found: list[str] = []
+    for offer in other.templates:
+        columns = frozenset(names.get(name, "") for name in offer.attributes)
+        if offer.seen and columns in foreign and not _fractional(plan.inputs[side].schema, columns):
+            found.append(f"{offer.origin}, to which {foreign[columns]} refers")
+    return found
 
 
 def _first(plan: node.Sequence, second: Offers) -> Part:

@@ -4,10 +4,12 @@
 |---|---|---|
 | scan | what the declaration promises | likewise |
 | select, duplicate elimination | all | the same |
+| closing | all of the closed stream, and one over the key; none if only of late tuples | the slower, if it merges |
 | project | those over columns put out as they are, renamed | the same |
 | table join | all, under the stream's names | the same |
 | union | those that every other input promises too, by a template that says as much or by its time | the slowest |
-| join | those of a side whose tuples all leave; a right key goes out as the left one | the slower |
+| join, of two or several | those of a side whose tuples all leave; a right key goes out as the left one | the slower |
+| outer join | those of the only kept side, if its tuples all leave | the slower, if those of the kept sides all leave |
 | sequence | those of the second; those of the first, if its tuples all leave | the slower |
 | aggregate over time | over groups; over groups and time, as `window_end +` | the same |
 | other aggregates | over groups; over groups and the windowing column, as `window_end +` | if all groups are closed |
@@ -20,11 +22,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from millstream.algebra.template import Template
 from millstream.errors import OptionError
 from millstream.logical import plan as node
-from millstream.logical.contract_names import joined_names, names_under, projected_names
+from millstream.logical.closing import Closing
+from millstream.logical.contract_names import base_streams, joined_names, member_names, names_under, projected_names
 from millstream.logical.contract_offers import Declarations, Offer, Offers, Time, distinct, slowest
 from millstream.logical.contract_parts import WAITING, Aggregate, Part, closes_groups, timed, windowing
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import PANE_END, WINDOW_END, Plan
 
 
@@ -37,6 +43,8 @@ def passed_on(plan: Plan, inputs: tuple[Offers, ...], parts: tuple[Part, ...], d
             return declarations.offers(plan)
         case node.Select() | node.Distinct():
             return inputs[0]
+        case Closing():
+            return _closing(plan, inputs)
         case node.Project():
             return inputs[0].renamed(projected_names(plan))
         case node.TableJoin():
@@ -46,12 +54,26 @@ def passed_on(plan: Plan, inputs: tuple[Offers, ...], parts: tuple[Part, ...], d
         case node.WindowJoin():
             leave = [_leaves(parts, side) for side in (0, 1)]
             return _joined(plan, inputs, leave)
+        case MultiJoin():
+            return _of_several(plan, inputs, [_leaves(parts, place) for place in range(len(inputs))])
+        case OuterJoin():
+            return _padded(plan, inputs, [_leaves(parts, side) for side in (0, 1)])
         case node.Sequence():
             return _joined(plan, inputs, [_leaves(parts, 0), True])
         case node.WindowAggregate() | node.PaneAggregate():
             return _aggregated(plan, inputs[0], parts[0])
     kind = type(plan).__name__
     raise OptionError("M6005", f"EXPLAIN CONTRACT is not available yet for {kind}", hint="EXPLAIN OPTIMIZED is")
+
+
+def _closing(plan: Closing, inputs: tuple[Offers, ...]) -> Offers:
+    time, clocks = slowest(inputs if plan.merges else inputs[:1])
+    if plan.only_late:
+        return Offers(time, clocks)
+    columns = ", ".join(own for own, _ in plan.keys)
+    origin = f"{base_streams(plan.closing)[0]} CLOSES {base_streams(plan.input)[0]} ({columns})"
+    made = Offer(Template(tuple((own, "#") for own, _ in plan.keys)), origin, foreign=True)
+    return Offers(time, clocks, distinct((*inputs[0].templates, made)))
 
 
 def _leaves(parts: tuple[Part, ...], side: int) -> bool:
@@ -61,6 +83,27 @@ def _leaves(parts: tuple[Part, ...], side: int) -> bool:
 
 def _joined(plan: node.WindowJoin | node.Sequence, inputs: tuple[Offers, ...], leave: list[bool]) -> Offers:
     sides = zip(inputs, joined_names(plan), leave, strict=True)
+    found = [offers.renamed(names).templates for offers, names, free in sides if free]
+    time, clocks = slowest(inputs)
+    return Offers(time, clocks, distinct(offer for offers in found for offer in offers))
+
+
+def _padded(plan: OuterJoin, inputs: tuple[Offers, ...], leave: list[bool]) -> Offers:
+    """Padded rows escape the templates of the other side, and wait for a tuple of a kept side to leave."""
+    names = names_under(plan.left, plan.left_prefix), names_under(plan.right, plan.right_prefix)
+    found = [
+        inputs[side].renamed(names[side]).templates
+        for side in (0, 1)
+        if plan.preserved[side] and not plan.preserved[1 - side] and leave[side]
+    ]
+    time, clocks = slowest(inputs)
+    if not all(free for free, kept in zip(leave, plan.preserved, strict=True) if kept):
+        time, clocks = Time.STILL, ()
+    return Offers(time, clocks, distinct(offer for offers in found for offer in offers))
+
+
+def _of_several(plan: MultiJoin, inputs: tuple[Offers, ...], leave: list[bool]) -> Offers:
+    sides = zip(inputs, member_names(plan), leave, strict=True)
     found = [offers.renamed(names).templates for offers, names, free in sides if free]
     time, clocks = slowest(inputs)
     return Offers(time, clocks, distinct(offer for offers in found for offer in offers))

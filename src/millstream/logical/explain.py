@@ -19,6 +19,10 @@ from collections.abc import Iterator
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import Schema
 from millstream.logical import plan as node
+from millstream.logical.closing import Closing
+from millstream.logical.join_cost import costs
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Window
 
 
@@ -40,11 +44,16 @@ def _numbered(plan: Plan, numbers: Iterator[int]) -> _Numbered:
     return _Numbered(plan, next(numbers), inputs)
 
 
-def _lines(tree: _Numbered) -> Iterator[str]:
+def _lines(tree: _Numbered, inside: bool = False) -> Iterator[str]:
+    """The lines of a node and of what it reads; `inside`: it is part of a tree of joins whose costs have been told."""
     yield f"#{tree.number} {describe(tree.plan)}  {_properties(tree.plan.schema)}"
+    told = None if inside else costs(tree.plan)
+    if told is not None:
+        yield f"│    {told}"
     for position, input_ in enumerate(tree.inputs):
         last = position == len(tree.inputs) - 1
-        first_line, *more = _lines(input_)
+        below = isinstance(tree.plan, node.WindowJoin) or (inside and isinstance(tree.plan, node.Project))
+        first_line, *more = _lines(input_, below)
         yield f"{'└─' if last else '├─'} {first_line}"
         for line in more:
             yield f"{'   ' if last else '│  '}{line}"
@@ -60,6 +69,10 @@ def describe(plan: Plan) -> str:
     match plan:
         case node.Scan():
             return f"Scan {plan.stream}"
+        case Closing():
+            late = " late" if plan.only_late else ""
+            keys = " AND ".join(f"{a} = {b}" for a, b in plan.keys)
+            return f"Closing{late} {keys} {'merging' if plan.merges else 'on arrival'}"
         case node.Select():
             return f"Select {plan.predicate}"
         case node.Project():
@@ -73,6 +86,17 @@ def describe(plan: Plan) -> str:
             sides = f"{_side(plan.left_prefix, plan.left_window)}, {_side(plan.right_prefix, plan.right_window)}"
             keys = _keys(plan.keys, plan.left_prefix, plan.right_prefix)
             return f"WindowJoin {sides}{keys}{_where(plan.residual)} {order}"
+        case OuterJoin():
+            order = "merging" if plan.merges else "on arrival"
+            sides = f"{_side(plan.left_prefix, plan.left_window)}, {_side(plan.right_prefix, plan.right_window)}"
+            keys = _keys(plan.keys, plan.left_prefix, plan.right_prefix)
+            asked = "" if plan.residual is None else f" {'AND' if keys else 'ON'} {plan.residual}"
+            return f"OuterJoin {plan.kept} {sides}{keys}{asked} {order}"
+        case MultiJoin():
+            order = "merging" if plan.merges else "on arrival"
+            sides = ", ".join(map(_side, plan.prefixes, plan.windows))
+            keys = " AND ".join(" = ".join(names) for names in plan.equal)
+            return f"MultiJoin {sides} ON {keys}{_where(plan.residual)} {order}"
         case node.TableJoin():
             outer = " outer" if plan.outer else ""
             keys = _keys(plan.keys, plan.stream_prefix, plan.table_prefix)

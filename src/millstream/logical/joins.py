@@ -4,37 +4,41 @@ Two streams make a window join; a third joins the result. Such a result is as ne
 its older parts are checked again against the newcomer: every part must be within its own window of the newest one.
 
 Of two keys that a join or a sequence makes equal, it puts out punctuation on the left one. So whatever reads the right
-one above it is bound to the left one instead: a group or a further join then meets the punctuation that it needs.
+one above it is bound to the left one instead: a group or a further join then meets the punctuation that it needs. An
+outer join leaves both as they are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from millstream.algebra.expression import Binary, Column, Expression, Literal, conjunction, rename
-from millstream.algebra.schema import TS, TimeKind
+from millstream.algebra.expression import Binary, Column, Expression, Literal, Unary, conjunction, rename
+from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.logical.conjunct_sets import Conjuncts, split_keys
 from millstream.logical.interval_join import interval_windows
-from millstream.logical.plan import UNBOUNDED, Plan, Project, Sequence, TableJoin, Window, WindowJoin
+from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of
+from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
+from millstream.logical.plan import UNBOUNDED, Plan, Project, Select, Sequence, TableJoin, Window, WindowJoin
 from millstream.logical.sources import Entry
 from millstream.logical.windows import join_window
 
-ENTRY_TIME = "__time"
-"""A visible copy of the hidden timestamp, where a stream has no time column of its own."""
+Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A plan, the relations in it, and which of them are streams. `prefix` is None once columns carry their alias."""
+    """A plan, the relations in it, and which of them are streams. `prefix` is None once columns carry their alias. The
+    columns of `padded` relations may be NULL because they have no partner."""
 
     plan: Plan
     names: frozenset[str]
     streams: tuple[Entry, ...]
     prefix: str | None
+    padded: frozenset[str] = frozenset()
 
     def inner(self, column: str) -> str:
         """The plan's own name for a column of the whole FROM."""
@@ -42,14 +46,22 @@ class Joined:
 
 
 class JoinBinder:
-    """Joins the entries of one FROM. `outer` has the conjuncts of each LEFT JOIN by its alias."""
+    """Joins the entries of one FROM. `on` has the conjuncts of ON or USING by alias, `where` those of WHERE.
+
+    A condition goes to the lowest join that has its columns. One of an outer join stays there, and what comes after a
+    RIGHT or FULL JOIN, WHERE too, is not tested below it: that would pad what it only ought to drop.
+    """
 
     def __init__(
-        self, entries: tuple[Entry, ...], waiting: Conjuncts, outer: dict[str, tuple[Expression, ...]]
+        self,
+        entries: tuple[Entry, ...],
+        waiting: Conjuncts,
+        on: dict[str, tuple[Expression, ...]],
+        where: tuple[Expression, ...],
     ) -> None:
         self._entries = entries
         self._waiting = waiting
-        self._outer = outer
+        self._on, self._where = on, where
         self._streams = tuple(entry for entry in entries if entry.plan is not None)
         self.same: dict[str, str] = {}
         """Keys of right sides to the keys of left sides that they equal."""
@@ -59,23 +71,48 @@ class JoinBinder:
         """The plan of the whole FROM; conjuncts that no join takes stay waiting."""
         made: Joined | None = None
         early: list[Entry] = []  # tables that stand before the first stream
+        self._admit(0)
         if sequence is not None:
             made = self._sequence(sequence)
-        for entry in self._entries:
+        for position, entry in enumerate(self._entries):
             if entry.plan is None:
                 if made is None:
                     early.append(entry)
                 else:
-                    made = self._table(made, entry)
+                    made = self._table(made, entry, self._on[entry.alias] if entry.written.kind in OUTER else None)
                 continue
             if sequence is not None:
                 continue
             one = self._single(entry)
-            made = one if made is None else self._pair(made, one)
+            if made is None:
+                # A table RIGHT JOIN a stream: the stream's tuples are kept.
+                kept = self._on[entry.alias] if entry.written.kind in OUTER else None
+                made = one if kept is None else self._table(one, early.pop(0), kept)
+            elif cuts_off(entry, self._entries[:position]):
+                made = self._outer_pair(self._tested(made), one)
+                self._admit(position + 1)
+            else:
+                made = self._outer_pair(made, one) if entry.written.kind in OUTER else self._pair(made, one)
             while early:
-                made = self._table(made, early.pop(0))
+                made = self._table(made, early.pop(0), None)
         assert made is not None
         return made.plan
+
+    def _admit(self, first: int) -> None:
+        """Let the conditions wait that may be tested from here on, up to the next join that pads what stands before."""
+        for position, entry in enumerate(self._entries[first:], first):
+            if cuts_off(entry, self._entries[:position]):
+                return
+            if entry.written.kind not in OUTER:
+                self._waiting.add(conjunction(self._on[entry.alias]))
+        self._waiting.add(conjunction(self._where))
+
+    def _tested(self, made: Joined) -> Joined:
+        """With all conditions that wait."""
+        found = self._renamed(self._waiting.take_within(made.names))
+        found += self._renamed(self._waiting.take_constant())
+        condition = conjunction(tuple(found))
+        return made if condition is None else replace(made, plan=Select(made.plan, condition))
 
     def _single(self, entry: Entry) -> Joined:
         assert entry.plan is not None
@@ -89,12 +126,12 @@ class JoinBinder:
 
     # --- tables ---------------------------------------------------------------------------------------------------
 
-    def _table(self, left: Joined, entry: Entry) -> Joined:
+    def _table(self, left: Joined, entry: Entry, kept: tuple[Expression, ...] | None) -> Joined:
+        """With a table. `kept` are the conditions of an outer join, which keeps every tuple of the left."""
         right = frozenset({entry.alias})
-        outer = entry.alias in self._outer
-        found = list(self._outer[entry.alias]) if outer else self._waiting.take(left.names, right)
+        found = self._waiting.take(left.names, right) if kept is None else list(kept)
         placed = split_keys(self._renamed(found), left.names, right)
-        if not outer:
+        if kept is None:
             self.same |= {other: one for one, other in placed.keys}
         plan = TableJoin(
             left.plan,
@@ -104,42 +141,58 @@ class JoinBinder:
             conjunction(placed.residual),
             left.prefix,
             entry.alias,
-            outer,
+            kept is not None,
         )
-        return Joined(plan, left.names | right, left.streams, None)
+        return Joined(plan, left.names | right, left.streams, None, left.padded)
 
     # --- two streams ----------------------------------------------------------------------------------------------
 
     def _pair(self, left: Joined, right: Joined) -> Joined:
-        newcomer = right.streams[0]
         found = self._renamed(self._waiting.take(left.names, right.names))
+        windows, keys, residual = self._condition(left, right, found)
+        self.same |= {other: one for one, other in keys}
+        plan = WindowJoin(
+            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
+        )
+        return Joined(plan, left.names | right.names, left.streams + right.streams, None, left.padded)
+
+    def _outer_pair(self, left: Joined, right: Joined) -> Joined:
+        """Keys stay two columns: where one side is padded they differ."""
+        newcomer = right.streams[0]
+        kept = newcomer.written.kind
+        windows, keys, residual = self._condition(left, right, self._renamed(list(self._on[newcomer.alias])))
+        plan = OuterJoin(
+            left.plan, right.plan, *windows, kept, _inner(left, right, keys), residual, left.prefix, right.prefix
+        )
+        padded = left.padded | (right.names if kept != "RIGHT" else frozenset())
+        padded |= left.names if kept != "LEFT" else frozenset()
+        return Joined(plan, left.names | right.names, left.streams + right.streams, None, padded)
+
+    def _condition(
+        self, left: Joined, right: Joined, found: list[Expression]
+    ) -> tuple[tuple[Window, Window], Pairs, Expression | None]:
+        """What a join asks of a pair: the windows, keys and all else."""
+        newcomer = right.streams[0]
         placed = split_keys(found, left.names, right.names)
-        self.same |= {other: one for one, other in placed.keys}
         residual = list(placed.residual)
         windows: tuple[Window, Window]
         if len(left.streams) == 1:
             first = left.streams[0]
             written = self._written(first), self._written(newcomer)
-            times = _time(first), _time(newcomer)
+            times = time_of(first), time_of(newcomer)
             windows = written[0] or UNBOUNDED, written[1] or UNBOUNDED
             if times[0] is not None and times[1] is not None:
                 *made, residual = interval_windows(residual, times[0].name, times[1].name, *written)
                 windows = made[0], made[1]
         else:
             windows = self._composite(left.streams), self._written(newcomer) or UNBOUNDED
-            residual += self._still_within(left.streams, newcomer)
+            if left.padded and windows[1].rows is not None:
+                hint = "give it a RANGE window, or put the outer join last in FROM"
+                raise newcomer.fail("M3020", "a ROWS window after an outer join is not available yet", hint)
+            residual += self._still_within(left, newcomer)
         if windows != (UNBOUNDED, UNBOUNDED):
-            _same_units(left.streams, newcomer)
-        plan = WindowJoin(
-            left.plan,
-            right.plan,
-            *windows,
-            tuple((left.inner(one), right.inner(other)) for one, other in placed.keys),
-            conjunction(tuple(residual)),
-            left.prefix,
-            right.prefix,
-        )
-        return Joined(plan, left.names | right.names, left.streams + right.streams, None)
+            same_units(left.streams, newcomer)
+        return windows, placed.keys, conjunction(tuple(residual))
 
     def _renamed(self, found: list[Expression]) -> list[Expression]:
         return [rename(conjunct, self.same) for conjunct in found]
@@ -167,20 +220,22 @@ class JoinBinder:
             longest = max(longest, window.range)
         return Window(range=longest)
 
-    def _still_within(self, members: tuple[Entry, ...], newcomer: Entry) -> list[Expression]:
-        """For each part of a composite with a window: it is not older than that beside the newcomer."""
+    def _still_within(self, left: Joined, newcomer: Entry) -> list[Expression]:
+        """For each part of a composite with a window: it is not older than that beside the newcomer, or absent."""
         made: list[Expression] = []
-        for member in members:
+        for member in left.streams:
             window = self._written(member)
             if window is None or window.range is None:
                 continue
-            older, newer = _any_time(member), _any_time(newcomer)
+            older, newer = any_time_of(member), any_time_of(newcomer)
             if older.type is Type.TIMESTAMP:
                 length = Literal(Type.INTERVAL, timedelta(microseconds=window.range))
             else:
                 length = Literal(Type.BIGINT, window.range)
             earliest = Binary(newer.type, "-", newer, length)
-            made.append(Binary(Type.BOOLEAN, ">=", older, earliest))
+            within = Binary(Type.BOOLEAN, ">=", older, earliest)
+            absent = Unary(Type.BOOLEAN, "IS NULL", older)
+            made.append(Binary(Type.BOOLEAN, "OR", absent, within) if member.alias in left.padded else within)
         return made
 
     # --- sequences ------------------------------------------------------------------------------------------------
@@ -215,27 +270,6 @@ class JoinBinder:
         return Joined(plan, names, second.streams, None)
 
 
-def _time(entry: Entry) -> Column | None:
-    """The time column of a stream, under its name in the whole FROM."""
-    time = entry.schema.time
-    if time is None or entry.schema.kind is not TimeKind.EXTERNAL:
-        return None
-    return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
-
-
-def _any_time(entry: Entry) -> Column:
-    time = entry.schema.time
-    if time is not None:
-        return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
-    type_ = Type.BIGINT if entry.schema.unit == 1 else Type.TIMESTAMP
-    return Column(type_, f"{entry.alias}.{ENTRY_TIME}")
-
-
-def _same_units(members: tuple[Entry, ...], newcomer: Entry) -> None:
-    for member in members:
-        if member.schema.unit != newcomer.schema.unit:
-            message = f"'{member.alias}' and '{newcomer.alias}' count time in different units"
-            detail = "A window needs both time columns TIMESTAMP, or both BIGINT."
-            error = newcomer.fail("M3009", message)
-            error.detail = detail
-            raise error
+def _inner(left: Joined, right: Joined, keys: Pairs) -> Pairs:
+    """The keys under the names that the plans themselves have for them."""
+    return tuple((left.inner(one), right.inner(other)) for one, other in keys)

@@ -16,6 +16,7 @@ from millstream.logical.conjunct_sets import Conjuncts
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.joins import JoinBinder
 from millstream.logical.operators import binary
+from millstream.logical.outer_join import OUTER, OuterJoin, check_outer
 from millstream.logical.plan import Distinct, Plan, Project, Select, Union, WindowJoin
 from millstream.logical.scope import Scope
 from millstream.logical.sources import Entry, bind_entries, scope_of
@@ -118,30 +119,22 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
 
 def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple[Plan, Scope]:
     """FROM and WHERE: joins take the conditions that connect them, a selection on top the rest; and the scope above."""
-    waiting, outer = Conjuncts(), {}
+    sequence, where = (None, []) if select.where is None else _without_sequence(select.where)
+    on: dict[str, tuple[Expression, ...]] = {}
     for position, entry in enumerate(entries):
-        predicate = _on(entry, entries[: position + 1], scope)
-        if entry.written.kind == "LEFT":
-            _check_left(entry, entries[:position])
-            outer[entry.alias] = predicate
-        elif entry.written.kind in ("RIGHT", "FULL"):
-            hint = "A LEFT JOIN of a stream with a table is available."
-            raise entry.fail("M3020", f"a {entry.written.kind} JOIN comes later", hint)
-        else:
-            waiting.add(conjunction(predicate))
-    sequence = None
-    if select.where is not None:
-        sequence, where = _without_sequence(select.where)
-        binder = ExpressionBinder(scope, "WHERE")
-        for condition in where:
-            waiting.add(binder.condition(condition))
+        on[entry.alias] = _on(entry, entries[: position + 1], scope)
+        if entry.written.kind in OUTER:
+            check_outer(entry, entries[:position], sequence)
+    binder = ExpressionBinder(scope, "WHERE")
+    waiting, conditions = Conjuncts(), tuple(binder.condition(condition) for condition in where)
     if len(entries) == 1:
         if sequence is not None:
             raise PlanError("M3006", "SEQ needs two streams in FROM").at(sequence.line, sequence.column)
         plan = entries[0].plan
         assert plan is not None
+        waiting.add(conjunction(conditions))
     else:
-        joins = JoinBinder(entries, waiting, outer)
+        joins = JoinBinder(entries, waiting, on, conditions)
         plan = joins.join(sequence)
         scope = replace(scope, same=joins.same)
     rest = conjunction(tuple(rename(conjunct, dict(scope.same)) for conjunct in waiting.rest()))
@@ -159,12 +152,6 @@ def _on(entry: Entry, visible: tuple[Entry, ...], scope: Scope) -> tuple[Express
         other = next(e for e in visible if name in e.schema)
         made.append(binary("=", scope.column(other.relation, name), scope.column(entry.relation, name)))
     return tuple(made)
-
-
-def _check_left(entry: Entry, before: tuple[Entry, ...]) -> None:
-    if entry.plan is not None or all(other.plan is None for other in before):
-        hint = "LEFT JOIN a table to a stream, or use JOIN."
-        raise entry.fail("M3020", "an outer join of two streams comes later", hint)
 
 
 def _without_sequence(where: ast.Expr) -> tuple[ast.SequenceTest | None, list[ast.Expr]]:
@@ -245,7 +232,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
 
 def _mixes_units(plan: Plan) -> bool:
     """Whether the hidden timestamps of the plan come in seconds here and in microseconds there."""
-    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin))
+    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin))
     return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
 

@@ -9,7 +9,7 @@ from millstream.algebra.template import Template
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import BindError, MillstreamError, did_you_mean
 from millstream.lang import ast
-from millstream.logical.catalog import Catalog, StreamDefinition, TableDefinition
+from millstream.logical.catalog import Catalog, Closes, StreamDefinition, TableDefinition
 from millstream.logical.coercion import type_named
 from millstream.logical.scope import CURRENT_TIME, PSEUDO_COLUMNS
 from millstream.logical.windows import units
@@ -32,9 +32,11 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         if statement.max_skew and schema.kind is not TimeKind.EXTERNAL:
             raise BindError("M2020", "MAX SKEW needs ORDER BY and a column").at(*_place(statement.max_skew))
         key = _known(statement.primary_key, schema, "PRIMARY KEY")
-        return StreamDefinition(
-            statement.name, schema, delay, skew, tuple(dict.fromkeys(templates)), key, dict(statement.options)
-        )
+        options = dict(statement.options)
+        ascending = _ascending(statement, schema)
+        closes = tuple(_closes(clause, schema, catalog) for clause in statement.closes)
+        templates = tuple(dict.fromkeys(templates))
+        return StreamDefinition(statement.name, schema, delay, skew, templates, key, options, ascending, closes)
     except MillstreamError as error:
         raise _placed(error, statement) from None
 
@@ -127,6 +129,48 @@ def _template(template: tuple[tuple[str, str], ...], schema: Schema) -> Template
     if not made.classes:
         raise BindError("M2023", "PUNCTUATED ON restricts no column", hint="give one the class + or #")
     return made
+
+
+def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
+    columns = _known(statement.ascending, schema, "ASCENDING")
+    for name in columns:
+        type_ = schema.type_of(name)
+        if name == schema.time:
+            hint = "ORDER BY says that it never falls; WATERMARK FOR makes punctuation of it."
+            raise BindError("M2031", f"ASCENDING column '{name}' is the time column", hint=hint)
+        if not type_.is_integer and type_ not in (Type.TIMESTAMP, Type.DATE):
+            hint = "An ascending column is an INT, a BIGINT, a TIMESTAMP or a DATE."
+            raise BindError("M2031", f"ASCENDING column '{name}' is {type_.value}", hint=hint)
+    if columns and dict(statement.options).get("connector"):
+        hint = "Its shards see only a part of its tuples each; PUNCTUATED ON is for sources that bring punctuation."
+        raise BindError("M2031", "ASCENDING is not available yet for a stream with a connector", hint=hint)
+    return columns
+
+
+def _closes(clause: ast.Closes, schema: Schema, catalog: Catalog) -> Closes:
+    try:
+        return _closed(clause, schema, catalog)
+    except MillstreamError as error:
+        raise error.at(*_place(clause)) from None
+
+
+def _closed(clause: ast.Closes, schema: Schema, catalog: Catalog) -> Closes:
+    stream = clause.stream.lower()
+    if catalog.is_table(stream) or stream in catalog.derived:
+        hint = "CLOSES names a stream that has columns of its own."
+        raise BindError("M2030", f"'{stream}' is not a base stream", hint=hint)
+    closed = catalog.stream(stream).schema
+    columns = _known(clause.columns, closed, f"CLOSES {stream}")
+    by = _known(clause.by, schema, "BY")
+    if len(columns) != len(by):
+        hint = "Each column of the closed stream has one of the closing stream."
+        raise BindError("M2030", f"CLOSES {stream} names {len(columns)} columns, BY {len(by)}", hint=hint)
+    for own, other in zip(columns, by, strict=True):
+        types = closed.type_of(own), schema.type_of(other)
+        if types[0] is not types[1] and not all(type_.is_integer for type_ in types):
+            message = f"'{stream}.{own}' is {types[0].value} and '{other}' is {types[1].value}"
+            raise BindError("M2030", message, hint="Both columns have the same type.")
+    return Closes(stream, columns, by)
 
 
 def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
 from millstream.optimizer.canonical import canonical_predicates
 from millstream.optimizer.context import Context, Rule
+from millstream.optimizer.join_grouping import group_joins
 from millstream.optimizer.panes import paned_aggregates
 from millstream.optimizer.projection import merge_projections
 from millstream.optimizer.pruning import prune_columns
@@ -21,6 +22,7 @@ __all__ = ["RULES", "optimize", "shared_prefixes"]
 RULES: tuple[Rule, ...] = (
     push_selections,
     canonical_predicates,
+    group_joins,
     merge_projections,
     prune_columns,
     merge_projections,
@@ -28,9 +30,9 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def optimize(plan: Plan, catalog: Catalog | None = None, *, paned: bool = True) -> Plan:
+def optimize(plan: Plan, catalog: Catalog | None = None, *, paned: bool = True, multi_join: str = "auto") -> Plan:
     """The plan after all rules. The catalog tells which columns punctuation restricts; they are never pruned."""
-    context = Context(catalog, paned)
+    context = Context(catalog, paned, multi_join)
     try:
         for rule in RULES:
             plan = rule(plan, context)

@@ -19,6 +19,7 @@ from millstream.algebra.expression import (
     conjuncts,
     rewrite,
 )
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Select, Sequence, TableJoin, WindowJoin
 from millstream.optimizer.context import Context, bottom_up
 
@@ -35,7 +36,7 @@ def _canonical(plan: Plan) -> Plan:
     match plan:
         case Select():
             return replace(plan, predicate=canonical(plan.predicate))
-        case WindowJoin() | TableJoin() | Sequence():
+        case WindowJoin() | OuterJoin() | TableJoin() | Sequence():
             residual = None if plan.residual is None else canonical(plan.residual)
             return replace(plan, keys=tuple(sorted(plan.keys)), residual=residual)
     return plan

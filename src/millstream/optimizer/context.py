@@ -13,6 +13,7 @@ from millstream.logical.plan import Plan
 class Context:
     catalog: Catalog | None = None
     paned: bool = True
+    multi_join: str = "auto"
 
     def punctuated(self, stream: str) -> frozenset[str]:
         """The columns that punctuation of the stream may restrict."""

@@ -19,6 +19,9 @@ from dataclasses import replace
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import TS
 from millstream.logical import plan as node
+from millstream.logical.closing import Closing
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Project
 from millstream.optimizer.context import Context
 
@@ -65,15 +68,27 @@ class _Pruner:
                 return Project(self.prune(plan.input, _read(*(e for _, e in items))), items)
             case node.Distinct():
                 return node.Distinct(self.exact(plan.input, plan.schema.names))
+            case Closing():
+                closed = self.prune(plan.input, needed | {own for own, _ in plan.keys})
+                by = frozenset(other for _, other in plan.keys)
+                names = tuple(name for name in plan.closing.schema.names if name in by)
+                return replace(plan, input=closed, closing=self.exact(plan.closing, names))
             case node.Union():
                 return self._union(plan, needed)
             case node.WindowAggregate() if not plan.over_panes:
                 return self._aggregate(plan, needed)
-            case node.WindowJoin():
+            case node.WindowJoin() | OuterJoin():
                 read = needed | _read(plan.residual)
                 left = _own(plan.left, plan.left_prefix, read) | {a for a, _ in plan.keys}
                 right = _own(plan.right, plan.right_prefix, read) | {b for _, b in plan.keys}
                 return replace(plan, left=self.side(plan.left, left), right=self.side(plan.right, right))
+            case MultiJoin():
+                read = needed | _read(plan.residual)
+                members = (
+                    self.side(member, _own(member, prefix, read) | set(keys))
+                    for member, prefix, keys in zip(plan.members, plan.prefixes, plan.keys, strict=True)
+                )
+                return replace(plan, members=tuple(members))
             case node.Sequence():
                 read = needed | _read(plan.residual)
                 first = _own(plan.first, plan.first_prefix, read) | {a for a, _ in plan.keys}
@@ -110,6 +125,8 @@ class _Pruner:
                 return self._context.punctuated(plan.stream) | _time(plan)
             case node.Select() | node.Distinct():
                 return self.carried(plan.input)
+            case Closing():
+                return self.carried(plan.input) | {own for own, _ in plan.keys}
             case node.Project():
                 below = self.carried(plan.input)
                 return frozenset(name for name, e in plan.items if isinstance(e, Column) and e.name in below)
@@ -118,10 +135,13 @@ class _Pruner:
                 return frozenset(
                     names[member.schema.index(name)] for member in plan.members for name in self.carried(member)
                 )
-            case node.WindowJoin():
+            case node.WindowJoin() | OuterJoin():
                 return _prefixed(self.carried(plan.left), plan.left_prefix) | _prefixed(
                     self.carried(plan.right), plan.right_prefix
                 )
+            case MultiJoin():
+                sides = zip(plan.members, plan.prefixes, strict=True)
+                return frozenset(name for side, prefix in sides for name in _prefixed(self.carried(side), prefix))
             case node.Sequence():
                 return _prefixed(self.carried(plan.first), plan.first_prefix) | _prefixed(
                     self.carried(plan.second), plan.second_prefix

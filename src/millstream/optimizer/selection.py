@@ -10,9 +10,12 @@ A conjunct goes
 - through a projection, with its columns replaced by what they are computed from;
 - into every member of a union;
 - through duplicate elimination, unless it reads the hidden timestamp;
+- into the closed stream of a closing, for whether a tuple is late does not depend on the others;
 - below an aggregate, if it reads group columns only;
 - through a join into the side that has its columns, and into the other side too if it reads join keys only; what reads
   both sides becomes part of the join. Never into a side with a ROWS window: which tuples are the last n would change;
+- through an outer join of streams into the side that is kept, if only one is. Of what the join itself asks, a condition
+  on the side that is not kept goes into that side; all else stays;
 - through a stream-table join into the stream; what reads the table becomes part of the join, unless it is outer;
 - into both streams of a sequence, if it reads keys only, for each key value is a sequence of its own. Otherwise a
   condition of the sequence goes into the second stream, and for CHRONICLE into the first (for RECENT a tuple that is
@@ -28,6 +31,8 @@ from dataclasses import replace
 from millstream.algebra.expression import Column, Expression, conjunction, conjuncts, rewrite
 from millstream.algebra.schema import TS, Schema
 from millstream.logical import plan as node
+from millstream.logical.closing import Closing
+from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Window
 from millstream.optimizer.context import Context
 
@@ -52,11 +57,15 @@ def _push(plan: Plan, conditions: Conditions) -> Plan:
         case node.Distinct():
             below = tuple(c for c in conditions if TS not in c.columns())
             return _above(node.Distinct(_push(plan.input, below)), conditions, below)
+        case Closing():
+            return replace(plan, input=_push(plan.input, conditions), closing=_push(plan.closing, ()))
         case node.WindowAggregate() if not plan.over_panes:
             below = tuple(c for c in conditions if c.columns() and c.columns() <= set(plan.group))
             return _above(replace(plan, input=_push(plan.input, below)), conditions, below)
         case node.WindowJoin():
             return _join(plan, conditions)
+        case OuterJoin():
+            return _outer_join(plan, conditions)
         case node.TableJoin():
             return _table_join(plan, conditions)
         case node.Sequence():
@@ -149,6 +158,20 @@ def _join(plan: node.WindowJoin, conditions: Conditions) -> Plan:
     residual = conjunction(_distinct(inside))
     made = replace(plan, left=left.result(), right=right.result(), residual=residual)
     return _above(made, tuple(above), ())
+
+
+def _outer_join(plan: OuterJoin, conditions: Conditions) -> Plan:
+    """Dropping a tuple before the join drops its results, padded or not; dropping its partners pads it instead."""
+    sides = (
+        _Side(plan.left, plan.left_prefix, {}, closed=_counts(plan.left_window)),
+        _Side(plan.right, plan.right_prefix, {}, closed=_counts(plan.right_window)),
+    )
+    alone = [side for side, other in zip(sides, plan.preserved[::-1], strict=True) if not other]
+    lost = [side for side, kept in zip(sides, plan.preserved, strict=True) if not kept]
+    above = tuple(c for c in conditions if not any(side.take(c) for side in alone))
+    inside = tuple(c for c in conjuncts(plan.residual) if not any(side.take(c) for side in lost))
+    left, right = (side.result() for side in sides)
+    return _above(replace(plan, left=left, right=right, residual=conjunction(_distinct(inside))), above, ())
 
 
 def _table_join(plan: node.TableJoin, conditions: Conditions) -> Plan:

@@ -104,6 +104,7 @@ class ControlLog:
         draft.rename(self.path)
         os.close(self._file)
         self._file = self._open()
+        self._generation, self._places = self._generation + 1, {}
         self.compacted = self.size
 
     def _frames(self, start: int) -> Iterator[tuple[int, bytes]]:

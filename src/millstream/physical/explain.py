@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from millstream.logical.plan import Plan, Scan
 from millstream.physical.compile import Compiler
 from millstream.physical.exchange import MARK, exchanged
-from millstream.physical.partitioning import Keys
+from millstream.physical.partitioning import EVERYWHERE, Key, Keys
 from millstream.physical.plotting import Plotted
 from millstream.runtime.engine import Graph, format_table
 
@@ -56,8 +56,12 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
 def _spread(keys: Keys | None, query: str, shards: int) -> str:
     if keys is None:
         return "one shard: some operator needs everything in one place" if shards > 1 else "one shard"
-    hashed = dict.fromkeys(f"{_named(stream, query)} by ({', '.join(key)})" for stream, key in sorted(keys.items()))
+    hashed = dict.fromkeys(f"{_named(stream, query)} {_by(key)}" for stream, key in sorted(keys.items()))
     return f"{shards} shard{'s' if shards > 1 else ''}: {', '.join(hashed)}"
+
+
+def _by(key: Key) -> str:
+    return "everywhere" if key == EVERYWHERE else f"by ({', '.join(key)})"
 
 
 def _named(stream: str, query: str) -> str:

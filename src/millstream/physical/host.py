@@ -39,6 +39,7 @@ from millstream.physical.records import (
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.exchange import Exchange
+from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator
 
 
@@ -86,6 +87,7 @@ class ShardHost:
                 self._configure(settings)
             case Configure(settings=settings):
                 self._configure(settings)
+                self.graph.run()
             case CloseGroup():
                 self.closed = True
             case StartQuery():
@@ -119,7 +121,12 @@ class ShardHost:
         self.graph.page_rows = settings.page_rows
         self.graph.set_strategy(name, k=int(size or 1))
         self.graph.set_ets(settings.ets)
+        self._configure_joins()
         self._cut()
+
+    def _configure_joins(self) -> None:
+        assert self.setup.settings is not None
+        configure_joins((node.operator for node in self.graph.operators.values()), self.setup.settings.joins)
 
     def _cut(self) -> None:
         """Round robin works on paths: cut the graph into such, or heal the cuts when it is left."""
@@ -140,6 +147,7 @@ class ShardHost:
         for name, definition in query.streams.items():
             if name not in self.sources:
                 self.sources[name] = self._source(definition)
+        self._configure_joins()
         self._cut()
 
     def _source(self, definition: StreamDefinition) -> StreamSource:
@@ -150,6 +158,7 @@ class ShardHost:
             watermark=definition.watermark,
             primary_key=definition.primary_key,
             max_skew=definition.max_skew,
+            ascending=definition.ascending,
             page_rows=self.setup.settings.page_rows,
         )
 

@@ -9,13 +9,19 @@ import polars as pl
 from millstream.algebra.expression import Column, Expression, conjunction, rewrite
 from millstream.algebra.schema import TS, TimeKind
 from millstream.errors import PlanError
+from millstream.logical import closing
+from millstream.logical import multi_join as logical_multi
+from millstream.logical import outer_join as logical_outer
 from millstream.logical import plan as logical
 from millstream.physical import exchange
 from millstream.runtime.accumulate import Aggregation
+from millstream.runtime.closing import Closing
 from millstream.runtime.distinct import Distinct
 from millstream.runtime.exchange import Exchange
 from millstream.runtime.join_kernel import JoinWindow
+from millstream.runtime.multi_join import MultiJoin
 from millstream.runtime.operator import Operator
+from millstream.runtime.outer_join import OuterJoin
 from millstream.runtime.pane_aggregate import PaneAggregate
 from millstream.runtime.pipeline import Pipeline
 from millstream.runtime.project import Project
@@ -43,8 +49,14 @@ def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
             return Exchange(plan.schema)
         case logical.Distinct():
             return Distinct(plan.schema)
+        case closing.Closing():
+            return Closing(plan.schema, plan.keys, merges=plan.merges, only_late=plan.only_late)
         case logical.WindowJoin():
             return _window_join(plan)
+        case logical_outer.OuterJoin():
+            return _outer_join(plan)
+        case logical_multi.MultiJoin():
+            return _multi_join(plan)
         case logical.TableJoin():
             return _table_join(plan, tables)
         case logical.Sequence():
@@ -110,6 +122,11 @@ def equal_columns(plan: logical.Plan) -> tuple[tuple[str, ...], ...]:
             pairs = [(_name(a, plan.left_prefix), _name(b, plan.right_prefix)) for a, b in plan.keys]
             below = [*_renamed(plan.left, plan.left_prefix), *_renamed(plan.right, plan.right_prefix)]
             return _closure([*pairs, *below])
+        case logical_outer.OuterJoin():
+            return _closure([*_renamed(plan.left, plan.left_prefix), *_renamed(plan.right, plan.right_prefix)])
+        case logical_multi.MultiJoin():
+            below = [g for m, prefix in zip(plan.members, plan.prefixes, strict=True) for g in _renamed(m, prefix)]
+            return _closure([*plan.equal, *below])
         case logical.Sequence():
             pairs = [(_name(a, plan.first_prefix), _name(b, plan.second_prefix)) for a, b in plan.keys]
             below = [*_renamed(plan.first, plan.first_prefix), *_renamed(plan.second, plan.second_prefix)]
@@ -147,6 +164,31 @@ def _window_join(plan: logical.WindowJoin) -> Operator:
         plan.residual,
         JoinWindow(plan.left_window.range, plan.left_window.rows),
         JoinWindow(plan.right_window.range, plan.right_window.rows),
+        merges=plan.merges,
+    )
+
+
+def _outer_join(plan: logical_outer.OuterJoin) -> Operator:
+    return OuterJoin(
+        plan.preserved,
+        plan.left.schema,
+        plan.right.schema,
+        plan.schema,
+        plan.keys,
+        plan.residual,
+        JoinWindow(plan.left_window.range, plan.left_window.rows),
+        JoinWindow(plan.right_window.range, plan.right_window.rows),
+        merges=plan.merges,
+    )
+
+
+def _multi_join(plan: logical_multi.MultiJoin) -> Operator:
+    return MultiJoin(
+        [member.schema for member in plan.members],
+        plan.schema,
+        plan.keys,
+        [JoinWindow(window.range, window.rows) for window in plan.windows],
+        plan.residual,
         merges=plan.merges,
     )
 

@@ -4,6 +4,9 @@ A stateful operator needs all tuples of one key in one place: a join its key, an
 its key. The wish of the topmost one is pushed down to the scans; if every operator below can live with it, each shard
 runs the whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see
 `stages`, or (count windows, no key at all) everything goes to one shard.
+
+A stream that closes another one goes to every shard as a whole, wherever the closed stream's tuples go: then all shards
+promise the same, as they do with any punctuation, and closed values stay neighbours.
 """
 
 from __future__ import annotations
@@ -13,12 +16,18 @@ from collections.abc import Iterator
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS
 from millstream.logical import plan as node
+from millstream.logical.catalog import LATE
+from millstream.logical.closing import Closing
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.physical.exchange import Exchange, Gather
 
 Key = tuple[str, ...]
 """The columns that something is hashed on."""
 Keys = dict[str, Key]
 """Stream name → the columns it is hashed on."""
+EVERYWHERE: Key = ()
+"""Hashed on nothing: all shards have all of it."""
 
 
 def partition_keys(plan: node.Plan) -> Keys | None:
@@ -38,12 +47,18 @@ def wishes(plan: node.Plan) -> Iterator[tuple[node.Plan, Key]]:
             yield from wishes(input)
         case node.WindowJoin():
             yield from ((plan, key) for key in _subsets([_prefixed(a, plan.left_prefix) for a, _ in plan.keys]))
+        case OuterJoin():
+            yield from ((plan, key) for key in _subsets([_kept_key(plan, pair) for pair in plan.keys]))
+        case MultiJoin():
+            yield from ((plan, key) for key in _subsets([names[0] for names in plan.equal]))
         case node.Sequence():
             yield from ((plan, key) for key in _subsets([_prefixed(b, plan.second_prefix) for _, b in plan.keys]))
         case node.WindowAggregate() | node.PaneAggregate():
             yield from ((plan, key) for key in _subsets(list(plan.group)))
         case node.Union() | node.Distinct() | Gather():
             yield from ((plan, (name,)) for name in plan.schema.names)
+        case Closing():
+            yield plan, tuple(own for own, _ in plan.keys)
         case node.Scan():
             yield plan, plan.schema.names[:1]
 
@@ -62,9 +77,14 @@ def _prefixed(name: str, prefix: str | None) -> str:
 def _push(plan: node.Plan, key: Key) -> Keys | None:
     """What hashing the plan's output on `key` asks of the streams, or None if that cannot be had."""
     if isinstance(plan, node.Scan):
-        return {plan.stream: key} if TS not in key else None
+        return {plan.stream: key} if can_hash(plan, key) else None
     below = keys_below(plan, key)
     return None if below is None else _all(*(_push(part, k) for part, k in zip(plan.inputs, below, strict=True)))
+
+
+def can_hash(scan: node.Scan, key: Key) -> bool:
+    """Whether a stream can be hashed on a key. Late tuples cannot: to tell them, a shard needs all of their stream."""
+    return TS not in key and not scan.stream.endswith(LATE)
 
 
 def keys_below(plan: node.Plan, key: Key) -> list[Key] | None:
@@ -72,6 +92,8 @@ def keys_below(plan: node.Plan, key: Key) -> list[Key] | None:
     match plan:
         case node.Select() | node.Distinct() | Exchange():
             return [key]
+        case Closing(only_late=only_late):
+            return None if only_late else [key, EVERYWHERE]
         case node.Project(_, items):
             sources = {name: e.name for name, e in items if isinstance(e, Column)}
             return [tuple(sources[k] for k in key)] if all(k in sources for k in key) else None
@@ -87,9 +109,28 @@ def keys_below(plan: node.Plan, key: Key) -> list[Key] | None:
             if left.rows is not None or right.rows is not None:
                 return None
             return _both(plan.keys, plan.left_prefix, plan.right_prefix, key)
+        case OuterJoin(left_window=left, right_window=right):
+            if left.rows is not None or right.rows is not None:
+                return None
+            pairs = {_kept_key(plan, pair): pair for pair in plan.keys}
+            return [tuple(pairs[k][side] for k in key) for side in (0, 1)] if all(k in pairs for k in key) else None
+        case MultiJoin():
+            if any(window.rows is not None for window in plan.windows):
+                return None
+            places = {name: place for place, names in enumerate(plan.equal) for name in names}
+            if not all(k in places for k in key):
+                return None
+            return [tuple(own[places[k]] for k in key) for own in plan.keys]
         case node.Sequence():
             return _both(plan.keys, plan.first_prefix, plan.second_prefix, key)
     return None
+
+
+def _kept_key(plan: OuterJoin, pair: tuple[str, str]) -> str:
+    """What an outer join calls its output hashed on a key: the column of the side that is kept, which is never padded.
+    With both sides kept there is none, and a name that is no column's, which no operator above can ask for."""
+    left, right = _prefixed(pair[0], plan.left_prefix), _prefixed(pair[1], plan.right_prefix)
+    return {"LEFT": left, "RIGHT": right}.get(plan.kept, f"{left} = {right}")
 
 
 def _both(

@@ -20,6 +20,7 @@ from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.physical.partial import Partial
 from millstream.physical.partitioning import Keys
+from millstream.runtime.join_settings import JoinSettings
 
 Element = pl.DataFrame | Punctuations
 
@@ -31,6 +32,7 @@ class Settings:
     strategy: str
     ets: str
     page_rows: int
+    joins: JoinSettings = field(default_factory=JoinSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,20 @@ shard; a promise holds when all of them have made it, and if the output is in th
 
 Where an operator has no key (an aggregate of everything) it runs on one shard, and what it reads on many. A plan with
 operators whose result depends on the position of tuples of equal time (count windows, sequences) above a cut is not cut
-and runs on one shard.
+and runs on one shard, and so does one that reads the late tuples of a stream that another one closes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from millstream.algebra.schema import TS, Schema
+from millstream.algebra.schema import Schema
 from millstream.logical import plan as node
+from millstream.logical.closing import Closing
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.physical.exchange import MARK, Exchange, Gather
-from millstream.physical.partitioning import Key, Keys, keys_below, partition_keys, wishes
+from millstream.physical.partitioning import Key, Keys, can_hash, keys_below, partition_keys, wishes
 
 STATELESS = (node.Select, node.Project, node.TableJoin)
 
@@ -40,7 +43,7 @@ class QueryPart:
 
 def parts(query: str, plan: node.Plan, shards: int) -> list[QueryPart]:
     """The parts of a query, readers before those they read; one if it need not be cut."""
-    if shards == 1:
+    if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
     positional = any(_positional(part) for part in made if part.stage > 0)
@@ -110,9 +113,12 @@ class _Cut:
     def _blocked(self, plan: node.Plan, key: Key) -> bool:
         """Whether the key does not reach the first operator that keeps state, or the stream."""
         if isinstance(plan, node.Scan):
-            return TS in key or self._keys.get(plan.stream, key) != key
+            return not can_hash(plan, key) or self._keys.get(plan.stream, key) != key
         below = keys_below(plan, key)
-        return below is None or (isinstance(plan, STATELESS) and self._blocked(plan.inputs[0], below[0]))
+        if below is None or (isinstance(plan, STATELESS) and self._blocked(plan.inputs[0], below[0])):
+            return True
+        # Streams meet those that close them where they are read.
+        return isinstance(plan, Closing) and any(map(self._blocked, plan.inputs, below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,7 @@ def _below_keyless(plan: node.Plan) -> _Cut | None:
 
 def _worth_it(plan: node.Plan) -> bool:
     """Whether a plan keeps state that could be spread over shards."""
-    stateful = any(not isinstance(part, (*STATELESS, node.Scan)) for part in plan.walk())
+    stateful = any(not isinstance(part, (*STATELESS, node.Scan, Closing)) for part in plan.walk())
     return stateful and any(part.keys is not None for part in _parts("", plan, 2))
 
 
@@ -167,6 +173,10 @@ def _positional(part: QueryPart) -> bool:
             case node.Sequence():
                 return True
             case node.WindowJoin(left_window=left, right_window=right) if (left.rows or right.rows) is not None:
+                return True
+            case MultiJoin(windows=windows) if any(window.rows is not None for window in windows):
+                return True
+            case OuterJoin(left_window=left, right_window=right) if (left.rows, right.rows) != (None, None):
                 return True
     return False
 

@@ -15,6 +15,7 @@ from millstream.logical import plan as node
 from millstream.logical.catalog import BAD, LATE, StreamDefinition
 from millstream.physical.hashing import shard_of
 from millstream.physical.packing import PartialStream, Target
+from millstream.physical.partitioning import EVERYWHERE
 from millstream.physical.records import (
     Ask,
     CloseGroup,
@@ -112,7 +113,7 @@ class Topology:
                     route.columns |= _columns(definition, group, reads)
                 for partial in partials:
                     route.columns |= partial.partial.columns
-                key = None if late or keys is None else keys.get(name)
+                key = None if late or keys is None else keys.get(name) or None
                 if key is not None:
                     route.columns |= set(key)
                 raw = name in reads or late or not partials
@@ -177,7 +178,7 @@ def _dealt(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
     for stream, element in feed.elements:
         if stream not in reads:
             continue
-        if len(labels) == 1 or not isinstance(element, pl.DataFrame):
+        if len(labels) == 1 or not isinstance(element, pl.DataFrame) or (keys or {})[stream] == EVERYWHERE:
             for share in shares:
                 share.append((stream, element))
             continue

@@ -29,6 +29,9 @@ from millstream.algebra.types import Type
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _LEFT, _RIGHT = "__left_row", "__right_row"
+BUCKETS = 32
+"""Into how many buckets keys are hashed; a power of two."""
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 _SAFE = 1 << 61
 """Keys within this distance of zero can be subtracted from any other without passing for a near one."""
 
@@ -112,6 +115,18 @@ class Equality:
         if not column.dtype.is_integer() or column.null_count():
             return None
         return column.to_numpy().astype(np.int64, copy=False)
+
+    def buckets(self, frame: pl.DataFrame, side: int) -> npt.NDArray[np.uint8]:
+        """The bucket of each row's key, below `BUCKETS`: the same for equal keys of both sides, in every process."""
+        mixed = np.zeros(frame.height, dtype=np.uint64)
+        for column in self._keys(frame, side):
+            if column.dtype.is_integer():
+                values = column.cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)
+            else:  # adding zero makes one of the two float zeros
+                values = (column + 0.0 if column.dtype.is_float() else column).hash(seed=0).to_numpy()
+            mixed = (mixed ^ values) * _ODD
+            mixed ^= mixed >> np.uint64(32)
+        return (mixed >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.uint8)
 
     def _hash(
         self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]

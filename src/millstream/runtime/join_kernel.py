@@ -17,6 +17,7 @@ shifts a window.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,6 +113,8 @@ class JoinKernel:
         self._equality, self._windows = equality, windows
         self._residual = None if residual is None else predicate(residual)
         self.by_rows = any(window.rows is not None for window in windows)
+        self.on_match: Callable[[pl.DataFrame, pl.DataFrame, tuple[Places, Places]], None] | None = None
+        """Hears of the pairs of two frames, by the numbers of their rows."""
 
     def pairs(self, left: Half, right: Half) -> pl.DataFrame | None:
         """The results of a step; for a step of one side by probing tuple and then by partner."""
@@ -145,8 +148,13 @@ class JoinKernel:
         if not len(rows[0]):
             return None
         made = paired(left, right, rows, np.maximum(*times))
-        if self._residual is not None:
+        if self._residual is not None and self.on_match is None:
             made = made.filter(self._residual)
+        elif self._residual is not None:
+            allowed = holds(made, self._residual)
+            rows, made = (rows[0][allowed], rows[1][allowed]), made.filter(pl.Series(allowed))
+        if self.on_match is not None and made.height:
+            self.on_match(left, right, rows)
         return made if made.height else None
 
     def _expected(self, left: pl.DataFrame, right: pl.DataFrame) -> int:

@@ -51,6 +51,7 @@ class Operator(ABC):
                  A row is handed over only if no earlier-going row can still come.
     `timed`      true: the passing of time alone makes it act (window aggregate), so it is called with a raised bound
                  even if no rows come, and counts as idle-waiting-prone with one input.
+    `late`       how many tuples it has taken for late.
     """
 
     arity: ClassVar[int] = 1
@@ -58,6 +59,7 @@ class Operator(ABC):
     merges: bool = False
     tie_order: tuple[int, ...] | None = None
     timed: bool = False
+    late: int = 0
 
     @abstractmethod
     def process(self, inputs: Sequence[Input]) -> Output:
@@ -65,6 +67,10 @@ class Operator(ABC):
 
     def waiting(self) -> bool:
         """Whether a timed operator holds results back that only the passing of time will release."""
+        return False
+
+    def unfinished(self) -> bool:
+        """Whether a step that brings nothing would let an operator with several inputs do what it has put off."""
         return False
 
     def output_bound(self, bounds: Sequence[int]) -> int:

@@ -31,7 +31,7 @@ from millstream.algebra.punctuation_group import Group
 from millstream.algebra.schema import NEVER
 
 Mask = npt.NDArray[np.bool_]
-_INSIDE: dict[str, Callable[[Any, Any], Any]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
+INSIDE: dict[str, Callable[[Any, Any], Any]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
 """For each comparison, how a bound stands to a value that lies inside it."""
 _ROW = "__row"
 NO_PUNCTUATIONS = Punctuations.of(())
@@ -48,6 +48,11 @@ class Pending:
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._fresh)
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """What the punctuations restrict."""
+        return restricted(self._waiting) | restricted(self._fresh)
 
     def add(self, punctuations: Punctuations) -> None:
         self._fresh = Punctuations.concat([self._fresh, punctuations])
@@ -133,6 +138,12 @@ class Emitted:
         return made
 
 
+def restricted(punctuations: Punctuations) -> frozenset[str]:
+    """All attributes that some punctuation restricts."""
+    found = [group.attributes for group in punctuations.parts.groups]
+    return frozenset().union(*found, *(pattern.attributes for _, pattern in punctuations.parts.odd))
+
+
 def _equal(punctuations: Punctuations, others: Punctuations) -> Mask:
     """Which punctuations are among the others."""
     found = np.zeros(len(punctuations), dtype=np.bool_)
@@ -186,7 +197,7 @@ def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
         return np.ones(group.height, dtype=np.bool_)
     if len(bounds) > 1:
         return np.array([bool(pattern.match(rows).any()) for pattern in group.patterns()], dtype=np.bool_)
-    columns = {name: _comparable(rows.get_column(name), group.columns[name].dtype) for name, _ in group.shape}
+    columns = {name: comparable(rows.get_column(name), group.columns[name].dtype) for name, _ in group.shape}
     if not bounds and len(names) == 1:
         return _found(group.columns[names[0]], columns[names[0]].drop_nulls())
     if not names:
@@ -201,7 +212,7 @@ def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
     name, op = bounds[0]
     furthest = (pl.col(name).min() if op in ("<", "<=") else pl.col(name).max()).alias("__furthest")
     joined = said.join(stored.group_by(names).agg(furthest), on=names, how="left", maintain_order="left")
-    inside: pl.Series = _INSIDE[op](joined.get_column(name), joined.get_column("__furthest"))
+    inside: pl.Series = INSIDE[op](joined.get_column(name), joined.get_column("__furthest"))
     return inside.fill_null(False).to_numpy()
 
 
@@ -218,13 +229,13 @@ def _within(bounds: pl.Series, op: str, column: pl.Series) -> Mask:
     if furthest is None:
         return np.zeros(bounds.len(), dtype=np.bool_)
     if bounds.dtype == pl.String:
-        inside: pl.Series = _INSIDE[op](bounds, furthest)
+        inside: pl.Series = INSIDE[op](bounds, furthest)
         return inside.to_numpy()
     numbers = bounds.to_numpy()
-    return np.asarray(_INSIDE[op](numbers, np.array(furthest, dtype=numbers.dtype)), dtype=np.bool_)
+    return np.asarray(INSIDE[op](numbers, np.array(furthest, dtype=numbers.dtype)), dtype=np.bool_)
 
 
-def _comparable(column: pl.Series, dtype: pl.DataType) -> pl.Series:
+def comparable(column: pl.Series, dtype: pl.DataType) -> pl.Series:
     """In the type that patterns keep, with NaN, which matches nothing, as null."""
     column = column if column.dtype == dtype else canonical(column)
     return column.fill_nan(None) if column.dtype.is_float() else column

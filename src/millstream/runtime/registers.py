@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.algebra.schema import NEVER
+from millstream.algebra.schema import FOREVER, NEVER
 from millstream.runtime.operator import Input
 
 
 class Registers:
-    __slots__ = ("_in_band", "_told", "bounds")
+    __slots__ = ("_in_band", "_told", "bounds", "limit")
 
     def __init__(self, count: int) -> None:
         self.bounds = [NEVER] * count
         self._told = NEVER
         self._in_band = False
+        self.limit = FOREVER
+        """What the operator holds back: it may still put something out with this timestamp."""
 
     def take(self, inputs: Sequence[Input]) -> bool:
         """Raise the registers by what a step brings; whether any has risen."""
@@ -37,7 +39,7 @@ class Registers:
 
     def news(self) -> int:
         """The progress to put out after this step, or NEVER."""
-        lowest = min(self.bounds)
+        lowest = min(*self.bounds, self.limit)
         if not self._in_band or lowest <= self._told:
             return NEVER
         self._told = lowest

@@ -161,6 +161,14 @@ class StateTable:
             self._add(rows)
             self._frame = rows
 
+    def shrink(self) -> None:
+        """Let go of the text of rows that have died: those that are left share its memory."""
+        texts = [name for name, dtype in self.schema.items() if dtype == pl.String]
+        if texts:
+            own = [pl.concat_str(name, pl.lit("")).alias(name) for name in texts]
+            self._segments = {key: segment.with_columns(own) for key, segment in self._segments.items()}
+            self._frame, self._recent = None, []
+
     def frame(self) -> pl.DataFrame:
         """The whole content in order of arrival, not to be changed in place."""
         if self._recent and self._frame is not None and self._count <= RECHUNK_ROWS:

@@ -9,6 +9,9 @@
 | order | merging: by timestamp; on arrival: by probing tuple, then by partner |
 | punctuation of B in → purged | on keys, or keys and time → the a's that only partners matching it could join |
 | punctuation of A or B → out | any, once no stored tuple of its own side matches it (`join_purge`) |
+| punctuation of B on keys, once out | the a's that match it are dropped: they have no partner, and will have none |
+| when | as settings and listeners say (`join_events`); by default at once |
+| more state than memory | without windows, it goes to disk by key (`join_relocation`) |
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
 | progress out | the lower of both sides', if it is news and came in band |
 | cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples came in order |
@@ -16,6 +19,9 @@
 It merges if both inputs are ordered and some side has a window; otherwise tuples join as they arrive and punctuation
 alone purges. Tuples that a punctuation has closed still probe, but are not stored. A restriction of a right key goes
 out on the equal left column, and nothing goes out that one put out earlier covers.
+
+With windows a punctuation goes out in the step in which time passes the end of the last tuple that it waits for, which
+is what a schedule of such ends would give: tuples leave in order of time, and only those that leave are counted.
 """
 
 from __future__ import annotations
@@ -29,10 +35,14 @@ import polars as pl
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import TS, Schema
+from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.runtime.join_components import JoinComponents
+from millstream.runtime.join_events import Registry
 from millstream.runtime.join_index import Equality
 from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, JoinWindow, named
 from millstream.runtime.join_purge import Renaming, Translation, key_names, time_name
+from millstream.runtime.join_relocation import Relocation
+from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
@@ -81,7 +91,13 @@ class WindowJoin(Operator):
             )
             for i in (0, 1)
         )
+        self._keys = tuple(key_names(own) for own in pairs)
+        self._drops = not (left_window.unbounded and right_window.unbounded)
+        """Whether tuples whose key is out are looked for: without windows a look-up in vain costs less."""
+        relocates = bool(keys) and left_window.unbounded and right_window.unbounded
+        self._relocation = Relocation(equality, residual, self._sides, self._columns) if relocates else None
         self._registers = Registers(2)
+        self._components = JoinComponents(self._sides, self._relocation, self._propagate)
         self._shared = {own for own, _ in equality.pairs}
         self._emitted = Emitted(self._shared)
 
@@ -91,26 +107,106 @@ class WindowJoin(Operator):
         return {name: types[name] for name in self._columns[side]} | {name: pl.Int64() for name in numbers}
 
     def process(self, inputs: Sequence[Input]) -> Output:
-        new = self._incoming(inputs)
+        left, right = self._incoming(inputs)
+        new = (
+            None if left is None else self._sides[0].admit(left),
+            None if right is None else self._sides[1].admit(right),
+        )
+        safe = min(self._registers.bounds)
+        disk = self._relocation
+        if disk is not None:
+            disk.begin(new)
         halves = tuple(Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True))
         rows = self._kernel.pairs(halves[0], halves[1])
         if rows is not None and self.merges:
             rows = by_time(rows)
+        found = [] if rows is None else [rows]
         risen = self._registers.take(inputs)
-        for index, (side, half) in enumerate(zip(self._sides, halves, strict=True)):
-            bound = self._registers.bounds[1 - index]
-            side.insert(half, bound)
-            if risen or half.new is not None:
-                side.expire(bound)
+        for index, side in enumerate(self._sides):
+            side.insert(halves[index], self._registers.bounds[1 - index])
+        for index, came in enumerate((left, right)):
+            if risen or came is not None:
+                found += self._expire(index)
+        told = self._take_punctuation(inputs)
+        punctuations, empty = NO_PUNCTUATIONS, left is None and right is None and not told
+        if told or empty or self._components.due():
+            owed, punctuations = self._components.act(told, min(self._registers.bounds), empty=empty)
+            found += owed
+        if disk is not None:
+            self._hold_time(safe)
+        rows = self._completed(None if not found else found[0] if len(found) == 1 else pl.concat(found))
+        punctuations = punctuations.with_progress(self._registers.news())
+        if rows is None and not punctuations:
+            return NOTHING
+        return Output(rows, punctuations or None)
+
+    def _take_punctuation(self, inputs: Sequence[Input]) -> int:
+        """Note what both sides promise; returns how many punctuations have come."""
+        told = 0
         for index, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
                 own = port.punctuations.select(self._names[index])
                 self._sides[index].promise(own)
                 self._sides[1 - index].close(self._translations[index](own))
-        punctuations = self._release().with_progress(self._registers.news())
-        if rows is None and not punctuations:
-            return NOTHING
-        return Output(rows, punctuations or None)
+                told += len(own)
+        return told
+
+    def _expire(self, index: int) -> list[pl.DataFrame]:
+        """Drop what has left its window, and everything once the other side has ended; returns rows that were owed."""
+        side, disk, bound = self._sides[index], self._relocation, self._registers.bounds[1 - index]
+        if disk is None or not disk.active or bound != FOREVER:
+            side.expire(bound)
+            return []
+        owed = disk.catch_up()
+        side.expire(bound)
+        disk.forget(index)
+        return owed
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def configure(self, settings: JoinSettings, registry: Registry | None = None) -> None:
+        """Change the settings, and who listens to which event, from the next step on."""
+        if registry is None and settings == self.settings:
+            return
+        self._components.configure(settings, registry)
+
+    @property
+    def settings(self) -> JoinSettings:
+        return self._components.monitor.settings
+
+    @property
+    def registry(self) -> Registry:
+        return self._components.registry
+
+    def request_punctuation(self) -> None:
+        """Ask for the punctuation that may go out; it does in the next step."""
+        self._components.monitor.requested = True
+
+    def unfinished(self) -> bool:
+        return self._components.unfinished()
+
+    def _hold_time(self, safe: int) -> None:
+        """While pairs are owed, time goes on only to where it was when the first of them was missed."""
+        assert self._relocation is not None
+        if not self._relocation.missing:
+            self._registers.limit = FOREVER
+        elif self._registers.limit == FOREVER:
+            self._registers.limit = safe
+
+    def _propagate(self) -> Punctuations:
+        free = self._release()
+        for index, side in enumerate(self._sides):
+            if self._drops and len(side.released):
+                self._sides[1 - index].finish(side.released.select(self._keys[index]))
+                side.released = NO_PUNCTUATIONS
+        return free
+
+    # --- tuples -----------------------------------------------------------------------------------------------------
+
+    def _completed(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
+        """All rows of the step, given its pairs, once everything that leaves the state has left. A join that owes
+        something for tuples that leave hears of them by `on_leave` of its sides and adds it here."""
+        return rows
 
     def _incoming(self, inputs: Sequence[Input]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """The new tuples of both sides under the output's names, numbered if a window counts rows."""
@@ -147,18 +243,36 @@ class WindowJoin(Operator):
         left, right = (side.release() for side in self._sides)
         return self._emitted.release([left, self._canonical(right)])
 
+    def output_bound(self, bounds: Sequence[int]) -> int:
+        return min(*bounds, self._registers.limit)
+
+    @property
+    def dropped(self) -> int:
+        """How many tuples were not looked at, because their key had been put out."""
+        return sum(side.dropped for side in self._sides)
+
     def tables(self) -> Mapping[str, StateTable]:
-        return {"left": self._sides[0].table, "right": self._sides[1].table}
+        memory = {"left": self._sides[0].table, "right": self._sides[1].table}
+        return memory if self._relocation is None else {**memory, **self._relocation.tables()}
 
     def scalars(self) -> dict[str, Any]:
         return {
             "sides": [side.to_value() for side in self._sides],
             "registers": self._registers.to_value(),
             "emitted": self._emitted.to_value(),
+            "monitor": self._components.monitor.to_value(),
+            "disk": None if self._relocation is None else self._relocation.to_value(),
+            "limit": self._registers.limit,
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         for side, value in zip(self._sides, values["sides"], strict=True):
             side.restore(value)
         self._registers = Registers.from_value(values["registers"])
+        self._registers.limit = values["limit"]
+        self._components.monitor.restore(values["monitor"])
+        if self._relocation is not None:
+            self._relocation.restore(values["disk"])
+        for side in self._sides:
+            side.build_index()
         self._emitted = Emitted.from_value(values["emitted"], self._shared)

@@ -43,9 +43,9 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
 
 def settle(graph: Graph, node: OperatorNode) -> bool:
     """Tell an operator with several inputs how far their time has come since its last step, for that alone may let it
-    forget tuples and pass punctuation on; whether it put something out."""
+    forget tuples and pass punctuation on, and that they are empty; whether it put something out."""
     bounds = tuple(port.bound() for port in node.ports)
-    if len(bounds) < 2 or bounds == node.known:
+    if len(bounds) < 2 or (bounds == node.known and not node.operator.unfinished()):
         return False
     before = node.buffer.tail, node.counters.punctuations_out
     _step(graph, node, Taken([Input(bound=bound) for bound in bounds], 0, 0, NEVER, progress=False, fresh=False))

@@ -313,8 +313,9 @@ class Graph:
         made = [reading(s.name, "source", s.counters, buffered=len(s.buffer)) for s in self.sources.values()]
         for node in self.operators.values():
             buffered = sum(port.size() for port in node.ports)
+            held, late = node.operator.state_rows(), node.operator.late
             kind = type(node.operator).__name__
-            made.append(reading(node.name, kind, node.counters, buffered=buffered, state=node.operator.state_rows()))
+            made.append(reading(node.name, kind, node.counters, buffered=buffered, state=held, late=late))
         made += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
         return {r.name: r for r in made}
 

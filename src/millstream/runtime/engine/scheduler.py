@@ -2,8 +2,9 @@
 
 Operators with input are activated first, those next to a source before others and the one whose element came first
 before all. When none is left, each operator that idle-waits is activated, so that the walk can ask sources for time.
-Where a break or round robin ends that walk early, the scheduler carries the question across fragments itself. At last
-every operator with several inputs hears how far their time has come.
+Where a break or round robin ends that walk early, the scheduler carries the question across fragments itself, and so it
+does for an outer join that waits to pad its tuples. At last every operator with several inputs hears how far their time
+has come.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
 
 def run(graph: Graph) -> None:
     """Run until no operator can go on, or the graph's step limit is reached."""
+    asked = not graph.on_demand
     while True:
         _drain(graph)
+        if not asked and graph.steps < graph.step_limit:
+            asked = True
+            if _ask_for_held(graph):
+                _drain(graph)
         spoke = [settle(graph, node) for node in list(graph.operators.values())]
         if graph.steps >= graph.step_limit or not any(spoke):
             return
@@ -50,6 +56,17 @@ def _drain(graph: Graph) -> None:
         fruitless = 0 if graph.consumed > consumed else fruitless + 1
         if fruitless > len(graph.operators):
             return
+
+
+def _ask_for_held(graph: Graph) -> bool:
+    """Ask for time, once in a run, where an operator with several inputs holds results back that only time releases:
+    it goes on without it, so no walk does; whether some source told it."""
+    writes = graph.writes
+    for node in list(graph.operators.values()):
+        if len(node.ports) > 1 and node.operator.waiting():
+            graph.arcs()
+            _ask_across(graph, node, set())
+    return graph.writes > writes
 
 
 def _next_entry(graph: Graph) -> OperatorNode | None:

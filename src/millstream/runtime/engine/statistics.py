@@ -21,7 +21,8 @@ class Counters:
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
     """A reading. `cost` is microseconds per tuple taken in, `buffered` the tuples that wait at the node's ports,
-    `state` the tuples or groups the operator holds, `seconds` the time its steps took in all."""
+    `state` the tuples or groups the operator holds, `seconds` the time its steps took in all, `late` the tuples that it
+    took for late."""
 
     name: str
     kind: str
@@ -35,6 +36,7 @@ class NodeStatistics:
     buffered: int
     state: int
     seconds: float = 0.0
+    late: int = 0
 
     @property
     def selectivity(self) -> float | None:
@@ -42,7 +44,9 @@ class NodeStatistics:
         return self.tuples_out / self.tuples_in if self.tuples_in else None
 
 
-def reading(name: str, kind: str, counters: Counters, *, buffered: int = 0, state: int = 0) -> NodeStatistics:
+def reading(
+    name: str, kind: str, counters: Counters, *, buffered: int = 0, state: int = 0, late: int = 0
+) -> NodeStatistics:
     """
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
     2.0
@@ -61,4 +65,5 @@ def reading(name: str, kind: str, counters: Counters, *, buffered: int = 0, stat
         buffered=buffered,
         state=state,
         seconds=counters.nanoseconds / 1e9,
+        late=late,
     )

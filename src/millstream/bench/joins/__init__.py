@@ -1,0 +1,1 @@
+"""Measurements of joins that purge: `millstream bench joins`."""

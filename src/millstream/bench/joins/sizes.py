@@ -1,0 +1,48 @@
+"""How much is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Tuples are those of all streams together."""
+
+    long: int = 5_000_000
+    """Of the join whose state is followed."""
+    swept: int = 200_000
+    """Of each run in small steps."""
+    windowed: int = 120_000
+    plain: int = 2_000_000
+    """Of the comparison without punctuation."""
+    plain_rounds: int = 7
+    rounds: int = 3
+    seconds: int = 60
+    """Of the joins of several streams, at 100 tuples a second and stream."""
+    fast_rate: int = 10_000
+    """Tuples a second and stream where they come faster."""
+    held: int = 1_000_000
+    """Tuples that the join on disk holds at a time."""
+    limit: int = 64 << 20
+    """Bytes that it may hold in memory."""
+    events: int = 10_000_000
+    """On Spark."""
+    events_per_file: int = 100_000
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    long=32_000,
+    swept=4_000,
+    windowed=3_000,
+    plain=8_000,
+    plain_rounds=1,
+    rounds=1,
+    seconds=12,
+    fast_rate=200,
+    held=40_000,
+    limit=1 << 20,
+    events=400_000,
+    events_per_file=50_000,
+)

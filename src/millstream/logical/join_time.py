@@ -1,0 +1,39 @@
+"""The times of the streams of one FROM, as windows across several of them compare them."""
+
+from __future__ import annotations
+
+from millstream.algebra.expression import Column
+from millstream.algebra.schema import TimeKind
+from millstream.algebra.types import Type
+from millstream.logical.sources import Entry
+
+ENTRY_TIME = "__time"
+"""A visible copy of the hidden timestamp, where a stream has no time column of its own."""
+
+
+def time_of(entry: Entry) -> Column | None:
+    """The time column of a stream, under its name in the whole FROM."""
+    time = entry.schema.time
+    if time is None or entry.schema.kind is not TimeKind.EXTERNAL:
+        return None
+    return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
+
+
+def any_time_of(entry: Entry) -> Column:
+    """The time column, or the visible copy of the hidden timestamp."""
+    time = entry.schema.time
+    if time is not None:
+        return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
+    type_ = Type.BIGINT if entry.schema.unit == 1 else Type.TIMESTAMP
+    return Column(type_, f"{entry.alias}.{ENTRY_TIME}")
+
+
+def same_units(members: tuple[Entry, ...], newcomer: Entry) -> None:
+    """Refuse streams that a window cannot compare."""
+    for member in members:
+        if member.schema.unit != newcomer.schema.unit:
+            message = f"'{member.alias}' and '{newcomer.alias}' count time in different units"
+            detail = "A window needs both time columns TIMESTAMP, or both BIGINT."
+            error = newcomer.fail("M3009", message)
+            error.detail = detail
+            raise error

@@ -1,0 +1,85 @@
+"""The plan node of an outer join of two streams, and which outer joins a FROM may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.schema import Schema
+from millstream.lang import ast
+from millstream.logical.plan import Plan, Window, WindowJoin
+from millstream.logical.sources import Entry
+
+OUTER = ("LEFT", "RIGHT", "FULL")
+
+
+@dataclass(frozen=True, slots=True)
+class OuterJoin(Plan):
+    """A window join that also puts out the tuples of the `kept` side (LEFT, RIGHT, or both: FULL) that find no partner,
+    with NULLs in the other side's columns and the tuple's own timestamp.
+
+    Such a row comes when no partner can come any more, so the output is not in the order of time.
+    """
+
+    left: Plan
+    right: Plan
+    left_window: Window
+    right_window: Window
+    kept: str
+    keys: tuple[tuple[str, str], ...] = ()
+    residual: Expression | None = None
+    left_prefix: str | None = None
+    right_prefix: str | None = None
+
+    @property
+    def inner(self) -> WindowJoin:
+        """The join of the tuples that have partners."""
+        prefixes = self.left_prefix, self.right_prefix
+        windows = self.left_window, self.right_window
+        return WindowJoin(self.left, self.right, *windows, self.keys, self.residual, *prefixes)
+
+    @property
+    def preserved(self) -> tuple[bool, bool]:
+        """Whether every tuple of the left side comes out, and of the right side; the other side's columns may then be
+        NULL."""
+        return self.kept in ("LEFT", "FULL"), self.kept in ("RIGHT", "FULL")
+
+    @property
+    def merges(self) -> bool:
+        return self.inner.merges
+
+    @property
+    def schema(self) -> Schema:
+        return replace(self.inner.schema, ordered=False)
+
+
+def check_outer(entry: Entry, before: tuple[Entry, ...], sequence: ast.SequenceTest | None) -> None:
+    """Refuse an outer join that cannot be continuous or would not mean what it says."""
+    kind, streams = entry.written.kind, [other for other in before if other.plan is not None]
+    if entry.plan is None:
+        if kind != "LEFT" or not streams:
+            hint = "LEFT JOIN the table to a stream."
+            raise entry.fail("M3020", f"a {kind} JOIN would keep rows of a table, which never end", hint)
+        return
+    if not streams:
+        if kind != "RIGHT" or len(before) != 1:
+            hint = "Begin with the stream and LEFT JOIN the tables to it."
+            raise entry.fail("M3020", f"a {kind} JOIN would keep rows of a table, which never end", hint)
+        return
+    if sequence is not None:
+        raise entry.fail("M3020", f"SEQ does not go with a {kind} JOIN of streams", "use JOIN")
+    if kind == "LEFT":
+        return
+    if entry.written.using:
+        name = entry.written.using[0]
+        hint = f"write ON …{name} = {entry.alias}.{name}; COALESCE makes one column of both"
+        raise entry.fail("M3020", f"USING of a {kind} JOIN is not available yet", hint)
+    if any(other.written.kind == "CROSS" for other in before):
+        hint = "write JOIN … ON in place of the comma"
+        raise entry.fail("M3020", f"a {kind} JOIN after a comma or a CROSS JOIN is not available yet", hint)
+
+
+def cuts_off(entry: Entry, before: tuple[Entry, ...]) -> bool:
+    """Whether the entry's join pads rows of what stands before it: no later condition may go below it then."""
+    streams = any(other.plan is not None for other in before)
+    return entry.plan is not None and streams and entry.written.kind in ("RIGHT", "FULL")

@@ -1,0 +1,186 @@
+"""Joins of three inputs or more on a common attribute, in one operator.
+
+    WindowJoin [RANGE 6], c [RANGE 7] ON a.k = c.k WHERE …       MultiJoin a [RANGE 5], b [RANGE 6], c [RANGE 7]
+    ├─ WindowJoin a [RANGE 5], b [RANGE 6] ON a.k = b.k     →              ON a.k = b.k = c.k
+    │  ├─ Scan a                                                 ├─ Scan a
+    │  └─ Scan b                                                 ├─ Scan b
+    └─ Scan c                                                    └─ Scan c
+
+Inputs are grouped by the attributes that are equal over them: the largest group first, and each that is cheaper in one
+operator than as a tree (`join_cost`) becomes one. Groups and what is in none are joined two by two, in the order of
+their first inputs; a projection puts the columns back into the order that they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from millstream.algebra.expression import Binary, Column, Expression, conjunction
+from millstream.algebra.types import Type
+from millstream.logical.join_cost import compared
+from millstream.logical.join_graph import JoinGraph, Leaf, join_graph, within
+from millstream.logical.multi_join import MultiJoin
+from millstream.logical.plan import UNBOUNDED, Plan, Project, Window, WindowJoin
+from millstream.optimizer.context import Context
+
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
+
+
+def group_joins(plan: Plan, context: Context) -> Plan:
+    """The plan with trees of joins on common attributes in one operator each, where that is cheaper."""
+    return plan if context.multi_join == NEVER else _grouped(plan, always=context.multi_join == ALWAYS)
+
+
+def _grouped(plan: Plan, *, always: bool) -> Plan:
+    if isinstance(plan, WindowJoin):
+        made = _regrouped(plan, always=always)
+        if made is not None and made.schema == plan.schema:
+            return made
+    inputs = tuple(_grouped(input_, always=always) for input_ in plan.inputs)
+    return plan.with_inputs(inputs) if inputs != plan.inputs else plan
+
+
+def _regrouped(plan: WindowJoin, *, always: bool) -> Plan | None:
+    graph = join_graph(plan)
+    if graph is None:
+        return None
+    chosen: list[tuple[int, ...]] = []
+    for group in graph.groups():
+        one, tree = compared(graph, group)
+        if always or one.cost <= tree.cost:
+            chosen.append(group)
+    if not chosen:
+        return None
+    leaves = tuple(replace(leaf, plan=_grouped(leaf.plan, always=always)) for leaf in graph.leaves)
+    made = _Rebuilt(JoinGraph(leaves, graph.equal, graph.residual)).plan(chosen)
+    names = plan.schema.names
+    if made is None or made.schema.names == names:
+        return made
+    return Project(made, tuple((name, Column(made.schema.type_of(name), name)) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Some inputs, joined."""
+
+    leaves: tuple[int, ...]
+    plan: Plan
+    prefix: str | None
+
+
+class _Rebuilt:
+    """Joins of a graph, group by group. Conditions are taken by the lowest join that has their columns."""
+
+    def __init__(self, graph: JoinGraph) -> None:
+        self._graph = graph
+        self._waiting = list(graph.residual)
+
+    def plan(self, groups: Sequence[tuple[int, ...]]) -> Plan | None:
+        grouped = {leaf for group in groups for leaf in group}
+        alone = [(i,) for i in range(len(self._graph.leaves)) if i not in grouped]
+        whole: _Unit | None = None
+        for members in sorted([*groups, *alone]):
+            unit = self._unit(members)
+            whole = unit if whole is None else self._pair(whole, unit)
+            if whole is None:
+                return None
+        assert whole is not None
+        return whole.plan
+
+    def _leaf(self, i: int) -> Leaf:
+        return self._graph.leaves[i]
+
+    def _unit(self, members: tuple[int, ...]) -> _Unit:
+        if len(members) == 1:
+            leaf = self._leaf(members[0])
+            return _Unit(members, leaf.plan, leaf.prefix)
+        keys: list[list[str]] = [[] for _ in members]
+        rest: list[tuple[str, str]] = []
+        for equal in self._graph.equal:
+            owned = [[name for name in equal if self._graph.owner[name] == i] for i in members]
+            if all(owned):
+                for own, names in zip(keys, owned, strict=True):
+                    own.append(names[0])
+                    rest += [(names[0], other) for other in names[1:]]
+            else:
+                inside = [name for names in owned for name in names]
+                rest += [(inside[0], other) for other in inside[1:]]
+        leaves = [self._leaf(i) for i in members]
+        columns = [
+            tuple(leaf.plan.schema.names[leaf.names.index(name)] for name in names)
+            for leaf, names in zip(leaves, keys, strict=True)
+        ]
+        plan = MultiJoin(
+            tuple(leaf.plan for leaf in leaves),
+            tuple(leaf.window for leaf in leaves),
+            tuple(columns),
+            self._take(members, self._equalities(rest)),
+            tuple(leaf.prefix for leaf in leaves),
+        )
+        return _Unit(members, plan, None)
+
+    def _pair(self, left: _Unit, right: _Unit) -> _Unit | None:
+        keys: list[tuple[str, str]] = []
+        rest: list[tuple[str, str]] = []
+        for equal in self._graph.equal:
+            sides = [[name for name in equal if self._graph.owner[name] in unit.leaves] for unit in (left, right)]
+            if all(sides):
+                keys.append((sides[0][0], sides[1][0]))
+            for unit, names in zip((left, right), sides, strict=True):
+                if len(unit.leaves) == 1:  # what one input has twice, no join has compared yet
+                    rest += [(names[0], other) for other in names[1:]]
+        bounds = [self._older(left, right), self._older(right, left)]
+        if bounds[0] is None or bounds[1] is None:
+            return None
+        more = [*self._equalities(rest), *bounds[0][1], *bounds[1][1]]
+        members = (*left.leaves, *right.leaves)
+        plan = WindowJoin(
+            left.plan,
+            right.plan,
+            bounds[0][0],
+            bounds[1][0],
+            tuple((self._own(left, one), self._own(right, other)) for one, other in keys),
+            self._take(members, more),
+            left.prefix,
+            right.prefix,
+        )
+        return _Unit(members, plan, None)
+
+    @staticmethod
+    def _own(unit: _Unit, name: str) -> str:
+        return name if unit.prefix is None else name.removeprefix(f"{unit.prefix}.")
+
+    def _older(self, unit: _Unit, other: _Unit) -> tuple[Window, list[Expression]] | None:
+        """The window of a unit beside another one; for several inputs the longest of theirs, and conditions that each
+        is within its own. None if times cannot be compared."""
+        leaves = [self._leaf(i) for i in unit.leaves]
+        if len(leaves) == 1:
+            return leaves[0].window, []
+        if any(leaf.window.rows is not None for leaf in leaves):
+            return None
+        conditions: list[Expression] = []
+        for leaf in leaves:
+            for newer in map(self._leaf, other.leaves):
+                if leaf.window.range is None:
+                    continue
+                times = leaf.time, newer.time
+                if times[0] is None or times[1] is None or times[0].type is not times[1].type:
+                    return None
+                conditions.append(within(times[0], times[1], leaf.window.range))
+        ranges = [leaf.window.range for leaf in leaves if leaf.window.range is not None]
+        return Window(range=max(ranges)) if len(ranges) == len(leaves) else UNBOUNDED, conditions
+
+    def _equalities(self, pairs: Sequence[tuple[str, str]]) -> list[Expression]:
+        return [Binary(Type.BOOLEAN, "=", self._column(one), self._column(other)) for one, other in pairs]
+
+    def _column(self, name: str) -> Column:
+        leaf = self._leaf(self._graph.owner[name])
+        return Column(leaf.plan.schema.type_of(leaf.plan.schema.names[leaf.names.index(name)]), name)
+
+    def _take(self, members: Sequence[int], more: Sequence[Expression]) -> Expression | None:
+        """The conditions that these inputs have all columns of, with some more."""
+        ready = [c for c in self._waiting if self._graph.reads(c) <= set(members)]
+        self._waiting = [c for c in self._waiting if c not in ready]
+        found = {str(condition): condition for condition in (*ready, *more)}
+        return conjunction(tuple(found[text] for text in sorted(found)))

@@ -1,0 +1,121 @@
+"""A stream closed by another one: the closing of an auction ends its bids.
+
+| | |
+|---|---|
+| computes | the first input's tuples, except the late ones; `only_late`: the late ones alone, without punctuation |
+| a tuple is late | iff one of the closing input with its key was processed before it |
+| order | merging: by timestamp, a tuple before a closing of the same time; otherwise on arrival |
+| state | no tuples; the closed keys, neighbouring integers as one (`punctuation_set`) |
+| punctuation of the first in → out | p, unless one put out earlier covers it; it forgets the closed keys it covers |
+| a tuple of the closing input in → out | `[key = its key]`, once; NULL, which no tuple equals, closes nothing |
+| progress | the first input's |
+| cost | a look-up of the keys that come among the closed ones |
+
+No promise of the closing input says that no late tuple comes, so closed keys are kept until the first input promises as
+much by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.column_order import canonical
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation_group import Group
+from millstream.algebra.punctuation_parts import Parts
+from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
+
+_CLOSED_AT = "__closed_at"
+
+
+class Closed(Emitted):
+    """The closed keys, as what has been promised of them."""
+
+    __slots__ = ()
+
+    def match(self, rows: pl.DataFrame) -> Mask:
+        """Which rows were promised not to come."""
+        return self._known.match(rows).to_numpy()
+
+
+class Closing(Operator):
+    """`keys` pairs columns of the first input with columns of the closing one; `late` counts late tuples."""
+
+    arity = 2
+
+    def __init__(
+        self, schema: Schema, keys: tuple[tuple[str, str], ...], merges: bool = False, *, only_late: bool = False
+    ) -> None:
+        self.schema, self.merges, self.only_late = schema, merges, only_late
+        self.tie_order = (0, 1)
+        self.late = 0
+        self._pairs = keys
+        self._keys = [own for own, _ in keys]
+        self._closed = Closed(self._keys)
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        rows, closings = inputs[0].rows, self._closings(inputs[1].rows)
+        if rows is not None and rows.height:
+            late = self._late(rows, closings)
+            self.late += int(np.count_nonzero(late))
+            rows = _kept(rows, late if self.only_late else ~late)
+        told = inputs[0].punctuations if inputs[0].punctuations is not None else NO_PUNCTUATIONS
+        made = NO_PUNCTUATIONS if closings is None else _equalities(closings.select(self._keys))
+        out = self._closed.release([told, made]) if len(told) or len(made) else NO_PUNCTUATIONS
+        out = (NO_PUNCTUATIONS if self.only_late else out).with_progress(told.progress)
+        if rows is None and not out:
+            return NOTHING
+        return Output(rows, out or None)
+
+    def _closings(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
+        """The keys that are closed, under the first input's names, each with when it was."""
+        if rows is None or not rows.height:
+            return None
+        keys = [canonical(rows.get_column(other)).alias(own) for own, other in self._pairs]
+        made = pl.DataFrame([*keys, rows.get_column(TS).alias(_CLOSED_AT)]).drop_nulls(self._keys)
+        return made if made.height else None
+
+    def _late(self, rows: pl.DataFrame, closings: pl.DataFrame | None) -> Mask:
+        """Which rows come after their key was closed."""
+        late = self._closed.match(rows)
+        if self.merges and closings is not None:
+            first = closings.group_by(self._keys).agg(pl.col(_CLOSED_AT).min())
+            asked = pl.DataFrame([canonical(rows.get_column(key)) for key in self._keys])
+            closed = asked.join(first, on=self._keys, how="left", maintain_order="left").get_column(_CLOSED_AT)
+            late = late | (closed < rows.get_column(TS)).fill_null(False).to_numpy()
+        return late
+
+    def output_bound(self, bounds: Sequence[int]) -> int:
+        return bounds[0]
+
+    def scalars(self) -> dict[str, Any]:
+        return {"closed": self._closed.to_value(), "late": self.late}
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        closed = Closed.from_value(values["closed"], self._keys)
+        assert isinstance(closed, Closed)
+        self._closed, self.late = closed, values["late"]
+
+
+def _kept(rows: pl.DataFrame, mask: Mask) -> pl.DataFrame | None:
+    if mask.all():
+        return rows
+    return rows.filter(pl.Series(mask)) if mask.any() else None
+
+
+def _equalities(keys: pl.DataFrame) -> Punctuations:
+    """`[k = v, …]` for each key once; NaN, which nothing equals, makes none."""
+    keys = keys.unique(maintain_order=True)
+    floats = [name for name, type_ in keys.schema.items() if type_.is_float()]
+    if floats:
+        keys = keys.filter(~pl.any_horizontal(pl.col(floats).is_nan()))
+    if not keys.height:
+        return NO_PUNCTUATIONS
+    group = Group.of({name: ("=", keys.get_column(name)) for name in keys.columns}, np.arange(keys.height))
+    return Punctuations(keys.height, NEVER, parts=Parts((group,), ()))

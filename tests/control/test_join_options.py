@@ -1,0 +1,99 @@
+"""Options of joins, set while queries run."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.algebra.pattern import Pattern, equal
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+from millstream.errors import OptionError
+from millstream.runtime.join_settings import JoinSettings
+from millstream.runtime.window_join import WindowJoin
+
+STATEMENTS = """
+CREATE STREAM auctions (item BIGINT, seller VARCHAR) PUNCTUATED ON (item #);
+CREATE STREAM bids (item BIGINT, price BIGINT) PUNCTUATED ON (item #);
+CREATE QUERY q AS SELECT a.item, a.seller, b.price FROM auctions a JOIN bids b ON a.item = b.item
+"""
+
+
+def mill(**options: object) -> LocalMill:
+    made = LocalMill(Options(**options))
+    made.execute(STATEMENTS)
+    return made
+
+
+def joins(made: LocalMill) -> list[WindowJoin]:
+    return [operator for operator in made.group("q").operators("q") if isinstance(operator, WindowJoin)]
+
+
+def item(value: int) -> Pattern:
+    return Pattern.of(item=equal(value))
+
+
+def test_options_reach_the_joins_of_all_shards() -> None:
+    made = mill(shards=2, purge_threshold=5, propagation="time:2 s", punctuation_index="EAGER", join_memory="1 MB")
+    expected = JoinSettings(5, "eager", "time", propagation_period=2_000_000, memory_limit=1_000_000)
+    assert [join.settings for join in joins(made)] == [expected] * 2
+    made.execute("SET propagation = 'count:3'")
+    made.execute("SET join_memory = 0")
+    assert [join.settings for join in joins(made)] == [JoinSettings(5, "eager", "count", propagation_count=3)] * 2
+    restored = LocalMill.restore(made.snapshot())
+    assert [join.settings for join in joins(restored)] == [join.settings for join in joins(made)]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_punctuation_on_request(shards: int) -> None:
+    made = mill(shards=shards, propagation="request")
+    made.insert("auctions", [(1, "ann")])
+    made.punctuate("auctions", item(1), item(2))
+    made.batch()
+    assert made.take_punctuations("q") == []
+    made.request_punctuation("q")
+    assert made.take_punctuations("q") == [item(2)]
+    made.punctuate("bids", item(1))
+    made.batch()
+    assert made.take_punctuations("q") == [] and made.state_rows("q") == 0
+    restored = LocalMill.restore(made.snapshot())
+    restored.request_punctuation("q")
+    assert restored.take_punctuations("q") == [item(1)]
+
+
+def test_results_from_disk_come_when_the_inputs_pause() -> None:
+    made = mill(join_memory=1)
+    made.insert("auctions", [(1, "ann"), (2, "bob")])
+    made.batch()
+    made.insert("bids", [(1, 10), (2, 20)])
+    made.batch()
+    assert sorted(made.take_rows("q").rows()) == [(1, "ann", 10), (2, "bob", 20)]
+    restored = LocalMill.restore(made.snapshot())
+    assert restored.state_rows("q") == made.state_rows("q") == 4
+    restored.insert("bids", [(1, 11)])
+    restored.punctuate("auctions", item(1))
+    restored.punctuate("bids", item(1))
+    restored.batch()
+    assert restored.take_rows("q").rows() == [(1, "ann", 11)]
+    assert restored.take_punctuations("q") == [item(1)]
+    assert restored.state_rows("q") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("purge_threshold", 0),
+        ("propagation", "sometimes"),
+        ("propagation", "count"),
+        ("propagation", "count:0"),
+        ("propagation", "time:0"),
+        ("propagation", "time:3 parsecs"),
+        ("propagation", "request:4"),
+        ("punctuation_index", "both"),
+        ("join_memory", "much"),
+        ("join_memory", -1),
+    ],
+)
+def test_values_that_an_option_cannot_have(name: str, value: object) -> None:
+    with pytest.raises(OptionError) as caught:
+        LocalMill().set_option(name, value)
+    assert caught.value.code == "M6002" and caught.value.hint

@@ -1,0 +1,44 @@
+"""A join with more state than memory, in shards whose state is kept in a store."""
+
+from pathlib import Path
+
+import pytest
+
+from millstream.config import Options
+from millstream.control.jobs import Jobs
+from millstream.control.spark_mill import SparkMill
+from millstream.physical.page_source import PageReader
+from tests.physical.test_durable import Rig
+
+STATEMENTS = """
+CREATE STREAM auctions (id BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts
+  WITH (connector = 'nexmark', stream = 'auction', events = '4000', max_rows_per_trigger = '700');
+CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
+  WITH (connector = 'nexmark', stream = 'bid', events = '4000', max_rows_per_trigger = '700');
+CREATE QUERY joined AS SELECT a.category, b.auction, b.price FROM bids b JOIN auctions a ON b.auction = a.id;
+"""
+
+
+class DiskRig(Rig):
+    def __init__(self, folder: Path, shards: int, way: str, memory: str) -> None:
+        self.way = way
+        jobs = Jobs(None, folder, shards=shards)  # type: ignore[arg-type]
+        SparkMill(jobs, options=Options(join_memory=memory), wall=True).execute(STATEMENTS)
+        self.job = jobs.job()
+        self.reader = PageReader({"log": str(self.job.log.path), "parallelism": "3"})
+        self.stores, self.rows, self.left = {}, {}, 0
+
+
+def results(folder: Path, shards: int, way: str, memory: str) -> list[tuple[object, ...]]:
+    rig = DiskRig(folder, shards, way, memory)
+    rig.run()
+    rig.close()
+    assert rig.left == 0
+    return sorted(rig.rows["joined"])
+
+
+@pytest.mark.parametrize(("shards", "way"), [(1, "cached"), (1, "mapped"), (2, "uncached"), (2, "failing")])
+def test_results_do_not_depend_on_how_much_memory_there_is(tmp_path: Path, shards: int, way: str) -> None:
+    wanted = results(tmp_path / "wanted", 1, "cached", "0")
+    assert len(wanted) > 3000
+    assert results(tmp_path / "found", shards, way, "10 kB") == wanted

@@ -1,0 +1,23 @@
+"""The page on joins whose state grows shows what `EXPLAIN CONTRACT` says."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from millstream.control.mill import LocalMill
+
+PAGE = Path(__file__).parent.parent / "docs" / "growing-joins.md"
+SHOWN = re.compile(r"```\n(CREATE [^`]*?;\nEXPLAIN CONTRACT [^`]*?;\n)\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(0, "contract: unbounded: 2 parts\n"), (1, "contract: bounded\n")])
+def test_contracts_on_the_page(number: int, verdict: str) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    found = list(SHOWN.finditer(text))[number]
+    said = LocalMill().execute(found[1]) + "\n"
+    if os.environ.get("MILLSTREAM_UPDATE_GOLDEN"):
+        PAGE.write_text(text[: found.start(2)] + said + text[found.end(2) :], encoding="utf-8")
+    else:
+        assert found[2] == said and said.endswith(verdict)

@@ -297,10 +297,11 @@ class Job:
             old.unlink()
 
     def outputs_state(self, tenant: str) -> dict[str, dict[str, object]]:
-        """What was kept of a tenant's outputs by the last batch that Spark has committed."""
+        """What was kept of a tenant's outputs by the last batch that will not be delivered again: Spark has committed
+        it, or it was delivered by this job before Spark was started anew."""
         done = [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
         kept = [int(path.name) for path in (self.checkpoint / "outputs").glob("[0-9]*")]
-        fit = [batch for batch in kept if done and batch <= max(done)]
+        fit = [batch for batch in kept if batch <= max([self._last_batch, *done])]
         if not fit:
             return {}
         held: dict[str, dict[str, dict[str, object]]] = pickle.loads(

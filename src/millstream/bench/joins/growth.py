@@ -52,7 +52,7 @@ def _both(name: str, figures: str, count: int, every: int, rows: int) -> tuple[F
         figures,
         ("join", "state, mean", "at the end", "MB", "results", "CPU s", "slow-down"),
     )
-    for label, trace in (("PJoin, eager", aware), ("unaware", unaware)):
+    for label, trace in (("with punctuation", aware), ("without", unaware)):
         mean_state, at_end = round(trace.steady(trace.state)), trace.state[-1]
         slowing = _slowing(trace)
         made.rows.append((label, mean_state, at_end, trace.size[-1] / 1e6, trace.rows, trace.seconds, slowing))

@@ -77,7 +77,7 @@ def several(sizes: Sizes) -> Finding:
         "several",
         f"several streams in one operator and as trees; windows of {WINDOW} s",
         "8.5–8.7",
-        ("join", "state", "MB", "CPU s", "time", "less", "results"),
+        ("join", "state", "MB", "CPU s", "time", "less"),
     )
     for case in cases(sizes):
         _compare(made, case, sizes.rounds)
@@ -127,7 +127,7 @@ def _compare(made: Finding, case: Case, rounds: int) -> None:
         label = f"  {name} *" if name == fastest else f"  {name}"
         saved = None if name == ONE else f"{1 - size[ONE] / size[name]:.0%}"
         held = round(trace.steady(trace.state))
-        made.rows.append((label, held, size[name] / 1e6, trace.seconds, ratio(name, fastest), saved, trace.rows))
+        made.rows.append((label, held, size[name] / 1e6, trace.seconds, ratio(name, fastest), saved))
     deaf = min((name + UNAWARE for name in (trees[0], trees[-1])), key=lambda name: best[name].seconds)
     made.numbers[case.name] = {
         "time_ratio": ratio(ONE, fastest),

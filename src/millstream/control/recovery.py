@@ -25,9 +25,7 @@ def recover(mill: SparkMill) -> None:
     """Bring a new mill to where the logs are."""
     jobs = mill.jobs
     mill.recovering = True
-    kept = [
-        job.outputs_state(mill.name) for job in jobs.all()
-    ]  # before the mill can be asked to keep it
+    kept = [job.outputs_state(mill.name) for job in jobs.all()]  # before the mill can be asked to keep it
     stopped = set[str]().union(*[_find_groups(mill, job) for job in jobs.all()])
     for record in jobs.log.read(0, jobs.log.end()):
         if isinstance(record, Remember) and record.mill == mill.name:

@@ -243,6 +243,7 @@ class Job:
         served: dict[int, Tenant] = {}
         begun, written = time.monotonic(), 0
         taken: Counter[tuple[int, str, int]] = Counter()
+        words: list[tuple[Tenant, int, Status]] = []
         made = frame.toArrow()
         for label, query, kind, page in zip(
             *(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True
@@ -257,7 +258,7 @@ class Job:
                 for stream, count in status.rows_in.items():
                     taken[id(tenant), stream, status.group] += count
                 written += status.written
-                tenant.heard(self, label, status)
+                words.append((tenant, label, status))
             elif not again:
                 element = decode(page.as_buffer()) if kind == ROWS else pickle.loads(page.as_buffer())
                 told = told or kind == PUNCTUATIONS
@@ -268,6 +269,8 @@ class Job:
                 tenant.finish_batch(self, batch)
             if told:
                 self._save_outputs(batch, served.values())
+        for tenant, label, status in words:  # that a stream has ended is heard when its last results are out
+            tenant.heard(self, label, status)
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position

@@ -30,6 +30,9 @@ QUERY_SETTINGS = {
     # Queries read these when they start, so that they can be set on a session that somebody else has made.
     f"{_STREAMING}.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     f"{_STREAMING}.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Every attempt at a batch writes state under a name of its own, and the commit says which one counts: a task that
+    # outlives its query must not mix its state with that of the next attempt.
+    f"{_STREAMING}.stateStore.checkpointFormatVersion": "2",
     f"{_STREAMING}.checkpointFileManagerClass": f"{_CHECKPOINT}.FileSystemBasedCheckpointFileManager",
     f"{_STREAMING}.checkpoint.fileChecksum.enabled": "false",
     f"{_STREAMING}.metricsEnabled": "false",

@@ -170,7 +170,7 @@ def contract_of(feed: Feed) -> Contract:
     return check(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
 @given(feeds())
 def test_what_is_called_bounded_is_bounded(feed: Feed) -> None:
     stateful = [made for made in contract_of(feed).walk() if made.parts and all(part.bounded for part in made.parts)]
@@ -184,7 +184,7 @@ def test_what_is_called_bounded_is_bounded(feed: Feed) -> None:
         assert feed.peaks[name] <= 1.5 * short[name] + 12, told
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
 @given(feeds())
 def test_what_is_passed_on_goes_out(feed: Feed) -> None:
     templates = contract_of(feed).offers.templates

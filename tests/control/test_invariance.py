@@ -145,7 +145,7 @@ SAME_STATE = {"cut", "one-row pages", "restarted", "two shards", "three shards"}
 
 
 @given(cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_cut_shard_or_strategy_changes_the_results(case: Case, seed: int, ways: list[str]) -> None:
     rows, punctuation, state = outcome(case, Options(), 0)
     for way in ways:

@@ -63,13 +63,13 @@ def test_random_text(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_random_words(words: list[str]) -> None:
     check(" ".join(words))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(VALID), st.integers(0, 2**32), st.integers(1, 4))
 def test_mutations_of_valid_statements(text: str, seed: int, changes: int) -> None:
     draw = random.Random(seed)

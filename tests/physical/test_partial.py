@@ -108,7 +108,7 @@ def whole(mill: LocalMill) -> tuple[Counter[Any], Counter[str], int]:
 
 
 @given(cases())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_parted_plan_puts_out_what_the_whole_one_does(case: Case) -> None:
     mill = started(case.kind, case.query, paned=case.paned)
     parted = PartedRun(mill, case.shards, Random(case.seed))

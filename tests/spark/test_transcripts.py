@@ -13,13 +13,13 @@ ROOT = Path(__file__).parent.parent / "transcripts"
 
 
 @pytest.mark.parametrize(
-    ("variant", "cached"),
-    [(Variant(shards=2, cut="random:4"), True), (Variant(shards=2), False)],
-    ids=["two shards, random cuts", "two shards, no cache"],
+    ("variant", "cached", "places", "count"),
+    [(Variant(shards=2, cut="random:4"), True, "", 75), (Variant(shards=2), False, "join", 30)],
+    ids=["two shards, random cuts", "joins, no cache"],
 )
 @pytest.mark.timeout(600)
-def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: bool) -> None:
-    outcomes = run_paths_on_spark(spark, [ROOT], variant, cached=cached)
+def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: bool, places: str, count: int) -> None:
+    outcomes = run_paths_on_spark(spark, [ROOT / places], variant, cached=cached)
     failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
     assert not failures, "\n".join(failures)
-    assert len(outcomes) > 50
+    assert len(outcomes) > count

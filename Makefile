@@ -41,7 +41,7 @@ types: $(STAMP)
 	@$(BIN)/mypy
 
 test: setup lint types
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup src tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark src tests  # the longest first
 	@$(BIN)/millstream test tests/transcripts
 
 soak: setup

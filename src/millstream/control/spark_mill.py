@@ -226,6 +226,10 @@ class SparkMill(Mill):
         if not self.wall and self.options.ets in ON_DEMAND and (moved or self._skewed()):
             self.sync()
 
+    def advance(self, micros: int) -> None:
+        super().advance(micros)
+        self._note("sources", self._sources_state())  # whoever recovers this mill goes on at this time
+
     def _skewed(self) -> bool:
         """Whether some promise depends on when it is asked for."""
         return any(stream.max_skew is not None for stream in self.catalog.streams)
@@ -420,4 +424,6 @@ class SparkMill(Mill):
         """The mill of that name as the logs have it."""
         mill = cls(jobs, name, options, wall=wall)
         recover(mill)
+        if not wall and mill.groups:
+            mill.call_roll()  # to hear what operators wait for
         return mill

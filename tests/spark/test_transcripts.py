@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent / "transcripts"
 
 @pytest.mark.parametrize(
     ("variant", "cached", "places", "count"),
-    [(Variant(shards=2, cut="random:4"), True, "", 75), (Variant(shards=2), False, "join", 30)],
-    ids=["two shards, random cuts", "joins, no cache"],
+    [(Variant(shards=2, cut="random:4"), True, "", 75), (Variant(shards=2), False, "sequence", 3)],
+    ids=["two shards, random cuts", "sequences, no cache"],
 )
 @pytest.mark.timeout(600)
 def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: bool, places: str, count: int) -> None:

@@ -141,7 +141,7 @@ class TestOpenAuctions:
 
     def test_the_query_is_understood_and_bounded(self, tmp_path: Path) -> None:
         mill = LocalMill()
-        for statement in open_mill.statements(tmp_path, 2):
+        for statement in open_mill.statements(dict.fromkeys(open_mill.STREAMS, tmp_path), 2):
             mill.execute(statement)
         said = mill.execute(f"EXPLAIN CONTRACT {open_mill.QUERY}")
         assert said.endswith("contract: bounded")

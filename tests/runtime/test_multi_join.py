@@ -165,6 +165,11 @@ def test_many_keys_are_sorted_in_several_rounds() -> None:
     assert (by_code(codes, 1 << 34) == np.argsort(codes, kind="stable")).all()
 
 
+def test_a_tuple_without_a_key_counts_in_a_window_of_rows() -> None:
+    rows = [(1, {"ts": 0, "k": key, "x": 0, TS: 0}) for key in (0, None)]
+    check(rows, [True], (UNBOUNDED, JoinWindow(rows=1)), None, merges=False)
+
+
 @settings(max_examples=30, deadline=None)
 @given(cases(ordered=False), cuts, st.sampled_from(["key", "all", "end"]))
 def test_nothing_is_held_when_everything_is_closed(case: Any, cut: Any, way: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from millstream.algebra.expression import Column, Expression, conjunction, rewrite
-from millstream.algebra.schema import TS, TimeKind
+from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.errors import PlanError
 from millstream.logical import closing
 from millstream.logical import multi_join as logical_multi
@@ -31,6 +31,8 @@ from millstream.runtime.table_join import TableJoin
 from millstream.runtime.union import Union
 from millstream.runtime.window_aggregate import WindowAggregate
 from millstream.runtime.window_join import WindowJoin
+
+_JoinParts = tuple[Schema, Schema, Schema, tuple[tuple[str, str], ...], Expression | None, JoinWindow, JoinWindow]
 
 
 def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
@@ -156,30 +158,17 @@ def _closure(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _window_join(plan: logical.WindowJoin) -> Operator:
-    return WindowJoin(
-        plan.left.schema,
-        plan.right.schema,
-        plan.schema,
-        plan.keys,
-        plan.residual,
-        JoinWindow(plan.left_window.range, plan.left_window.rows),
-        JoinWindow(plan.right_window.range, plan.right_window.rows),
-        merges=plan.merges,
-    )
+    return WindowJoin(*_join_parts(plan), merges=plan.merges)
 
 
 def _outer_join(plan: logical_outer.OuterJoin) -> Operator:
-    return OuterJoin(
-        plan.preserved,
-        plan.left.schema,
-        plan.right.schema,
-        plan.schema,
-        plan.keys,
-        plan.residual,
-        JoinWindow(plan.left_window.range, plan.left_window.rows),
-        JoinWindow(plan.right_window.range, plan.right_window.rows),
-        merges=plan.merges,
-    )
+    return OuterJoin(plan.preserved, *_join_parts(plan), merges=plan.merges)
+
+
+def _join_parts(plan: logical.WindowJoin | logical_outer.OuterJoin) -> _JoinParts:
+    """What any join of two streams is made of."""
+    left, right = (JoinWindow(window.range, window.rows) for window in (plan.left_window, plan.right_window))
+    return plan.left.schema, plan.right.schema, plan.schema, plan.keys, plan.residual, left, right
 
 
 def _multi_join(plan: logical_multi.MultiJoin) -> Operator:

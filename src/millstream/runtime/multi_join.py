@@ -96,7 +96,8 @@ class MultiJoin(Operator):
         rows = self._kernel.results(arrived, count) if any(own.fresh for own in arrived) else None
         risen = self._registers.take(inputs)
         fresh = self._told(inputs)
-        if risen or fresh or any(own.fresh for own in arrived) or any(side.stale for side in self._sides):
+        came = any(port.rows is not None and port.rows.height for port in inputs)  # NULL keys count in windows of rows
+        if risen or fresh or came or any(side.stale for side in self._sides):
             self._settle(arrived, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
         if rows is None and not punctuations:

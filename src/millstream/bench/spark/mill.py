@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,6 +17,9 @@ from millstream.bench.spark.latency_mill import MillstreamLatency
 from millstream.bench.spark.measurement import Measurement, RunOptions
 from millstream.bench.spark.subject import measure
 from millstream.bench.spark.workloads import Workload
+
+if TYPE_CHECKING:
+    from millstream.control.connection import Connection
 
 COLUMNS = {
     "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel VARCHAR, ts TIMESTAMP",
@@ -75,33 +78,39 @@ class Totals:
             self.totals[name] += rows.height if name == "rows" else int(rows.get_column(name).sum())
 
 
+SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "10000", "spark.driver.memory": "6g"}
+
+
 def perform(task: Task) -> dict[str, Any]:
     from millstream import connect
 
-    settings = {"spark.sql.streaming.numRecentProgressUpdates": "10000", "spark.driver.memory": "6g"}
-    totals = Totals(task.answers)
-    held: dict[int, tuple[int, int]] = {}
-    with connect(master=f"local[{task.cores}]", settings=settings) as mill:
+    with connect(master=f"local[{task.cores}]", settings=SETTINGS) as mill:
         for stream in task.streams:
-            path = _linked(stream, task.files[stream])
+            path = linked(stream, task.files[stream])
             options = f"connector = 'parquet', path = '{path}', max_files_per_trigger = '{task.files_per_batch}'"
             more = "max_rows_per_trigger = '100000000', once = 'true'"
             mill.sql(f"CREATE STREAM {stream} ({COLUMNS[stream]}) ORDER BY ts WITH ({options}, {more})")
-        query = mill.sql(QUERIES[task.workload]).start(totals)
-        job = mill.mill.job(query.name or "")
-
-        def note() -> None:
-            last = job.last
-            held[last.batch] = last.rows, query.progress().state_rows
-
-        mill.await_end(poll=note)
-        time.sleep(1)  # the last report of Spark comes a little later
-        note()
-        reports = job.reports()
-    return {"batches": [_batch(report, held) for report in reports], "answers": totals.totals}
+        return run_to_end(mill, QUERIES[task.workload], task.answers)
 
 
-def _linked(stream: str, files: list[str]) -> Path:
+def run_to_end(mill: Connection, select: str, answers: tuple[str, ...]) -> dict[str, Any]:
+    """Run a query until its streams have ended; its batches and its answers."""
+    totals = Totals(answers)
+    held: dict[int, tuple[int, int]] = {}
+    query = mill.sql(select).start(totals)
+    job = mill.mill.job(query.name or "")
+
+    def note() -> None:
+        last = job.last
+        held[last.batch] = last.rows, query.progress().state_rows
+
+    mill.await_end(poll=note)
+    time.sleep(1)  # the last report of Spark comes a little later
+    note()
+    return {"batches": [_batch(report, held) for report in job.reports()], "answers": totals.totals}
+
+
+def linked(stream: str, files: list[str]) -> Path:
     """A folder with just these files. The one that closes windows for Spark is left out: the end of the files does."""
     folder = Path(stream).absolute()
     folder.mkdir()

@@ -7,7 +7,7 @@ ARCHIVE := $(VENV)/share/millstream/spark.jsa
 
 export POLARS_MAX_THREADS ?= 1
 
-.PHONY: help setup java lint types test transcripts soak bench bench-peers demo cluster cluster-stop clean
+.PHONY: help setup java lint types test fuzz soak bench bench-peers demo cluster cluster-stop clean
 
 help:
 	@echo "make demo     open auctions on Spark, for a minute   make test          set-up, lint, types, tests"
@@ -43,6 +43,9 @@ types: $(STAMP)
 test: setup lint types
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark src tests  # the longest first
 	@$(BIN)/millstream test tests/transcripts
+
+fuzz: setup  # every property on twenty times as many examples, never the same ones
+	@MILLSTREAM_TRIES=10 $(BIN)/python -m pytest -n 2 tests --ignore tests/spark
 
 soak: setup
 	@$(BIN)/millstream soak --kills 20

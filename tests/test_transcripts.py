@@ -11,12 +11,10 @@ FILES = sorted(ROOT.rglob("*.transcript"))
 VARIANTS = {
     "whole": Variant(),
     "tuple by tuple": Variant(cut="1"),
-    "random cuts": Variant(cut="random:11"),
     "two shards": Variant(shards=2),
     "three shards, cut": Variant(shards=3, cut="random:5"),
     "restarted": Variant(restart=True, cut="random:3"),
-    "one-row pages": Variant(options=(("page_rows", 1),)),
-    "depth first": Variant(options=(("strategy", "dfs"),), cut="random:7"),
+    "depth first": Variant(options=(("strategy", "dfs"), ("page_rows", 1)), cut="random:7"),
     "breadth first": Variant(options=(("strategy", "bfs"),), cut="random:2"),
     "batches of two": Variant(options=(("strategy", "batch:2"), ("page_rows", 1))),
 }

@@ -11,6 +11,7 @@ from millstream.algebra.pattern import NOTHING, Pattern, below, equal
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from tests.algebra.small import DENSE, DENSE_PAGE, PAGE, POINTS, ROWS, all_rows, patterns
+from tests.tries import tries
 
 two = patterns(("a", "b"))
 CUBE = all_rows(("a", "b", "c"), POINTS)
@@ -60,7 +61,7 @@ def test_negation_is_the_disjoint_rest(pattern: Pattern) -> None:
         assert hits == 1 if None not in row.values() else hits <= 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(patterns(), st.sets(st.sampled_from("abc")))
 def test_projection_matches_what_some_matching_row_has(pattern: Pattern, names: set[str]) -> None:
     some = {tuple(row[n] for n in sorted(names)) for row in CUBE if pattern.matches(row)}

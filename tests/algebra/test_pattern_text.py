@@ -24,6 +24,7 @@ from millstream.algebra.pattern import (
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import MillstreamError, PatternError
+from tests.tries import tries
 
 THREE = Schema.of(("ts", Type.BIGINT), ("auction", Type.BIGINT), ("Name", Type.VARCHAR))
 STAMPED = Schema.of(("ts", Type.TIMESTAMP), ("k", Type.INT))
@@ -199,7 +200,7 @@ def typed_patterns(draw: st.DrawFn) -> tuple[Pattern, Schema]:
 
 
 @given(typed_patterns())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(200), suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_read_back(made: tuple[Pattern, Schema]) -> None:
     pattern, schema = made
     for brackets in ("[]", "{}"):
@@ -222,7 +223,7 @@ BRACKETED = st.lists(PIECES, max_size=12).map(lambda pieces: f"[{''.join(pieces)
 
 
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=14).map("".join), BRACKETED), st.sampled_from(SCHEMAS))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(300), suppress_health_check=[HealthCheck.too_slow])
 @example("[0001-01-01T00:00:00+10:00, *]", STAMPED)
 @example("[1e300]", Schema.of(("x", Type.INTERVAL)))
 def test_any_text_is_a_pattern_or_an_error_of_ours(text: str, schema: Schema) -> None:

@@ -14,6 +14,7 @@ from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.punctuation_parts import expand
 from millstream.algebra.schema import NEVER
 from tests.algebra.small import DENSE, DENSE_PAGE, PAGE, ROWS, likely
+from tests.tries import tries
 
 runs = st.lists(st.lists(likely, max_size=6), max_size=5)
 
@@ -57,7 +58,7 @@ def test_match_and_covers(batches: list[list[Pattern]], other: Pattern) -> None:
 
 
 @given(runs)
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_the_value_comes_back(batches: list[list[Pattern]]) -> None:
     """A set taken out and back in the middle goes on as if nothing had happened."""
     straight, restored = PunctuationSet(), PunctuationSet()
@@ -71,7 +72,7 @@ def test_the_value_comes_back(batches: list[list[Pattern]]) -> None:
 
 
 @given(runs)
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 def test_nothing_kept_covers_anything_else_kept(batches: list[list[Pattern]]) -> None:
     known = PunctuationSet()
     for batch in batches:

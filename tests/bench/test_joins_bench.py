@@ -161,6 +161,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     return out, bench.run(out=out, names=list(PARTS), quick=True, spark=False)
 
 
+@pytest.mark.xdist_group("joins")  # they share a run
 class TestRun:
     def test_everything_is_shown(self, quick: tuple[Path, dict[str, Any]]) -> None:
         out, made = quick

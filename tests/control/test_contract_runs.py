@@ -13,6 +13,7 @@ from millstream.logical.contract_check import Contract, check
 from millstream.logical.contract_offers import Declarations
 from millstream.physical.compile import operator_name
 from tests.control.contract_feed import Feed
+from tests.tries import tries
 
 JOIN = "SELECT x.v, y.v AS w FROM s1 x{} JOIN s2 y{} ON x.{} = y.{}"
 ORDERED, TIMED = "ORDER BY ts", "ORDER BY ts PUNCTUATED ON (ts +)"
@@ -65,7 +66,7 @@ def test_bounded_state_stays_flat(first: str, second: str, query: str) -> None:
     feed = Feed({"s1": first, "s2": second}, query)
     assert feed.bounded, feed.contract
     short = feed.run(120)
-    assert feed.run(1200) <= short + 4, feed.contract
+    assert feed.run(800) <= short + 4, feed.contract
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_unbounded_state_grows(first: str, second: str, query: str, parts: int) 
     feed = Feed({"s1": first, "s2": second}, query)
     assert feed.contract.endswith(f"\ncontract: unbounded: {parts} part{'s' if parts > 1 else ''}"), feed.contract
     short = feed.run(120)
-    assert feed.run(1200) >= 4 * short > 0, feed.contract
+    assert feed.run(800) >= 3 * short > 0, feed.contract
 
 
 def test_heartbeats_move_the_time_of_latent_streams() -> None:
@@ -83,9 +84,9 @@ def test_heartbeats_move_the_time_of_latent_streams() -> None:
     feed = Feed({"s1": "", "s2": ""}, query, Options(ets="heartbeat"))
     assert feed.bounded, feed.contract
     short = feed.run(120)
-    assert feed.run(1200) <= short + 4
+    assert feed.run(800) <= short + 4
     silent = Feed({"s1": "", "s2": ""}, "SELECT COUNT(*) AS n FROM s1 [RANGE 6 SECONDS]", Options(ets="none"))
-    assert not silent.bounded and silent.run(1200) >= 50
+    assert not silent.bounded and silent.run(800) >= 40
 
 
 EXTERNAL = (
@@ -170,28 +171,28 @@ def contract_of(feed: Feed) -> Contract:
     return check(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=tries(8), suppress_health_check=SLOW)
 @given(feeds())
 def test_what_is_called_bounded_is_bounded(feed: Feed) -> None:
     stateful = [made for made in contract_of(feed).walk() if made.parts and all(part.bounded for part in made.parts)]
     assume(stateful)
-    feed.run(200)
+    feed.run(160)
     short = dict(feed.peaks)
-    feed.run(800)
+    feed.run(480)
     for made in stateful:
         name = operator_name(made.plan)
         told = f"#{made.number} of {feed.streams} {feed.query} {feed.options}\n{feed.contract}"
         assert feed.peaks[name] <= 1.5 * short[name] + 12, told
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=tries(8), suppress_health_check=SLOW)
 @given(feeds())
 def test_what_is_passed_on_goes_out(feed: Feed) -> None:
     templates = contract_of(feed).offers.templates
     assume(templates)
-    feed.run(200)
+    feed.run(160)
     rows = feed.mill.take_rows("q")
-    feed.run(500)
+    feed.run(400)
     told = feed.mill.take_punctuations("q")
     for offer in templates:
         matched = pl.Series([False] * rows.height, dtype=pl.Boolean)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.control.mill import LocalMill
+from tests.tries import tries
 
 KINDS = {
     "ordered": "ORDER BY ts",
@@ -145,7 +146,7 @@ SAME_STATE = {"cut", "one-row pages", "restarted", "two shards", "three shards"}
 
 
 @given(cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 def test_no_cut_shard_or_strategy_changes_the_results(case: Case, seed: int, ways: list[str]) -> None:
     rows, punctuation, state = outcome(case, Options(), 0)
     for way in ways:

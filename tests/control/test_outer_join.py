@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from tests.control.test_invariance import WAYS, Case, cases, outcome
+from tests.tries import tries
 
 
 @st.composite
@@ -47,7 +48,7 @@ def outer_cases(draw: st.DrawFn) -> Case:
 @given(
     outer_cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True)
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=tries(50))
 def test_no_cut_shard_or_strategy_changes_the_results(case: Case, seed: int, ways: list[str]) -> None:
     rows, _, _ = outcome(case, Options(), 0)
     for way in ways:
@@ -75,7 +76,7 @@ def defined(rows: list[tuple[str, str, int]], kind: str, window: int) -> Pairs:
 
 
 @given(cases(), st.sampled_from(["LEFT", "RIGHT", "FULL"]), st.integers(0, 8), st.integers(1, 1000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 def test_against_the_definition(case: Case, kind: str, window: int, seed: int) -> None:
     tuples = [(stream, *line.split(" | ")) for stream, line in case.elements if not line.startswith("[")]
     rows = sorted(((stream, key, int(time)) for stream, key, _, time in tuples), key=lambda row: row[2])

@@ -22,6 +22,7 @@ from millstream.ingest.generators.nexmark import NexmarkOptions
 from millstream.ingest.generators.rate import RateOptions
 from millstream.ingest.generators.traffic_options import TrafficOptions
 from millstream.ingest.source import StreamSource
+from tests.tries import tries
 
 CASES: list[tuple[str, dict[str, str]]] = [
     ("nexmark", {}),
@@ -58,7 +59,7 @@ def concatenated(parts: list[PunctuatedRows]) -> tuple[pl.DataFrame, list[Patter
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25))
 @given(data=st.data())
 def test_cuts_do_not_matter(name: str, options: dict[str, str], data: st.DataObject) -> None:
     first = data.draw(st.sampled_from([0, 1, 2990, 10**6, 10**9]) | st.integers(0, 4000))

@@ -23,6 +23,7 @@ from millstream.ingest.paged.base import Offset, PagedSource, Piece, open_paged
 from millstream.ingest.paged.csv_files import CsvFormat
 from millstream.ingest.paged.json_files import JsonFormat
 from millstream.ingest.paged.parquet_files import ParquetFormat
+from tests.tries import tries
 
 READINGS = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), ("note", Type.VARCHAR), kind=TimeKind.EXTERNAL, time="ts")
 STAMPED = Schema.of(("ts", Type.TIMESTAMP), ("x", Type.DOUBLE), ("n", Type.INT), kind=TimeKind.EXTERNAL, time="ts")
@@ -87,7 +88,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(format_.__init__, "__defaults__", (*made[:-1], worth))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(
     st.sampled_from(["parquet", "csv", "json"]),
     arrivals(),

@@ -18,6 +18,7 @@ from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.generators import generator
 from millstream.ingest.paged import generated
 from millstream.ingest.paged.base import PagedSource, open_paged
+from tests.tries import tries
 
 BIDS = Schema.of(
     ("price", Type.DOUBLE), ("auction", Type.BIGINT), ("ts", Type.TIMESTAMP), kind=TimeKind.EXTERNAL, time="ts"
@@ -42,7 +43,7 @@ def elements(source: PagedSource, parallelism: int, columns: list[str] | None = 
     return made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25))
 @given(st.integers(1, 4000), st.integers(100, 5000), st.integers(1, 4), st.sampled_from(["auction", "time", "none"]))
 def test_cuts_make_no_difference(events: int, limit: int, parallelism: int, punctuation: str) -> None:
     worth, generated.WORTH = generated.WORTH, 50

@@ -15,6 +15,7 @@ from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import OptionError
 from millstream.ingest.paged.base import PagedSource, open_paged
+from tests.tries import tries
 
 SECONDS = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
 STAMPED = Schema.of(("ts", Type.TIMESTAMP), ("k", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
@@ -55,7 +56,7 @@ def expected(times: list[list[int]], moments: list[int], speed: float) -> list[l
 TIMES = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=8), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(
     TIMES,
     st.lists(st.integers(0, 30), min_size=1, max_size=8).map(sorted),

@@ -19,6 +19,7 @@ from millstream.algebra.types import Type
 from millstream.ingest.paged import csv_files, json_files, text
 from millstream.ingest.paged.base import PieceRows, open_paged
 from millstream.ingest.paged.csv_lines import records, split
+from tests.tries import tries
 
 PAIRS = Schema.of(("k", Type.BIGINT), ("note", Type.VARCHAR))
 TEXTS = Schema.of(("a", Type.VARCHAR), ("b", Type.VARCHAR))
@@ -176,19 +177,19 @@ def same(data: bytes, connector: str, schema: Schema = ALL, **options: str) -> N
     assert quick.rows.equals(slow.rows) and quick.rows.schema == slow.rows.schema
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(csv_lines())
 def test_csv_at_once_is_as_line_by_line(lines: list[str]) -> None:
     same("\n".join(lines).encode(), "csv", header="false")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(json_lines())
 def test_json_at_once_is_as_line_by_line(lines: list[str]) -> None:
     same("\n".join(lines).encode(), "json")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(st.lists(st.text(alphabet='a,"\n', min_size=0, max_size=8), min_size=1, max_size=12))
 def test_quotes_anywhere_lose_nothing(values: list[str]) -> None:
     proper = ",".join('"' + value.replace('"', '""') + '"' for value in values)
@@ -199,7 +200,7 @@ def test_quotes_anywhere_lose_nothing(values: list[str]) -> None:
     same(wild.encode() + b"\n", "csv", TEXTS, header="false")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=tries(50))
 @given(st.lists(st.sampled_from(["", "{}", '{"k": 1}', '{"note": "é"}']), max_size=20), st.integers(1, 9))
 def test_json_is_cut_anywhere(lines: list[str], parallelism: int) -> None:
     with TemporaryDirectory() as folder:

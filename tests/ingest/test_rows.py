@@ -16,6 +16,7 @@ from millstream.algebra.types import Type
 from millstream.ingest.coerce import coerce, coerce_values
 from millstream.ingest.lines import parse_line, split_line, write_line
 from millstream.ingest.rows import Rows, read_frame, read_lines, read_rows, read_values
+from tests.tries import tries
 
 EVERYTHING = Schema.of(
     ("b", Type.BOOLEAN), ("i", Type.INT), ("n", Type.BIGINT), ("r", Type.REAL), ("d", Type.DOUBLE), ("m", Type.DECIMAL),
@@ -69,7 +70,7 @@ def test_null_is_null_only_without_quotes() -> None:
     assert parse_line("1 | null", PAIR) == (1, "null")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(good_rows)
 def test_a_row_survives_being_written_and_read(row: tuple[Any, ...]) -> None:
     assert parse_line(write_line(row), EVERYTHING) == row
@@ -82,7 +83,7 @@ def test_a_row_survives_being_written_and_read(row: tuple[Any, ...]) -> None:
     assert read_rows(by_value.frame.to_arrow(), EVERYTHING).frame.equals(by_value.frame)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(st.lists(st.one_of(st.text(), st.text("0123456789.-+e|' \"NULnul:TZ"), good_rows.map(write_line)), max_size=8))
 def test_no_text_raises(lines: list[str]) -> None:
     for schema in (EVERYTHING, PAIR):
@@ -96,7 +97,7 @@ anything = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(st.lists(st.one_of(st.tuples(*[anything] * 10), st.tuples(*[anything] * 2), anything), max_size=6))
 def test_no_value_raises(values: list[Any]) -> None:
     for schema in (EVERYTHING, PAIR):

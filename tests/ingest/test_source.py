@@ -21,6 +21,7 @@ from millstream.algebra.types import Type
 from millstream.errors import InputError, PatternError
 from millstream.ingest.source import PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
 from tests.reference.source import SourceReference
+from tests.tries import tries
 
 ORDERED = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), ("x", Type.DOUBLE), kind=TimeKind.EXTERNAL, time="ts")
 ANY_ORDER = replace(ORDERED, ordered=False)
@@ -128,14 +129,14 @@ def batch(items: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15))
 @given(items=streams(), sizes=st.lists(st.integers(1, 25), min_size=1, max_size=4), page=st.integers(1, 9))
 def test_a_source_equals_its_reference(name: str, items: list[Any], sizes: list[int], page: int) -> None:
     compare(name, items, sizes, page)
 
 
 @pytest.mark.parametrize("name", ["in order", "any order", "watermark"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=tries(15))
 @given(
     items=streams(bounds_only=True), sizes=st.lists(st.integers(1, 25), min_size=1, max_size=4), page=st.integers(1, 9)
 )

@@ -14,6 +14,7 @@ from millstream.logical.explain import explain
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from tests.logical.sample import QUERIES, SCHEMA, sample_catalog
+from tests.tries import tries
 
 VALID = [*QUERIES, *(part.strip() for part in SCHEMA.split(";") if part.strip())]
 WORDS = {word for text in VALID for word in text.replace("(", " ( ").replace(")", " ) ").split()}
@@ -57,19 +58,19 @@ def bound(statement: ast.Statement) -> None:
         assert error.line is not None and error.column is not None, str(error)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(st.text(max_size=80))
 def test_random_text(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_random_words(words: list[str]) -> None:
     check(" ".join(words))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200))
 @given(st.sampled_from(VALID), st.integers(0, 2**32), st.integers(1, 4))
 def test_mutations_of_valid_statements(text: str, seed: int, changes: int) -> None:
     draw = random.Random(seed)
@@ -89,7 +90,7 @@ def test_mutations_of_valid_statements(text: str, seed: int, changes: int) -> No
     check(" ".join(words))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(st.sampled_from(VALID), st.integers(0, 400), st.text(max_size=2))
 def test_characters_changed(text: str, position: int, change: str) -> None:
     check(text[:position] + change + text[position + 1 :])

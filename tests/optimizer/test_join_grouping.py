@@ -22,6 +22,7 @@ from millstream.optimizer import optimize
 from millstream.physical.partitioning import partition_keys
 from tests.logical.sample import bind, catalog_of
 from tests.reference.plan import Rows, run
+from tests.tries import tries
 
 STREAMS = ("a", "b", "c", "d", "e")
 SCRIPT = ";".join(f"CREATE STREAM {s} (ts BIGINT, k BIGINT, m BIGINT, v BIGINT) ORDER BY ts" for s in STREAMS)
@@ -199,7 +200,7 @@ def bag(rows: Rows) -> Counter[Any]:
     return Counter((tuple(row.values()), ts) for row, ts in rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(st.integers(0, 2**40))
 def test_grouping_keeps_the_result(seed: int) -> None:
     plan = bind(Queries(seed).query(), CATALOG)
@@ -246,7 +247,7 @@ def outcome(query: str, way: str, seed: int, shards: int) -> tuple[Counter[Any],
     return found, most
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=tries(10))
 @given(st.integers(0, 2**40), st.sampled_from([1, 2]))
 def test_both_ways_run_alike(seed: int, shards: int) -> None:
     query = Queries(seed).query(most=4)
@@ -264,7 +265,7 @@ def test_t18_mean_lifetime(lag: float, window: float, expected: float) -> None:
     assert mean_lifetime(lag, 10, window) == pytest.approx(expected)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(st.floats(-1, 3), st.floats(0.5, 40))
 def test_mean_lifetime_is_that_of_a_simulation(lag: float, window: float) -> None:
     """Tuples of a value come evenly over its lifespan; each stays until its window or the punctuation ends it."""

@@ -15,6 +15,7 @@ from millstream.optimizer import RULES, optimize
 from millstream.optimizer.context import Context
 from tests.logical.sample import bind, sample_catalog
 from tests.reference.plan import Row, Rows, run
+from tests.tries import tries
 
 CATALOG = sample_catalog()
 
@@ -121,7 +122,7 @@ def bag(rows: Rows) -> Counter[Any]:
     return Counter((tuple(row.values()), ts) for row, ts in rows)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200))
 @given(st.integers(0, 2**40))
 def test_optimizing_keeps_the_result(seed: int) -> None:
     text = Queries(seed).query()

@@ -16,6 +16,7 @@ from millstream.optimizer.context import Context
 from tests.logical.sample import bind
 from tests.optimizer.test_meaning import CATALOG, Queries, bag, stream, table
 from tests.reference.plan import run
+from tests.tries import tries
 
 
 class OuterQueries(Queries):
@@ -43,7 +44,7 @@ class OuterQueries(Queries):
         return f"SELECT {select} FROM {text}{self.where(*names)}"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(st.integers(0), st.integers(0))
 def test_against_the_reference(query_seed: int, data_seed: int) -> None:
     text = OuterQueries(query_seed).query()
@@ -59,7 +60,7 @@ def test_against_the_reference(query_seed: int, data_seed: int) -> None:
     assert plan == optimize(bind(text), CATALOG)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(st.integers(0), st.integers(0))
 def test_against_another_database(query_seed: int, data_seed: int) -> None:
     """Over streams that have ended, a query without windows means what it means over tables."""

@@ -8,6 +8,7 @@ from millstream.control.spark_mill import SparkMill
 from millstream.physical.control_log import ControlLog
 from millstream.physical.records import Record, Remember
 from tests.control.without_spark import JobRun
+from tests.tries import tries
 
 
 def note(value: int) -> Remember:
@@ -33,7 +34,7 @@ def test_what_a_crash_has_left_of_a_record_is_cut_off(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.one_of(st.integers(0, 50), st.sets(st.integers(0, 50)), st.just("open")), max_size=30), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=tries(50))
 def test_records_keep_their_positions(tmp_path_factory, steps, data) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("log") / "control.log"
     log = ControlLog(path, writable=True)

@@ -23,6 +23,7 @@ from millstream.logical.plan import Plan
 from millstream.physical.partial import Split, split
 from millstream.physical.partitioning import partition_keys
 from tests.physical.partial_run import PartedRun
+from tests.tries import tries
 
 COLUMNS = "k BIGINT, v BIGINT, d DOUBLE, name VARCHAR, ts BIGINT"
 KINDS = {
@@ -108,7 +109,7 @@ def whole(mill: LocalMill) -> tuple[Counter[Any], Counter[str], int]:
 
 
 @given(cases())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80))
 def test_a_parted_plan_puts_out_what_the_whole_one_does(case: Case) -> None:
     mill = started(case.kind, case.query, paned=case.paned)
     parted = PartedRun(mill, case.shards, Random(case.seed))

@@ -20,6 +20,7 @@ from millstream.physical.exchange import Exchange, Gather
 from millstream.physical.stages import QueryPart, depth, parts
 from millstream.testing.runner import Variant, run_text, transcripts
 from tests.control.without_spark import InProcessHost
+from tests.tries import tries
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 TRANSCRIPTS = Path(__file__).parent.parent / "transcripts"
@@ -208,7 +209,7 @@ def fed(mill: Mill, case: Case, host: InProcessHost | None, seed: int) -> tuple[
 @given(
     cases(), st.integers(0, 1000), st.integers(2, 3), st.booleans(), st.sampled_from(["demand", "none", "punctuation"])
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 def test_stages_do_not_change_the_results(case: Case, seed: int, shards: int, cached: bool, ets: str) -> None:
     whole = LocalMill(Options(ets=ets))
     begin(whole, case)

@@ -23,6 +23,7 @@ from millstream.runtime.bucket import (
     spread,
     window_ids,
 )
+from tests.tries import tries
 
 times = st.integers(-500, 500)
 lengths = st.integers(1, 40)
@@ -76,7 +77,7 @@ def test_bounds_on_timestamps() -> None:
     assert closed.patterns() == [Pattern.of(window_end=below(datetime(1970, 1, 1, 0, 2), True))]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(times, lengths, lengths)
 def test_a_tuple_lies_in_exactly_its_windows(time: int, range_: int, slide: int) -> None:
     by_interval = [e for e in range(-600, 700) if e % slide == 0 and e - range_ <= time < e]
@@ -92,7 +93,7 @@ def test_a_tuple_lies_in_exactly_its_windows(time: int, range_: int, slide: int)
     assert spread(frame, "e", range_, slide).get_column("e").to_list() == by_interval
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(times, lengths, lengths)
 def test_bounds_on_panes_close_what_bounds_on_time_close(bound: int, range_: int, slide: int) -> None:
     pane = pane_length(range_, slide)

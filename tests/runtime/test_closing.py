@@ -29,6 +29,7 @@ from tests.control.without_spark import InProcessHost
 from tests.reference.closing import ReferenceClosing
 from tests.runtime.driving import Trace, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, arrivals, cuts, in_order, run, same_promises, steps
+from tests.tries import tries
 
 Seen = tuple[Counter[Any], set[Pattern]]
 KEYS = ((("k", "k"),), (("x", "y"),), (("k", "k"), ("x", "y")))
@@ -53,13 +54,13 @@ def check(given: Sequence[Arrival], cut: Sequence[bool], keys: tuple[tuple[str, 
     assert not trace.punctuations
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(st.data(), cuts, st.sampled_from(KEYS))
 def test_merging(data: st.DataObject, cut: Any, keys: tuple[tuple[str, str], ...]) -> None:
     check(data.draw(arrivals(ordered=True, size=30)), cut, keys, True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(st.data(), st.sampled_from(KEYS))
 def test_on_arrival(data: st.DataObject, keys: tuple[tuple[str, str], ...]) -> None:
     check(data.draw(arrivals(ordered=False, size=30)), [True], keys, False)
@@ -188,7 +189,7 @@ def take(mill: LocalMill, trace: Trace) -> None:
     trace.punctuations += mill.take_punctuations("q")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(st.integers(0, 10_000), st.sampled_from(CLOCKS), st.sampled_from(sorted(QUERIES)), st.integers(1, 3))
 def test_no_cut_shard_or_restart_changes_what_a_reader_sees(seed: int, clock: str, query: str, shards: int) -> None:
     market = Market(seed, clock)
@@ -199,7 +200,7 @@ def test_no_cut_shard_or_restart_changes_what_a_reader_sees(seed: int, clock: st
         assert found[1] == punctuations
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20))
 @given(st.integers(0, 10_000), st.sampled_from(CLOCKS))
 def test_every_bid_is_read_or_late(seed: int, clock: str) -> None:
     market = Market(seed, clock)

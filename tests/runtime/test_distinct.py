@@ -18,6 +18,7 @@ from millstream.runtime.operator import Input
 from millstream.runtime.sink import CollectingSink
 from tests.reference.distinct import DistinctReference
 from tests.runtime.driving import Element, bag, cuts, drive, elements, frame, grammatical, progress_of, steps
+from tests.tries import tries
 
 READINGS = Schema.of(
     ("ts", Type.BIGINT), ("g", Type.BIGINT), ("v", Type.BIGINT), ("w", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts"
@@ -34,7 +35,7 @@ def again(items: list[Element]) -> list[Element]:
 
 
 @pytest.mark.parametrize("schema", [READINGS, NARROW], ids=["with time", "without time"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(items=elements(), cut=cuts)
 def test_distinct_equals_the_reference(schema: Schema, items: list[Element], cut: list[bool]) -> None:
     reference = DistinctReference(schema.names, schema.time)

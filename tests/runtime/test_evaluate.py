@@ -17,6 +17,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError
 from millstream.runtime.evaluate import predicate, to_polars
 from tests.reference.evaluate import evaluate
+from tests.tries import tries
 
 B, INT, L, D, V, T, N, DAY = (
     Type.BOOLEAN,
@@ -134,7 +135,7 @@ def column(e: Expression, rows: list[dict[str, Any]]) -> list[Any]:
     return made.to_list()
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=tries(250))
 @given(st.sampled_from(TYPES).flatmap(expressions), st.lists(ROW, min_size=1, max_size=4))
 def test_columns_agree_with_rows(e: Expression, rows: list[dict[str, Any]]) -> None:
     try:

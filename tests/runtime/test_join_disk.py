@@ -19,6 +19,7 @@ from millstream.runtime.operator import Input, Output
 from millstream.runtime.state import StateTable
 from millstream.runtime.window_join import WindowJoin
 from tests.runtime.test_join_purging import Stored
+from tests.tries import tries
 
 SCHEMA = {"id": pl.Int64(), "text": pl.String(), BUCKET: pl.UInt8()}
 
@@ -35,7 +36,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(actions)
 def test_a_table_on_disk_holds_what_one_in_memory_holds(done: list[tuple[str, int]]) -> None:
     disk, memory, store = DiskTable(SCHEMA), StateTable(SCHEMA), Stored()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.join_index import Equality, find_integers
+from tests.tries import tries
 
 EXTREME = (1 << 63) - 1
 integers = st.one_of(st.integers(0, 6), st.integers(1000, 1400), st.sampled_from([-EXTREME - 1, EXTREME, 1 << 61, -1]))
@@ -27,7 +28,7 @@ def brute(partner: list[Any], probe: list[Any]) -> list[tuple[int, int]]:
     return [(i, j) for i, a in enumerate(probe) for j, b in enumerate(partner) if a is not None and a == b]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300))
 @given(columns, columns)
 def test_integers(partner: list[int], probe: list[int]) -> None:
     found = find_integers(np.array(partner, dtype=np.int64), np.array(probe, dtype=np.int64))
@@ -44,7 +45,7 @@ small = st.one_of(st.none(), st.integers(0, 4))
 rows = st.lists(st.tuples(small, st.sampled_from(["x", "y", None])), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(rows, rows, st.booleans(), st.sampled_from([(), ("k",), ("t",), ("k", "t")]))
 def test_keys_of_all_kinds(left: Any, right: Any, probing_left: bool, keys: tuple[str, ...]) -> None:
     equality = Equality.of(LEFT, RIGHT, OUTPUT, [(key, key) for key in keys])

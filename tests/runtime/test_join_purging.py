@@ -27,6 +27,7 @@ from millstream.runtime.window_join import WindowJoin
 from tests.runtime.driving import Trace, bag, frame
 from tests.runtime.ports import Step, arrivals, covered, cuts, steps
 from tests.runtime.test_window_join import KEYS, RESIDUAL, SCHEMAS, feed, join, reference
+from tests.tries import tries
 
 AUCTION = Schema.of(("item", Type.BIGINT), ("seller", Type.VARCHAR))
 BID = Schema.of(("item", Type.BIGINT), ("bidder", Type.VARCHAR), ("price", Type.BIGINT))
@@ -363,7 +364,7 @@ def end(driver: Driver, model: Any) -> Driver:
     return driver
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(
     arrivals(ordered=False),
     cuts,
@@ -379,7 +380,7 @@ def test_the_same_answers_under_any_settings(
     check(given, cut, keys, residual, windows, first, plan)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(arrivals(ordered=False, size=40, silent=False), cuts, spilling, plans)
 def test_the_same_answers_from_disk(given: Any, cut: Any, first: Any, plan: Any) -> None:
     check(given, cut, KEYS["one"], None, UNBOUNDED, first, [step for step in plan if step[0] != "configure"])

@@ -24,6 +24,7 @@ from tests.reference.evaluate import evaluate
 from tests.reference.multi_join import ReferenceMultiJoin
 from tests.runtime.driving import Row, bag
 from tests.runtime.ports import Arrival, Step, arrivals, cuts, in_order, run, same_promises, steps
+from tests.tries import tries
 
 OTHERS = ("w", "x", "y", "z")
 ALIASES = ("a", "b", "c", "d")
@@ -105,37 +106,37 @@ def cases(draw: st.DrawFn, ordered: bool, kinds: Any = windows, narrow: bool | N
     return draw(arrivals(ordered=ordered, others=OTHERS[:n], size=30, narrow=narrow)), made
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=True), cuts, residuals)
 def test_merging(case: Any, cut: Any, residual: Any) -> None:
     check(case[0], cut, case[1], residual, merges=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=False), cuts, residuals)
 def test_on_arrival(case: Any, cut: Any, residual: Any) -> None:
     check(case[0], cut, case[1], residual, merges=False)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=True, kinds=window_range, narrow=True), cuts)
 def test_time_windows_of_few_keys(case: Any, cut: Any) -> None:
     check(case[0], cut, case[1], None, merges=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=False, kinds=st.one_of(st.just(UNBOUNDED), window_range), narrow=True), cuts)
 def test_time_windows_on_arrival(case: Any, cut: Any) -> None:
     check(case[0], cut, case[1], None, merges=False)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=True, kinds=st.one_of(window_rows, windows), narrow=True), cuts)
 def test_windows_of_rows(case: Any, cut: Any) -> None:
     check(case[0], cut, case[1], None, merges=True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=tries(10))
 @given(cases(ordered=True, narrow=True), cuts)
 def test_many_results_are_built_in_portions(case: Any, cut: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -143,7 +144,7 @@ def test_many_results_are_built_in_portions(case: Any, cut: Any) -> None:
         check(case[0], cut, case[1], RESIDUAL, merges=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), max_size=12),
     st.lists(st.tuples(st.integers(0, 3), st.integers(-6, 6), st.integers(0, 6)), min_size=1, max_size=6),
@@ -170,7 +171,7 @@ def test_a_tuple_without_a_key_counts_in_a_window_of_rows() -> None:
     check(rows, [True], (UNBOUNDED, JoinWindow(rows=1)), None, merges=False)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=False), cuts, st.sampled_from(["key", "all", "end"]))
 def test_nothing_is_held_when_everything_is_closed(case: Any, cut: Any, way: str) -> None:
     operator = check(case[0], cut, case[1], None, merges=False)
@@ -184,7 +185,7 @@ def test_nothing_is_held_when_everything_is_closed(case: Any, cut: Any, way: str
     assert not any(side["pending"] for side in operator.scalars()["sides"])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(cases(ordered=True), cuts, st.integers(0, 20))
 def test_a_restored_join_goes_on_as_if_nothing_had_happened(case: Any, cut: Any, when: int) -> None:
     given_arrivals, made = case

@@ -23,6 +23,7 @@ from tests.reference.evaluate import evaluate
 from tests.reference.outer_join import ReferenceOuterJoin, brute_force
 from tests.runtime.driving import Row, Trace, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, Step, arrivals, cuts, in_order, same_promises, steps
+from tests.tries import tries
 
 NAMES = ({n: f"a.{n}" for n in LEFT.names}, {n: f"b.{n}" for n in RIGHT.names})
 OUTPUT = Schema(
@@ -121,25 +122,25 @@ def check(
     return watched
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, kinds, key_choices, residuals, st.tuples(windows, windows))
 def test_merging(given: Any, cut: Any, kept: Any, keys: Any, residual: Any, made: Windows) -> None:
     check(ended(given), cut, kept, keys, residual, made, merges=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=False), cuts, kinds, key_choices, residuals, st.tuples(windows, windows))
 def test_on_arrival(given: Any, cut: Any, kept: Any, keys: Any, residual: Any, made: Windows) -> None:
     check(ended(given), cut, kept, keys, residual, made, merges=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=False, narrow=True), cuts, kinds, residuals, st.tuples(windows, windows))
 def test_punctuation_on_key_and_time(given: Any, cut: Any, kept: Any, residual: Any, made: Windows) -> None:
     check(given, cut, kept, KEYS["one"], residual, made, merges=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=True, narrow=True), cuts, kinds, st.tuples(window_rows, windows), st.booleans(), st.booleans())
 def test_windows_of_rows(given: Any, cut: Any, kept: Any, made: Windows, swap: bool, merges: bool) -> None:
     check(given, cut, kept, KEYS["one"], RESIDUAL, made[::-1] if swap else made, merges)
@@ -155,7 +156,7 @@ lazy = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(arrivals(ordered=False), cuts, kinds, residuals, st.tuples(windows, windows), lazy)
 def test_lazy_purging_pads_later(
     given: Any, cut: Any, kept: Any, residual: Any, made: Windows, lazily: JoinSettings
@@ -174,7 +175,7 @@ def test_lazy_purging_pads_later(
     assert not any(len(table) for table in watched.operator.tables().values())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25))
 @given(arrivals(ordered=False), cuts, kinds, st.tuples(windows, windows), st.sampled_from(["key", "all", "end"]))
 def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, kept: Any, made: Windows, way: str) -> None:
     watched = check(given, cut, kept, KEYS["one"], None, made, merges=False)
@@ -190,7 +191,7 @@ def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, kept: A
     assert operator.output_bound([FOREVER, FOREVER]) == FOREVER
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, kinds, st.tuples(windows, windows), st.booleans(), st.integers(0, 20))
 def test_a_restored_join_goes_on_as_if_nothing_had_happened(
     given: Any, cut: Any, kept: Any, made: Windows, merges: bool, when: int

@@ -16,6 +16,7 @@ from millstream.runtime import dense, pane_fold
 from millstream.runtime.accumulate import Aggregation, Reduction
 from millstream.runtime.dense import Places
 from millstream.runtime.pane_fold import PaneFold
+from tests.tries import tries
 
 CALLS = (
     Aggregation("n", "COUNT", None, Type.BIGINT),
@@ -69,7 +70,7 @@ def same(found: pl.DataFrame, group: list[str], rows: list[tuple[Any, ...]]) -> 
     return sorted(map(str, found.select(names).rows())) == sorted(map(str, rows))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150))
 @given(
     st.randoms(use_true_random=True),
     st.sampled_from([1, 3, 40]),

@@ -21,6 +21,7 @@ from tests.reference.evaluate import evaluate
 from tests.reference.project import projected
 from tests.runtime.driving import bag, frame
 from tests.runtime.ports import LEFT, arrivals, covered, cuts, run, steps
+from tests.tries import tries
 
 L = Type.BIGINT
 TSC, K, X = Column(L, "ts"), Column(L, "k"), Column(L, "x")
@@ -44,7 +45,7 @@ def output(items: tuple[tuple[str, Expression], ...]) -> Schema:
     return Schema.of(*((name, item.type) for name, item in items), kind=TimeKind.EXTERNAL)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(arrivals(ordered=False, others=("x",)), cuts, st.sampled_from(PREDICATES))
 def test_select(given: Any, cut: Any, predicate: Expression) -> None:
     trace = run(Select(LEFT, predicate), steps(given, [LEFT], False, None, cut), [LEFT])
@@ -53,7 +54,7 @@ def test_select(given: Any, cut: Any, predicate: Expression) -> None:
     assert trace.punctuations == [element for _, element in given if isinstance(element, Pattern)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(arrivals(ordered=False, others=("x",)), cuts, st.sampled_from(ITEMS), st.sampled_from(GROUPS))
 def test_project(given: Any, cut: Any, items: Any, equal_columns: Any) -> None:
     if equal_columns:  # then they have to be equal

@@ -20,6 +20,7 @@ from tests.reference.evaluate import evaluate
 from tests.reference.sequence import ReferenceSequence
 from tests.runtime.driving import Row, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, arrivals, cuts, in_order, run, same_promises, steps
+from tests.tries import tries
 
 NAMES = ({n: f"a.{n}" for n in LEFT.names}, {n: f"b.{n}" for n in RIGHT.names})
 OUTPUT = Schema(
@@ -51,19 +52,19 @@ def check(given_arrivals: Any, cut: Any, mode: str, key: Any, residual: Expressi
     return operator
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(arrivals(ordered=True, size=30), cuts, modes, keys, st.sampled_from([None, None, RESIDUAL]))
 def test_against_the_reference(given: Any, cut: Any, mode: str, key: Any, residual: Any) -> None:
     check(given, cut, mode, key, residual)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(arrivals(ordered=True, size=40, narrow=True, silent=False), cuts, modes)
 def test_many_tuples_of_few_keys(given: Any, cut: Any, mode: str) -> None:
     check(given, cut, mode, (("k", "k"),), None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, modes, st.booleans())
 def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, mode: str, end: bool) -> None:
     operator = check(given, cut, mode, (("k", "k"),), None)
@@ -73,7 +74,7 @@ def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, mode: s
     assert not operator.scalars()["pending"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, modes, st.integers(0, 12))
 def test_restored(given: Any, cut: Any, mode: str, when: int) -> None:
     through, operator = (MODES[mode](LEFT, RIGHT, OUTPUT, (("k", "k"),)) for _ in range(2))

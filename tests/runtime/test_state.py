@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from millstream.runtime import state
 from millstream.runtime.state import Changes, StateTable
 from millstream.runtime.state_segments import to_merge
+from tests.tries import tries
 
 SCHEMA = {"n": pl.Int64(), "s": pl.String()}
 Rows = list[tuple[Any, ...]]
@@ -140,7 +141,7 @@ def check(given: list[tuple[str, Any]], clock: bool, at_once: bool, limits: dict
     assert all(one.frame().rows() == model for one, _ in [(table, store), *twins])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(st.lists(actions, max_size=60), st.booleans(), st.booleans(), st.sampled_from(LIMITS))
 def test_against_a_list_and_from_a_store(
     given: list[tuple[str, Any]], clock: bool, at_once: bool, limits: dict[str, int]
@@ -148,7 +149,7 @@ def test_against_a_list_and_from_a_store(
     check(given, clock, at_once, limits)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(st.integers(0), st.booleans(), st.sampled_from(LIMITS))
 def test_long_lives(seed: int, clock: bool, limits: dict[str, int]) -> None:
     """Much is appended and little replaced, so that there are segments to tear and to merge."""
@@ -293,7 +294,7 @@ def test_what_a_step_writes_does_not_follow_what_is_held(scattered: bool) -> Non
         assert _written(held, scattered=scattered) <= STEP * (2 + log2(held / STEP))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100))
 @given(st.lists(st.integers(1, 1 << 40), min_size=33, max_size=33) | st.lists(st.integers(1, 9), min_size=2))
 def test_what_is_merged_doubles(heights: list[int]) -> None:
     first, end = to_merge(heights)

@@ -17,6 +17,7 @@ from tests.reference.evaluate import evaluate
 from tests.reference.table_join import joined
 from tests.runtime.driving import Row
 from tests.runtime.ports import LEFT, arrivals, cuts, run, steps
+from tests.tries import tries
 
 TABLE = Schema.of(("k", Type.INT), ("name", Type.VARCHAR), ("x", Type.BIGINT))
 OUTPUT = Schema(
@@ -34,7 +35,7 @@ def combine(row: Row, other: Row) -> Row:
     return left | {f"t.{name}": other.get(name) for name in TABLE.names} | {TS: row[TS]}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(
     arrivals(ordered=True, others=("x",)),
     cuts,

@@ -17,6 +17,7 @@ from millstream.runtime.union import Union
 from tests.reference.union import ReferenceUnion
 from tests.runtime.driving import bag, frame
 from tests.runtime.ports import arrivals, cuts, in_order, run, same_promises, steps
+from tests.tries import tries
 
 COLUMNS = ("x", "y", "z")
 MEMBERS = tuple(
@@ -44,13 +45,13 @@ def check(given_arrivals: Any, cut: Any, merges: bool, count: int) -> None:
     assert same_promises(trace.punctuations, model.out_patterns), (trace.punctuations, model.out_patterns)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(st.data(), cuts, st.sampled_from([2, 2, 3]))
 def test_merging(data: st.DataObject, cut: Any, count: int) -> None:
     check(data.draw(arrivals(ordered=True, others=COLUMNS[:count], size=30)), cut, True, count)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(st.data(), cuts, st.sampled_from([2, 2, 3]))
 def test_latent(data: st.DataObject, cut: Any, count: int) -> None:
     check(data.draw(arrivals(ordered=False, others=COLUMNS[:count], size=30)), cut, False, count)

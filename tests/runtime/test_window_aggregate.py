@@ -25,6 +25,7 @@ from millstream.runtime.pane_aggregate import PaneAggregate
 from millstream.runtime.window_aggregate import WindowAggregate
 from tests.reference.window_aggregate import WindowAggregateReference
 from tests.runtime.driving import Element, bag, cuts, drive, elements, frame, steps
+from tests.tries import tries
 
 READINGS = Schema.of(
     ("ts", Type.BIGINT), ("g", Type.BIGINT), ("v", Type.BIGINT), ("w", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts"
@@ -83,7 +84,7 @@ def reference(items: Sequence[Element], **parameters: Any) -> WindowAggregateRef
 ranges = st.sampled_from([1, 2, 3, 5, 7, 10, 12, 30])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80))
 @given(elements(), cuts, ranges, ranges, st.sampled_from([(), ("g",), ("g", "v")]))
 def test_regular_and_paned_equal_the_reference(
     items: list[Element], cut: list[bool], range_: int, slide: int, group: tuple[str, ...]
@@ -102,7 +103,7 @@ def test_regular_and_paned_equal_the_reference(
     assert got.progress == in_panes.progress == one_by_one.progress
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(elements(), cuts, ranges, ranges)
 def test_windows_on_another_attribute_close_by_patterns_on_it_only(
     items: list[Element], cut: list[bool], range_: int, slide: int
@@ -116,7 +117,7 @@ def test_windows_on_another_attribute_close_by_patterns_on_it_only(
     assert drive(inputs, *paned(READINGS, range_, slide, ("g",), CALLS, "w")).bags() == got.bags()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30))
 @given(elements(), cuts, st.sampled_from([(), ("g",), ("g", "v"), ("ts",)]))
 def test_without_a_window_groups_close_by_patterns(
     items: list[Element], cut: list[bool], group: tuple[str, ...]
@@ -130,7 +131,7 @@ def test_without_a_window_groups_close_by_patterns(
     assert got.progress == one_by_one.progress
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=tries(20))
 @given(elements(), cuts, ranges, ranges)
 def test_a_snapshot_after_every_step_changes_nothing(
     items: list[Element], cut: list[bool], range_: int, slide: int

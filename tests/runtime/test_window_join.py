@@ -20,6 +20,7 @@ from tests.reference.evaluate import evaluate
 from tests.reference.window_join import ReferenceJoin
 from tests.runtime.driving import Row, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, Step, arrivals, cuts, in_order, run, same_promises, steps
+from tests.tries import tries
 
 NAMES = ({n: f"a.{n}" for n in LEFT.names}, {n: f"b.{n}" for n in RIGHT.names})
 OUTPUT = Schema(
@@ -86,37 +87,37 @@ def by_port(given_arrivals: list[Arrival]) -> list[bool]:
     return [a != b for a, b in zip(ports, [*ports[1:], -1], strict=False)] or [True]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=tries(120))
 @given(arrivals(ordered=True), cuts, key_choices, residuals, st.tuples(windows, windows))
 def test_merging(given: Any, cut: Any, keys: Any, residual: Any, made: Windows) -> None:
     check(given, cut, keys, residual, made, merges=True)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=tries(120))
 @given(arrivals(ordered=False), cuts, key_choices, residuals, st.tuples(windows, windows))
 def test_on_arrival(given: Any, cut: Any, keys: Any, residual: Any, made: Windows) -> None:
     check(given, cut, keys, residual, made, merges=False)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(arrivals(ordered=True, narrow=True, silent=False), st.tuples(window_rows, windows), st.booleans())
 def test_windows_of_rows_within_one_large_step(given: Any, made: Windows, swap: bool) -> None:
     check(given, [False], KEYS["one"], None, made[::-1] if swap else made, merges=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 @given(arrivals(ordered=False, narrow=True, silent=False), st.tuples(window_rows, window_range), st.booleans())
 def test_windows_of_rows_on_arrival(given: Any, made: Windows, swap: bool) -> None:
     check(given, [True], KEYS["one"], None, made[::-1] if swap else made, merges=False)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(80))
 @given(arrivals(ordered=False, narrow=True), cuts, st.tuples(window_range, window_range))
 def test_punctuation_on_key_and_time(given: Any, cut: Any, made: Windows) -> None:
     check(given, cut, KEYS["one"], None, made, merges=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=False), cuts, st.tuples(windows, windows), st.sampled_from(["key", "all", "end"]))
 def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, made: Windows, way: str) -> None:
     operator = check(given, cut, KEYS["one"], None, made, merges=False)
@@ -129,7 +130,7 @@ def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, made: W
     assert not any(side["pending"] for side in operator.scalars()["sides"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, st.tuples(windows, windows), st.integers(0, 20))
 def test_a_restored_join_goes_on_as_if_nothing_had_happened(given: Any, cut: Any, made: Windows, when: int) -> None:
     through, first = (join(KEYS["one"], RESIDUAL, made, True) for _ in range(2))

@@ -11,7 +11,7 @@ from millstream.errors import InputError, OperatorError
 from millstream.testing.soak import Soak
 from millstream.testing.soak_run import Workload, read_rows
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("recovery")
 
 FILES = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts WITH (connector = 'csv', path = '{}', once = true)"
 TEXT = "SELECT k, CAST(CAST(v AS TIMESTAMP) AS VARCHAR) AS at FROM s INTO parquet WITH (path = '{}')"

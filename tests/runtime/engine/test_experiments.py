@@ -14,6 +14,8 @@ from millstream.bench.engine import run
 from millstream.bench.experiment import Experiment
 from millstream.bench.workload import poisson, poisson_bursts, regular, spaced_bursts
 
+pytestmark = pytest.mark.xdist_group("experiments")  # they share a run
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

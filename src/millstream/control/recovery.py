@@ -51,15 +51,17 @@ def _find_groups(mill: SparkMill, job: Job) -> set[str]:
             case StartQuery(group=number, name=part) if number in opened:
                 query = record.query or part
                 if record.query is None:  # the topmost part comes first
-                    mill.homes[query] = Home(job)
-                mill.homes[query].places.append(Place(part, opened[number], _reads(record)))
+                    mill.homes.of[query] = Home(job)
+                mill.homes.of[query].places.append(Place(part, opened[number], _reads(record)))
                 stopped.discard(query)
             case StopQuery(group=number, name=part) if number in opened:
-                query = next(name for name, home in mill.homes.items() if part in [place.name for place in home.places])
-                mill.homes[query].stopped.add(part)
+                query = next(
+                    name for name, home in mill.homes.of.items() if part in [place.name for place in home.places]
+                )
+                mill.homes.of[query].stopped.add(part)
                 stopped.add(query)
     for group in opened.values():
-        mill.groups[group_key(job, group.keys, group.stage)] = group
+        mill.homes.groups[group_key(job, group.keys, group.stage)] = group
         job.tenants |= dict.fromkeys(group.labels, mill)
     return stopped
 
@@ -93,11 +95,8 @@ def _replay(mill: SparkMill, note: Remember) -> None:
 def _make_good(mill: SparkMill, stopped: set[str]) -> None:
     """A job's log hears of queries before the driver's own does. If the driver ended in between, a query that it does
     not know had not been started, and one that the job runs no more had been stopped."""
-    for name in mill.homes.keys() - mill.queries.keys():
-        mill._detach(name)
+    for name in mill.homes.of.keys() - mill.queries.keys():
+        mill.homes.leave(name)
     for name in mill.queries.keys() & stopped:
         mill.stop_query(name)
-    used = [group for home in mill.homes.values() for group in home.groups]
-    for (job, *_), group in list(mill.groups.items()):
-        if group not in used:
-            mill._leave(job, group)
+    mill.homes.close_unused()

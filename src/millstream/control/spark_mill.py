@@ -20,7 +20,7 @@ from millstream.algebra.schema import NEVER, TimeKind
 from millstream.config import Options
 from millstream.control.adopted import adopted_streams, routes_of
 from millstream.control.base import Element, Mill, RunningQuery
-from millstream.control.homes import GroupKey, Home, Place, group_key
+from millstream.control.homes import Home, Homes, Place
 from millstream.control.job import Job
 from millstream.control.jobs import Jobs
 from millstream.control.join_settings import join_settings
@@ -32,12 +32,10 @@ from millstream.ingest.source import StreamSource
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.physical import stages
-from millstream.physical.exchange import exchanged
 from millstream.physical.partitioning import Keys
 from millstream.physical.plotting import Plotted, plot
 from millstream.physical.records import (
     Ask,
-    CloseGroup,
     Configure,
     Feed,
     OpenGroup,
@@ -45,7 +43,6 @@ from millstream.physical.records import (
     Record,
     Remember,
     Settings,
-    StopQuery,
 )
 from millstream.physical.stage import Status
 from millstream.physical.topology import base_stream, scans
@@ -65,11 +62,9 @@ class SparkMill(Mill):
         super().__init__(options, SystemClock() if wall else None)
         self.jobs, self.name, self.wall = jobs, name, wall
         self.options.shards = jobs.shards
-        self.groups: dict[GroupKey, OpenGroup] = {}
-        self.homes: dict[str, Home] = {}
+        self.homes = Homes()
         self._sinks: dict[str, Sink] = {}
         self._pending: list[tuple[str, Element]] = []
-        self._status: dict[tuple[Job, int], Status] = {}
         self._told: dict[str, int] = {}
         self._settled = -1  # the clock when operators were last asked what they wait for
         self._lock = threading.RLock()
@@ -122,8 +117,8 @@ class SparkMill(Mill):
         return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
 
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
-        if name in self.homes:  # recovered
-            return QueryOutput(plan.schema, len(self.homes[name].top.labels))
+        if name in self.homes.of:  # recovered
+            return QueryOutput(plan.schema, len(self.homes.of[name].top.labels))
         connected = self._connected(plan)
         frames = adopted_streams(connected)
         plotted = self.plot(name, plan)
@@ -131,7 +126,7 @@ class SparkMill(Mill):
         for adopted in frames:
             job.frames[adopted] = self._frame(adopted)
         groups: dict[str, OpenGroup] = {}
-        self.homes[name] = home = Home(job)
+        self.homes.of[name] = home = Home(job)
         for made in plotted:
             groups[made.part.name] = group = self._group(job, made.keys, made.part.stage)
             home.places.append(Place(made.part.name, group, made.reads))
@@ -160,7 +155,7 @@ class SparkMill(Mill):
         if query.sink is None:
             return
         options = {option: value for option, value in query.sink_options.items() if option != "connector"}
-        job = self.homes[query.name].job
+        job = self.homes.of[query.name].job
         sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
         sink.open(query.name, query.plan.schema)
         self._sinks[query.name] = sink
@@ -171,30 +166,15 @@ class SparkMill(Mill):
         return {name: d for name in found if (d := self.catalog.stream(name)).options.get("connector")}
 
     def _group(self, job: Job, keys: Keys | None, stage: int) -> OpenGroup:
-        key = group_key(job, keys, stage)
-        if key not in self.groups:
+        def opened() -> OpenGroup:
             number, labels = job.allot(job.shards if keys is not None else 1, self)
-            self.groups[key] = OpenGroup(number, self.name, labels, keys, self._settings(), stage)
-            job.append(self.groups[key])
-        return self.groups[key]
+            return OpenGroup(number, self.name, labels, keys, self._settings(), stage)
+
+        return self.homes.group(job, keys, stage, opened)
 
     def _detach(self, name: str) -> None:
-        if name in self.homes and not self.recovering:
-            home = self.homes.pop(name)
-            for place in reversed(home.places):  # nobody is sent anything any more when he is stopped
-                if place.name not in home.stopped:
-                    home.job.append(StopQuery(place.group.group, place.name))
-            used = [group for other in self.homes.values() for group in other.groups]
-            for group in reversed(home.groups):
-                if group not in used and group in self.groups.values():
-                    self._leave(home.job, group)
-
-    def _leave(self, job: Job, group: OpenGroup) -> None:
-        """Close a group that runs nothing any more: its shards would be called in every batch."""
-        job.append(CloseGroup(group.group))
-        self.groups = {key: kept for key, kept in self.groups.items() if (key[0], kept) != (job, group)}
-        for label in group.labels:
-            self._status.pop((job, label), None)
+        if name in self.homes.of and not self.recovering:
+            self.homes.leave(name)
 
     def _configure(self) -> None:
         self._tell(Configure(self.name, self._settings()))
@@ -202,7 +182,7 @@ class SparkMill(Mill):
     def _tell(self, record: Record) -> None:
         """Write a record to the log of every job that runs something for this mill."""
         if not self.recovering:
-            for job in self._jobs():
+            for job in self.homes.jobs():
                 job.append(record)
 
     # --- data -------------------------------------------------------------------------------------------------------
@@ -247,39 +227,33 @@ class SparkMill(Mill):
         return made
 
     def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
-        if times and self.groups:
+        if times and self.homes.groups:
             self._tell(Promise(self.name, self.clock.now(), times, beat))
             self._note("sources", self._sources_state())
 
     def sync(self) -> None:
         """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
-        while self.groups:
-            for job in self._jobs():
+        while self.homes.groups:
+            for job in self.homes.jobs():
                 job.start()
                 job.wait()
             self._settled = self.clock.now()
             if self.options.ets not in ON_DEMAND:
                 return
-            times = self._times(sorted(self._asked() - self._connected_streams()))
+            times = self._times(sorted(self.homes.asked() - self._connected_streams()))
             if not times or self.wall:
                 return
             self._promise(times)
 
     def pace(self, *, beat: bool = False) -> None:
         """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
-        if any(not job.settled() for job in self._jobs()):
+        if any(not job.settled() for job in self.homes.jobs()):
             return
-        asked = set(self._sources) if beat else self._asked()
+        asked = set(self._sources) if beat else self.homes.asked()
         connected = {name for name in asked & self._connected_streams() if self._can_promise(name)}
         if connected:
             self._tell(Ask(self.name, tuple(sorted(connected)), beat))
         self._promise(self._times(sorted(asked - self._connected_streams())), beat=beat)
-
-    def _asked(self) -> set[str]:
-        """The streams whose time some operator has asked for in the last batch, in whichever stage it is."""
-        asked = {stream for status in self._status.values() for stream in status.asked}
-        between = {stream for stream in asked if exchanged(stream)}
-        return (asked - between).union(*(home.below(stream) for stream in between for home in self.homes.values()))
 
     def _connected_streams(self) -> set[str]:
         return {stream.name for stream in self.catalog.streams if stream.options.get("connector")}
@@ -290,18 +264,9 @@ class SparkMill(Mill):
 
     def ended(self) -> bool:
         """Whether every stream that the jobs read for some query has ended, on every shard."""
-        if not self.queries or any(not job.settled() for job in self._jobs()):
+        if not self.queries or any(not job.settled() for job in self.homes.jobs()):
             return False
-        connected = self._connected_streams()
-        return all(self._has_ended(home.job, place, connected) for home in self.homes.values() for place in home.places)
-
-    def _has_ended(self, job: Job, place: Place, connected: set[str]) -> bool:
-        statuses = [self._status.get((job, label)) for label in place.group.labels]
-        return all(status is not None and place.reads & connected <= status.ended for status in statuses)
-
-    def _jobs(self) -> set[Job]:
-        """The jobs that run something for this mill."""
-        return {job for job, *_ in list(self.groups)}
+        return self.homes.ended(self._connected_streams())
 
     def behind(self) -> int:
         """How many rows are known to wait in the streams that the jobs read."""
@@ -310,7 +275,7 @@ class SparkMill(Mill):
     def waiting(self) -> dict[str, int]:
         """How many rows wait in each of the streams that the jobs read, as far as that is known."""
         made: dict[str, int] = {}
-        for job in self._jobs():
+        for job in self.homes.jobs():
             for key, place in job.places().items():
                 mill, _, name = key.partition("/")
                 if mill == self.name and name in self.catalog:
@@ -336,34 +301,33 @@ class SparkMill(Mill):
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""
-        for (job, *_), group in self.groups.items():
-            job.append(CloseGroup(group.group))
+        self.homes.clear()
         self.close_sinks()
-        for held in (self.groups, self.homes, self.queries, self._sinks, self._status):
-            held.clear()
+        self.queries.clear()
+        self._sinks.clear()
 
     # --- results ----------------------------------------------------------------------------------------------------
 
     def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
         with self._lock:
             if query in self.queries:
-                shard = self.homes[query].top.labels.index(label)
+                shard = self.homes.of[query].top.labels.index(label)
                 self.queries[query].output.deliver(shard, element)
 
     def heard(self, job: Job, label: int, status: Status) -> None:
-        self._status[job, label] = status
+        self.homes.hear(job, label, status)
 
     def finish_batch(self, job: Job, batch: int) -> None:
         with self._lock:
             for name, sink in self._sinks.items():
-                if self.homes[name].job is job:
+                if self.homes.of[name].job is job:
                     output = self.queries[name].output
                     sink.write(batch, output.take_rows(), output.take_punctuations())
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """What later punctuations of the queries in a job depend on."""
         with self._lock:
-            return {name: q.output.snapshot() for name, q in self.queries.items() if self.homes[name].job is job}
+            return {name: q.output.snapshot() for name, q in self.queries.items() if self.homes.of[name].job is job}
 
     def take_rows(self, name: str) -> pl.DataFrame:
         self.sync()
@@ -377,16 +341,14 @@ class SparkMill(Mill):
 
     def state_rows(self, name: str) -> int:
         self.sync()
-        if len(self.heard_of(name)) < sum(len(group.labels) for group in self.home(name).groups):
+        if not self.homes.heard_all(self.query(name).name):
             self.call_roll()  # after a restart shards have nothing to say until they are asked
             self.sync()
         return sum(status.state[place.name] for place, _, status in self.heard_of(name))
 
     def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
         """The last word of the shards that run a query: the part of it, the number of the shard, its status."""
-        home = self.home(name)
-        found = [(place, n, (home.job, label)) for place in home.places for n, label in enumerate(place.group.labels)]
-        return [(place, number, self._status[key]) for place, number, key in found if key in self._status]
+        return self.homes.heard_of(self.query(name).name)
 
     def statuses(self, name: str) -> list[Status]:
         """The last word of the shards that run a query."""
@@ -398,7 +360,7 @@ class SparkMill(Mill):
 
     def home(self, name: str) -> Home:
         """Where a query runs."""
-        return self.homes[self.query(name).name]
+        return self.homes.of[self.query(name).name]
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 
@@ -424,6 +386,6 @@ class SparkMill(Mill):
         """The mill of that name as the logs have it."""
         mill = cls(jobs, name, options, wall=wall)
         recover(mill)
-        if not wall and mill.groups:
+        if not wall and mill.homes.groups:
             mill.call_roll()  # to hear what operators wait for
         return mill

@@ -29,7 +29,7 @@ import polars as pl
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
-from millstream.runtime.propagation import INSIDE, NO_PUNCTUATIONS, comparable, restricted
+from millstream.runtime.propagation import INSIDE, NO_PUNCTUATIONS, comparable, fill, restricted
 
 Counts = npt.NDArray[np.int64]
 _ROW, _COUNT, _BOUND = "__row", "__count", "__bound"
@@ -89,11 +89,7 @@ class Counted:
 def counted(punctuations: Punctuations, rows: pl.DataFrame) -> Counts:
     """How many rows each punctuation matches."""
     found = np.zeros(len(punctuations), dtype=np.int64)
-    if rows.height:
-        for group in punctuations.parts.groups:
-            found[group.positions] = _group_counted(group, rows)
-        for position, pattern in punctuations.parts.odd:
-            found[position] = pattern.match(rows).sum()
+    fill(found, punctuations, rows, _group_counted, pl.Series.sum)
     return found
 
 

@@ -182,12 +182,23 @@ def _overlap(ports: Sequence[Punctuations]) -> bool:
 def matched(punctuations: Punctuations, rows: pl.DataFrame) -> Mask:
     """Which punctuations some row matches."""
     found = np.zeros(len(punctuations), dtype=np.bool_)
+    fill(found, punctuations, rows, _group_matched, pl.Series.any)
+    return found
+
+
+def fill(
+    found: npt.NDArray[Any],
+    punctuations: Punctuations,
+    rows: pl.DataFrame,
+    of_group: Callable[[Group, pl.DataFrame], npt.NDArray[Any]],
+    of_matches: Callable[[pl.Series], Any],
+) -> None:
+    """Set for each punctuation what is found of it in the rows: for groups at once, for others by what they match."""
     if rows.height:
         for group in punctuations.parts.groups:
-            found[group.positions] = _group_matched(group, rows)
+            found[group.positions] = of_group(group, rows)
         for position, pattern in punctuations.parts.odd:
-            found[position] = pattern.match(rows).any()
-    return found
+            found[position] = of_matches(pattern.match(rows))
 
 
 def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:

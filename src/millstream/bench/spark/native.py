@@ -87,9 +87,7 @@ def query(spark: SparkSession, task: Task) -> tuple[DataFrame, dict[str, Column]
     from pyspark.sql import functions as F
 
     def stream(name: str) -> DataFrame:
-        reader = spark.readStream.schema(SCHEMAS[name]).option("maxFilesPerTrigger", task.files_per_batch)
-        rows = reader.option("pathGlobFilter", task.glob).parquet(f"{task.folder}/{name}")
-        return rows.withWatermark("ts", "0 seconds")
+        return files(spark, task, name, SCHEMAS[name])
 
     rows = F.count(F.lit(1))
     if task.workload == "w1":
@@ -104,11 +102,24 @@ def query(spark: SparkSession, task: Task) -> tuple[DataFrame, dict[str, Column]
     return made, {"rows": rows, "price": F.sum("price"), "category": F.sum("category")}
 
 
+def files(spark: SparkSession, task: Any, name: str, schema: str) -> DataFrame:
+    """The files of a stream. They are in order of time, so the watermark needs no delay."""
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", task.files_per_batch)
+    rows = reader.option("pathGlobFilter", task.glob).parquet(f"{task.folder}/{name}")
+    return rows.withWatermark("ts", "0 seconds")
+
+
 def perform(task: Task) -> dict[str, Any]:
     """Run the query until all files are read; what it answered, and its batches."""
     spark = session(task.cores, task.store)
     made, answers = query(spark, task)
-    if task.observe:
+    return run_to_end(spark, made, answers, observe=task.observe)
+
+
+def run_to_end(
+    spark: SparkSession, made: DataFrame, answers: dict[str, Column], *, observe: bool = True
+) -> dict[str, Any]:
+    if observe:
         made = made.observe("answers", *(column.alias(name) for name, column in answers.items()))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
         writer = made.writeStream.format("noop").outputMode("append").option("checkpointLocation", checkpoint)

@@ -14,6 +14,7 @@ help:
 	@echo "make setup    create .venv                           make bench         measure, write JSON and PNG"
 	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
 	@echo "make soak     kill -9 sixty times, compare results   make bench-peers   other engines on the same files"
+	@echo "make fuzz     properties on many more examples"
 
 setup: $(STAMP) java $(ARCHIVE)
 

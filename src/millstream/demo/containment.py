@@ -80,9 +80,11 @@ def run(narrator: Narrator) -> None:
         line.run(third)
         asked = [wait for read, wait in line.waits if read < switched]
         unasked = [wait for read, wait in line.waits if read >= switched]
+        waiting = [time.monotonic() - read for read in line.missing]
         narrator.say(
             f"\nWhile the reader of cases was asked for the time, a product had its case after {_mean(asked)} on\n"
-            f"average. Unasked it took {_mean(unasked)}, and {line.missing} products still wait for the next case."
+            f"average. Unasked it takes {_mean(unasked + waiting)} so far, and {len(waiting)} products still wait for\n"
+            "the next case."
         )
         narrator.say("\nNext: docs/operators/sequence.md for sequences, docs/engine.md for timestamps on demand")
 
@@ -102,9 +104,9 @@ class PackingLine:
         """When a product was read, and the seconds until its case was known."""
 
     @property
-    def missing(self) -> int:
-        """Products read whose case is not known yet."""
-        return len(self._read)
+    def missing(self) -> list[float]:
+        """When the products were read whose case is not known yet."""
+        return list(self._read.values())
 
     def run(self, seconds: float) -> None:
         """So many seconds of readings and answers."""

@@ -2,7 +2,8 @@
 
 `python -m millstream.bench.spark.peers RESULTS NAME=PYTHON…` runs `bench/peers/NAME_runner.py` with that interpreter
 for w1 and w2, checks the answers against DuckDB's, and prints their rows below those of the table in RESULTS, which
-`millstream bench w1 w2` has written. A peer is measured over its whole run, start of its workers and warm-up included.
+`millstream bench w1 w2` has written. A peer is measured over its whole run, start of its workers and warm-up included,
+and over the first two million events, for which some need minutes already.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from millstream.bench.spark.workloads import WORKLOADS, Workload
 
 RUNNERS = Path("bench/peers")
 CORES = 2
+EVENTS = 2_000_000
 
 
 def measure(python: str, runner: Path, workload: Workload, data: EventFiles) -> dict[str, Any] | None:
@@ -69,6 +71,7 @@ def main(target: str, *peers: str) -> None:
     results: list[dict[str, Any]] = json.loads(path.read_text())
     for result in results:
         workload, data = WORKLOADS[result["name"]], prepare(events=result["events"])
+        data = data.first(max(1, EVENTS // data.shape.events_per_file))
         right = golden(workload, data, threads=CORES)
         result["peers"] = {}
         for peer in peers:

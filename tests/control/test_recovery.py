@@ -73,6 +73,19 @@ def test_a_query_that_was_only_half_stopped(tmp_path: Path) -> None:
         again.jobs.close()
 
 
+def test_a_query_that_is_gone_before_the_first_batch(tmp_path: Path) -> None:
+    mill = opened(tmp_path)
+    run = JobRun(mill.jobs.job())
+    mill.execute(f"{STREAM}; CREATE QUERY gone AS SELECT k FROM s WHERE k > 0; DROP QUERY gone")
+    run.all()
+    mill.execute("CREATE QUERY q AS SELECT k FROM s")
+    mill.insert("s", [(1, 1)])
+    mill.batch()
+    run.all()
+    assert mill.queries["q"].output.take_rows().rows() == [(1,)]
+    mill.jobs.close()
+
+
 def test_a_name_that_is_used_again(tmp_path: Path) -> None:
     mill = opened(tmp_path)
     mill.execute(

@@ -28,7 +28,7 @@ from millstream.ingest.rows import NO_BAD
 from millstream.physical.control_log import ControlLog
 from millstream.physical.packing import Target, pack
 from millstream.physical.post import CONTROL, PART, address
-from millstream.physical.records import Record
+from millstream.physical.records import OpenGroup, Record
 from millstream.physical.reports import reporting
 from millstream.physical.stage import Control
 from millstream.physical.topology import Route, StreamKey, Topology
@@ -122,8 +122,9 @@ class PageReader:
         for record in self._log.read(start["log"], end["log"]):
             for label, told in self._dealt.apply(record):
                 heard.setdefault(label, []).append(told)
+            if isinstance(record, OpenGroup):  # it may be closed again in the same batch
+                stages |= dict.fromkeys(record.labels, record.stage)
         self._dealt_at = end["log"]
-        stages |= self._dealt.stages()
         control = [
             (label, stages[label], pickle.dumps(Control(end["log"], end["now"], told))) for label, told in heard.items()
         ]

@@ -1,13 +1,14 @@
 """Transcripts on Spark: one running job hosts all of them, each with a mill of its own.
 
-Transcripts run side by side, so that a Spark batch takes a step of many. A restart stops the job for all of them and
-recovers the mill that asked for it from the control log.
+Transcripts run side by side, so that a Spark batch takes a step of many. A restart stops the job for all of them, so it
+waits until every one has asked for it or is done; those that have asked recover their mills from the control log.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -33,19 +34,38 @@ class SparkHost:
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-test-"))
         self.jobs = Jobs(spark, self._folder, shards=shards, cached=cached)
         self._names = count(1)
+        self._changed = threading.Condition()
+        self._open = self._asking = self._restarts = 0
 
     def open(self, options: Options) -> Mill:
-        return SparkMill(self.jobs, f"t{next(self._names)}", options)
+        with self._changed:
+            self._open += 1
+            return SparkMill(self.jobs, f"t{next(self._names)}", options)
 
     def restart(self, mill: Mill) -> Mill:
         assert isinstance(mill, SparkMill)
         mill.sync()
-        self.jobs.restart()
+        with self._changed:
+            self._asking, before = self._asking + 1, self._restarts
+            self._restart_if_all_ask()
+            while self._restarts == before:
+                self._changed.wait()
         return SparkMill.recover(self.jobs, mill.name, mill.options)
 
     def close(self, mill: Mill) -> None:
         assert isinstance(mill, SparkMill)
-        mill.close()
+        with self._changed:
+            self._open -= 1
+            mill.close()
+            self._restart_if_all_ask()
+
+    def _restart_if_all_ask(self) -> None:
+        if self._asking and self._asking == self._open:
+            try:
+                self.jobs.restart()
+            finally:
+                self._asking, self._restarts = 0, self._restarts + 1
+                self._changed.notify_all()
 
     def stop(self) -> None:
         self.jobs.close()

@@ -297,6 +297,10 @@ class Mill(ABC):
     def state_rows(self, name: str) -> int:
         """How many tuples the operators of a query hold, over all shards."""
 
+    @abstractmethod
+    def request_punctuation(self, name: str) -> None:
+        """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
+
     def counts(self, stream: str) -> dict[str, int]:
         source = self._sources[self._relation(stream)]
         return {"accepted": source.accepted, "late": source.late, "bad": source.bad}

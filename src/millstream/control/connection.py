@@ -275,6 +275,10 @@ class Query:
         """The punctuations since the last call, of a query without a sink."""
         return [p.format(self.schema) for p in self._connection.mill.take_punctuations(self._running())]
 
+    def request_punctuation(self) -> None:
+        """Let the joins of the query put out the punctuation that they hold back (see the option `propagation`)."""
+        self._connection.mill.request_punctuation(self._running())
+
     def progress(self) -> Progress:
         """How the query fares."""
         return progress_of(self._connection.mill, self._running())

@@ -28,7 +28,7 @@ from millstream.physical.control_log import ControlLog
 from millstream.physical.durable import SegmentFiles
 from millstream.physical.hashing import spread
 from millstream.physical.post import INPUT, OUTPUT, PUNCTUATIONS, ROWS
-from millstream.physical.records import Ask, Feed, OpenGroup, Promise, Record
+from millstream.physical.records import Ask, Feed, OpenGroup, Promise, Record, RequestPunctuation
 from millstream.physical.reports import read_report
 from millstream.physical.stage import Status
 from millstream.physical.topology import Route
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Tenant"]
 
-PASSING = (Feed, Promise, Ask)
+PASSING = (Feed, Promise, Ask, RequestPunctuation)
 """Records that nobody needs once shards have heard them."""
 REPEATABLE = 4
 """Of so many batches at the end the records are kept; Spark repeats one at most."""

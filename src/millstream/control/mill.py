@@ -27,7 +27,6 @@ from millstream.physical.partitioning import Keys, partition_keys
 from millstream.physical.plotting import Plotted, plot
 from millstream.physical.stages import QueryPart
 from millstream.runtime.engine import NodeStatistics
-from millstream.runtime.join_settings import Requestable
 
 __all__ = ["LocalMill", "RunningQuery"]
 
@@ -94,12 +93,8 @@ class LocalMill(Mill):
         return sum(operator.state_rows() for operator in self.group(name).operators(name.lower()))
 
     def request_punctuation(self, name: str) -> None:
-        """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
         self.batch()
-        for operator in self.group(name).operators(name.lower()):
-            if isinstance(operator, Requestable):
-                operator.request_punctuation()
-        self._run()
+        self.group(name).request_punctuation(name.lower())
 
     def statistics(self, name: str) -> list[dict[str, NodeStatistics]]:
         """A reading of the operators that run a query (and those it shares the graph with), shard by shard."""

@@ -49,7 +49,7 @@ def _find_groups(mill: SparkMill, job: Job) -> set[str]:
             case CloseGroup(group=number) if number in opened:
                 del opened[number]
             case StartQuery(group=number, name=part) if number in opened:
-                query = record.query or part
+                query = record.whole
                 if record.query is None:  # the topmost part comes first
                     mill.homes.of[query] = Home(job)
                 mill.homes.of[query].places.append(Place(part, opened[number], _reads(record)))

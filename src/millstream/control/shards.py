@@ -107,6 +107,10 @@ class ShardGroup:
         """The operators of one query, on all shards."""
         return [operator for compiler in self.compilers for operator in compiler.operators(name)]
 
+    def request_punctuation(self, name: str) -> None:
+        for compiler in self.compilers:
+            compiler.request_punctuation(name)
+
     def snapshot(self) -> list[Any]:
         return [graph.snapshot() for graph in self.graphs]
 

@@ -42,6 +42,7 @@ from millstream.physical.records import (
     Promise,
     Record,
     Remember,
+    RequestPunctuation,
     Settings,
 )
 from millstream.physical.stage import Status
@@ -203,7 +204,7 @@ class SparkMill(Mill):
             self._tell(Feed(self.name, self.clock.now(), elements))
             self._note("sources", self._sources_state())
         moved = self.clock.now() != self._settled
-        if not self.wall and self.options.ets in ON_DEMAND and (moved or self._skewed()):
+        if not self.wall and not self.recovering and self.options.ets in ON_DEMAND and (moved or self._skewed()):
             self.sync()
 
     def advance(self, micros: int) -> None:
@@ -345,6 +346,10 @@ class SparkMill(Mill):
             self.call_roll()  # after a restart shards have nothing to say until they are asked
             self.sync()
         return sum(status.state[place.name] for place, _, status in self.heard_of(name))
+
+    def request_punctuation(self, name: str) -> None:
+        self.batch()
+        self.job(name).append(RequestPunctuation(self.name, self.query(name).name))
 
     def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
         """The last word of the shards that run a query: the part of it, the number of the shard, its status."""

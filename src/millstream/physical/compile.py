@@ -18,6 +18,7 @@ from millstream.logical import plan as logical
 from millstream.physical.operators import build, build_pipeline
 from millstream.runtime.engine import Graph, Sink, Source
 from millstream.runtime.engine.nodes import Producer
+from millstream.runtime.join_settings import Requestable
 from millstream.runtime.operator import Operator
 
 Element = pl.DataFrame | Punctuations
@@ -75,9 +76,18 @@ class Compiler:
         return {plan.stream: plan.stream_schema for plan in self._compiled if isinstance(plan, logical.Scan)}
 
     def operators(self, name: str) -> list[Operator]:
+        """The operators of a query, each after those that it reads."""
         plan, _ = self._queries[name]
-        found = {part: self._compiled[part].operator for part in _carried_out(plan)}
+        found = {part: self._compiled[part].operator for part in reversed(list(_carried_out(plan)))}
         return [operator for operator in found.values() if operator is not None]
+
+    def request_punctuation(self, name: str) -> None:
+        """Let the joins of a query put out the punctuation that may go, one after the other: what one lets go may let
+        go more in those that read it."""
+        for operator in self.operators(name):
+            if isinstance(operator, Requestable):
+                operator.request_punctuation()
+                self._graph.run()
 
     def nodes(self, name: str) -> tuple[str, ...]:
         """The names of a query's nodes in the graph: sources and operators, then its sink."""

@@ -31,6 +31,7 @@ from millstream.physical.records import (
     OpenGroup,
     Promise,
     Record,
+    RequestPunctuation,
     Sending,
     Settings,
     StartQuery,
@@ -113,6 +114,9 @@ class ShardHost:
             case Ask(streams=streams):
                 self.wanted.update(streams)
                 self.tell_time()
+            case RequestPunctuation(query=query):
+                for part in [part for part in self.setup.queries.values() if part.whole == query]:
+                    self.compiler.request_punctuation(part.name)
 
     def _configure(self, settings: Settings) -> None:
         self.setup.settings = settings

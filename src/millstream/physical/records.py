@@ -77,6 +77,11 @@ class StartQuery:
     """The query that this is a part of; None: it is a query, or the topmost part of one."""
     sending: Sending | None = None
 
+    @property
+    def whole(self) -> str:
+        """The query that this is, or is a part of."""
+        return self.query or self.name
+
 
 @dataclass(frozen=True, slots=True)
 class StopQuery:
@@ -128,6 +133,14 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestPunctuation:
+    """Joins of a query, in whichever stage they are, shall put out the punctuation that may go."""
+
+    mill: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
 class Remember:
     """What the driver needs to recover a mill; no shard hears of it."""
 
@@ -136,4 +149,6 @@ class Remember:
     value: object
 
 
-Record = OpenGroup | CloseGroup | StartQuery | StopQuery | Configure | Feed | Promise | Ask | Remember
+Record = (
+    OpenGroup | CloseGroup | StartQuery | StopQuery | Configure | Feed | Promise | Ask | RequestPunctuation | Remember
+)

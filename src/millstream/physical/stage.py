@@ -27,7 +27,7 @@ from millstream.physical.hashing import shard_of
 from millstream.physical.host import ShardHost
 from millstream.physical.packing import Part
 from millstream.physical.post import CONTROL, PART, PUNCTUATIONS, ROWS, SENT_PUNCTUATIONS, SENT_ROWS, STATUS, address
-from millstream.physical.records import Element, Feed, Record, Sending
+from millstream.physical.records import Element, Feed, Record, RequestPunctuation, Sending
 from millstream.physical.reports import reporting
 from millstream.physical.worker import settle
 from millstream.runtime.engine import NodeStatistics
@@ -99,7 +99,7 @@ class Stage:
         sent = [row for row in ordered if row.kind > PART]
         if sent:
             ordered = ordered[: -len(sent)]
-            control.records.append(_sent(sent))
+            control.records[:] = _with_sent(control.records, _sent(sent))
         try:
             taken = _feed(host, control, ordered)
         except FAULTS as error:
@@ -201,6 +201,13 @@ def _sent(rows: list[Any]) -> Feed:
             now = max(now, at)
             elements.append((row.stream, marks))
     return Feed("", now, tuple(elements))
+
+
+def _with_sent(records: list[Record], sent: Feed) -> list[Record]:
+    """What a shard hears, with what others have sent. These have heard the same requests for punctuation, and their
+    answers are among what they sent: one is put to this shard when it knows them."""
+    requests = [record for record in records if isinstance(record, RequestPunctuation)]
+    return [*(record for record in records if not isinstance(record, RequestPunctuation)), sent, *requests]
 
 
 def _feed(host: ShardHost, control: Control, rows: list[Any]) -> dict[str, int]:

@@ -25,6 +25,7 @@ from millstream.physical.records import (
     OpenGroup,
     Promise,
     Record,
+    RequestPunctuation,
     StartQuery,
     StopQuery,
 )
@@ -49,6 +50,10 @@ class _Group:
 
     def reads(self) -> set[str]:
         return {part.stream for query in self.queries.values() for part in scans(query.plan)}
+
+    def runs(self, query: str) -> bool:
+        """Whether it runs a query or a part of it."""
+        return any(part.whole == query for part in self.queries.values())
 
     def partials(self, stream: str) -> tuple[PartialStream, ...]:
         """The partial streams that are made of a stream for this group."""
@@ -82,6 +87,10 @@ class Topology:
                 return [(label, record) for label in self.groups[number].opened.labels]
             case Configure(mill=mill) | Promise(mill=mill) | Ask(mill=mill):
                 return [(label, record) for group in self._of(mill) for label in group.opened.labels]
+            case RequestPunctuation(mill=mill, query=query):
+                return [
+                    (label, record) for group in self._of(mill) if group.runs(query) for label in group.opened.labels
+                ]
             case Feed(mill=mill):
                 return [pair for group in self._of(mill) for pair in _dealt(record, group)]
         return []

@@ -40,14 +40,17 @@ class JobRun:
         self._offset = self._reader.initialOffset()
         self._stages: dict[tuple[int, int], Stage] = {}
         self._batch = -1
+        self.given: list[dict[str, Any]] = []
+        """Pages of DataFrames, for the next batch."""
 
     def batch(self) -> bool:
         """Run one batch; false if there is nothing to do."""
         end = self._reader.latestOffset(self._offset, None)
-        if end == self._offset:
+        if end == self._offset and not self.given:
             return False
         works = self._reader.partitions(self._offset, end)
         made = [row for work in works for page in self._reader.read(work) for row in page.to_pylist()]
+        made, self.given = [*made, *self.given], []
         for number in range(self.job.stages):
             given: dict[int, list[Any]] = defaultdict(list)
             for row in made:
@@ -93,6 +96,9 @@ class InProcessJobs(Jobs):
             job.start = lambda: None  # type: ignore[method-assign]
             job.wait = lambda timeout=0.0: self._runs[job.id].all()  # type: ignore[method-assign,misc]
         return job
+
+    def run(self, job: Job) -> JobRun:
+        return self._runs[job.id]
 
 
 class InProcessHost:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.algebra.schema import Schema
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.post import INPUT
@@ -47,6 +46,7 @@ def declaration(
     order_by: str | None = None,
     watermark: str | None = None,
     primary_key: Sequence[str] = (),
+    ascending: Sequence[str] = (),
 ) -> str:
     """The CREATE STREAM statement of a DataFrame."""
     if not frame.isStreaming:
@@ -58,7 +58,7 @@ def declaration(
             hint = "cast it, or leave it out"
             raise BindError("M2101", f"column '{field.name}' has the type {field.dataType.simpleString()}", hint=hint)
         columns.append(f'"{field.name}" {type_}')
-    for column in (*([order_by] if order_by else []), *primary_key):
+    for column in (*([order_by] if order_by else []), *primary_key, *ascending):
         if column not in frame.columns:
             raise BindError("M2001", f"unknown column '{column}'", hint=did_you_mean(column, frame.columns))
     text = f'CREATE STREAM "{name}" ({", ".join(columns)})'
@@ -70,6 +70,7 @@ def declaration(
     if primary_key:
         quoted = ", ".join(f'"{column}"' for column in primary_key)
         text += f" PRIMARY KEY ({quoted})"
+    text += "".join(f' ASCENDING ("{column}")' for column in ascending)
     return f"{text} WITH (connector = '{CONNECTOR}')"
 
 
@@ -87,7 +88,7 @@ def routes_of(log: ControlLog, mill: str) -> dict[str, Route]:
     return {name: route for name, route in found.items() if route.definition.options.get("connector") == CONNECTOR}
 
 
-def packed(frame: DataFrame, name: str, route: Route) -> DataFrame:
+def packed(frame: DataFrame, route: Route) -> DataFrame:
     """The rows of a DataFrame as pages for the stage."""
     from pyspark.sql import functions as F
 
@@ -99,22 +100,20 @@ def packed(frame: DataFrame, name: str, route: Route) -> DataFrame:
         chosen.append(given.cast("timestamp_ntz") if field.dataType.simpleString() == "timestamp" else given)
     # The time of a batch is in Spark's log, so that a replayed batch has the same.
     stamped = frame.select(*chosen, F.unix_micros(F.current_timestamp()).alias(NOW))
-    packer = _Packer(name, route.definition.schema, tuple(columns), tuple(route.targets), route.definition.primary_key)
+    packer = _Packer(route.definition, tuple(columns), tuple(route.targets))
     return stamped.mapInArrow(packer.function(), INPUT)
 
 
 @dataclass(frozen=True)
 class _Packer:
-    stream: str
-    schema: Schema
+    stream: StreamDefinition
     columns: tuple[str, ...]
     targets: tuple[Any, ...]
-    key: tuple[str, ...]
 
     def function(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
         def pack_batches(batches: Iterator[Any]) -> Iterator[Any]:
             from millstream.physical.frame_packing import pack_frame
 
-            yield from pack_frame(self.stream, self.schema, self.columns, self.targets, self.key, batches)
+            yield from pack_frame(self.stream, self.columns, self.targets, batches)
 
         return pack_batches

@@ -145,12 +145,15 @@ class Connection:
         order_by: str | None = None,
         watermark: str | None = None,
         primary_key: Sequence[str] = (),
+        ascending: Sequence[str] = (),
     ) -> None:
         """Let a streaming DataFrame be a stream. `order_by`: its time column; `watermark`: how late rows may be, such
-        as '5 seconds'. After a restart from a checkpoint it is handed over again, and its queries go on."""
+        as '5 seconds'; `ascending`: columns that never fall, one partition after the other. After a restart from a
+        checkpoint it is handed over again, and its queries go on."""
         name = name.lower()
         if name not in self.mill.catalog:
-            self.sql(declaration(name, frame, order_by=order_by, watermark=watermark, primary_key=primary_key))
+            time = {"order_by": order_by, "watermark": watermark}
+            self.sql(declaration(name, frame, **time, primary_key=primary_key, ascending=ascending))
         self.mill.adopt(name, frame)
         if self.mill.queries:
             self._start()

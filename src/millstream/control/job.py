@@ -166,7 +166,7 @@ class Job:
         reader = self.spark.readStream.format(FORMAT).option("log", str(self.log.path))
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
         for name, route in self.routes.items():
-            pages = pages.unionAll(packed(self.frames[name], name, route))
+            pages = pages.unionAll(packed(self.frames[name], route))
         for number in range(self.stages):
             stage = LazyStage(self.id, number, self.stages, cached=self.cached)
             schema = OUTPUT if number + 1 == self.stages else INPUT

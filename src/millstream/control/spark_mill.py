@@ -292,8 +292,7 @@ class SparkMill(Mill):
     def _paged(self, name: str) -> PagedSource:
         if name not in self._opened:
             stream = self.catalog.stream(name)
-            required = [*stream.primary_key, *([stream.schema.time] if stream.schema.time else [])]
-            self._opened[name] = open_paged(name, stream.schema, stream.options, required)
+            self._opened[name] = open_paged(name, stream.schema, stream.options, stream.required)
         return self._opened[name]
 
     def close_sinks(self) -> None:

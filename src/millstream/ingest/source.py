@@ -45,6 +45,7 @@ from millstream.ingest.ascending import Ascending, highest_before
 from millstream.ingest.marks import TIME_LIMIT, Integers, Marks, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
+from millstream.ingest.whole import Whole
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
@@ -64,20 +65,6 @@ class Taken:
     elements: list[pl.DataFrame | Punctuations]
     late: pl.DataFrame
     bad: pl.DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """Of what a shard gets only its part: the highest, the last and the lowest timestamp and the number of rows; by how
-    much a row is older than one before it at most; for each row of the part the highest timestamp before it in the
-    whole, None if the whole is in order."""
-
-    newest: int
-    last: int
-    rows: int
-    oldest: int = NEVER
-    lag: int = 0
-    before: Integers | None = None
 
 
 class StreamSource:
@@ -110,6 +97,7 @@ class StreamSource:
         self._last: tuple[int, int] | None = None  # the last timestamp and when it came
         self._promised = NEVER  # the highest enabling timestamp given out
         self._whole: Whole | None = None
+        self._told = False  # whether punctuation has come that does not follow from the tuples
 
     def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With
@@ -118,6 +106,7 @@ class StreamSource:
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
         rows, marks = arrivals.rows, arrivals.marks
+        self._told = self._told or len(marks) > 0
         stamps, keys = self._stamps(rows, now), self._promises.keys(marks)
         if self._all_in_order(stamps, marks):
             accepted = np.ones(len(stamps), dtype=np.bool_)
@@ -137,7 +126,7 @@ class StreamSource:
         if arrivals.bad.height:
             bad = arrivals.bad.with_columns(entered)
         self._count(stamps if clean else stamps[accepted], now)
-        self._ascending.count(rows, accepted)
+        self._ascending.count(rows, accepted, () if whole is None else whole.climbs)
         self.late += late.height
         self.bad += bad.height
         return Taken(made, late, bad)
@@ -145,14 +134,22 @@ class StreamSource:
     def pass_over(self, whole: Whole) -> Taken | None:
         """Take note of rows that need not be looked at, since none of them can be late; None if one could be. Their
         number is not counted."""
-        if self._time is None or self._key or self._ascending or self._promises.mixed:
-            return None
-        delay = 0 if self._in_order else self._watermark
-        if delay is not None and (whole.lag > delay or (self._newest > NEVER and whole.oldest < self._newest - delay)):
-            return None
-        if whole.oldest < max(self._promised, self._promises.bound):
+        if self._time is None or self._key or self._ascending or self._promises.mixed or not self._in_time(whole):
             return None
         return self.take((), whole)
+
+    def fits(self, whole: Whole) -> bool:
+        """Whether none of these rows can be late, as far as that can be told without looking at them."""
+        return not self._key and not self._told and self._ascending.fits(whole.climbs) and self._in_time(whole)
+
+    def _in_time(self, whole: Whole) -> bool:
+        """Whether none of these rows is late by its time."""
+        if self._time is None or not whole.rows:
+            return True
+        delay = 0 if self._in_order else self._watermark
+        if delay is not None and (whole.lag > delay or (self._newest > NEVER and whole.oldest < self._newest - delay)):
+            return False
+        return whole.oldest >= max(self._promised, self._promises.bound)
 
     def _hidden(self, rows: pl.DataFrame, stamps: Integers) -> pl.Series:
         """The column of hidden timestamps; that of an external stream shares memory with the time column."""
@@ -222,7 +219,7 @@ class StreamSource:
             bounds = pl.Series(np.maximum(highest - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
             time = bounds.cast(self.schema.type_of(self._time).polars)
             made.append(Marks.below(self._time, time, after))
-        made += self._ascending.marks(rows, accepted)
+        made += self._ascending.marks(rows, accepted, () if self._whole is None else self._whole.climbs)
         if self._key:
             keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
@@ -305,6 +302,7 @@ class StreamSource:
             "newest": self._newest,
             "last": self._last,
             "promised": self._promised,
+            "told": self._told,
             "ascending": self._ascending.to_value(),
             "counts": (self.accepted, self.late, self.bad),
         }
@@ -313,5 +311,6 @@ class StreamSource:
         """Go on where a snapshot was taken."""
         self._promises.restore(values["promises"])
         self._newest, self._last, self._promised = values["newest"], values["last"], values["promised"]
+        self._told = values.get("told", False)
         self._ascending.restore(values.get("ascending", {}))
         self.accepted, self.late, self.bad = values["counts"]

@@ -64,6 +64,12 @@ class StreamDefinition:
         return declared | set(self.primary_key) | set(self.ascending)
 
     @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that a tuple must have."""
+        time = (self.schema.time,) if self.schema.time is not None else ()
+        return (*time, *self.primary_key, *self.ascending)
+
+    @property
     def moves(self) -> bool:
         """Whether its tuples bring their time with them, and time moves by the order or by punctuation."""
         schema = self.schema

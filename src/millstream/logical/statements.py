@@ -141,9 +141,6 @@ def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
         if not type_.is_integer and type_ not in (Type.TIMESTAMP, Type.DATE):
             hint = "An ascending column is an INT, a BIGINT, a TIMESTAMP or a DATE."
             raise BindError("M2031", f"ASCENDING column '{name}' is {type_.value}", hint=hint)
-    if columns and dict(statement.options).get("connector"):
-        hint = "Its shards see only a part of its tuples each; PUNCTUATED ON is for sources that bring punctuation."
-        raise BindError("M2031", "ASCENDING is not available yet for a stream with a connector", hint=hint)
     return columns
 
 

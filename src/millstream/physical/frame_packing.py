@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from millstream.algebra.schema import Schema
 from millstream.ingest.paged import PieceRows
 from millstream.ingest.rows import read_frame
+from millstream.logical.catalog import StreamDefinition
 from millstream.physical.packing import Target, pack
 from millstream.physical.post import PART
 
@@ -36,26 +37,21 @@ class GivenPiece:
 
 
 def pack_frame(
-    stream: str,
-    schema: Schema,
-    columns: tuple[str, ...],
-    targets: tuple[Target, ...],
-    key: tuple[str, ...],
-    batches: Iterator[Any],
+    stream: StreamDefinition, columns: tuple[str, ...], targets: tuple[Target, ...], batches: Iterator[Any]
 ) -> Iterator[Any]:
+    schema = stream.schema
     narrow = Schema(tuple(a for a in schema.attributes if a.name in columns), schema.kind, schema.time, schema.unit)
-    required = [*key, *([schema.time] if schema.time is not None else [])]
     context = TaskContext.get()
     seq = FIRST_SEQ + (context.partitionId() << 20 if context is not None else 0)
     for held in _gathered(batches):
         frame = pl.from_arrow(pa.Table.from_batches(held))
         assert isinstance(frame, pl.DataFrame)
         now = int(frame.get_column(NOW)[0])
-        read = read_frame(frame.drop(NOW), narrow, required)
+        read = read_frame(frame.drop(NOW), narrow, stream.required)
         piece = GivenPiece(PieceRows(read.frame, read.bad))
         rows = []
-        for label, part in pack(stream, schema, piece, columns, targets, now=now):
-            rows.append((label, seq, PART, stream, *part.to_bytes()))
+        for label, part in pack(stream, piece, columns, targets, now=now):
+            rows.append((label, seq, PART, stream.name, *part.to_bytes()))
         seq += 1
         arrays = [pa.array(list(values), type_) for values, type_ in zip(zip(*rows, strict=True), TYPES, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, names=NAMES)

@@ -17,7 +17,7 @@ import polars as pl
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.schema import NEVER
 from millstream.ingest.arrivals import CheckedRows
-from millstream.ingest.source import StreamSource
+from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.compile import Compiler
 from millstream.physical.packing import Part
@@ -37,6 +37,7 @@ from millstream.physical.records import (
     StartQuery,
     StopQuery,
 )
+from millstream.physical.shares import take_share
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.exchange import Exchange
@@ -228,7 +229,10 @@ class ShardHost:
             return
         again = part.again
         counted = source.accepted, source.late
-        taken = source.take(part.elements(), part.whole) if part.given else source.pass_over(part.whole)
+        if part.share is not None:
+            taken: Taken | None = take_share(source, part, part.share)
+        else:
+            taken = source.take(part.elements(), part.whole) if part.given else source.pass_over(part.whole)
         if taken is None and again is not None:
             taken = source.take([CheckedRows(again.rows())])
         elif not part.given:

@@ -2,7 +2,8 @@
 
 Every shard of a group gets its part of the rows, all punctuations, and word of the whole piece: how far time has come,
 on whichever shard. So each shard can tell late tuples and derive the same punctuation as if it had seen all rows. Where
-a query reads the late tuples themselves, hashed as it likes, the whole piece goes to every shard.
+a query reads the late tuples themselves, hashed as it likes, the whole piece goes to every shard. Of a stream with
+ascending columns it may have to: see `shares`.
 
 Where queries only aggregate a stream, its rows are aggregated here and the partial groups are sent. A shard that finds
 that some row of the piece may be late reads the piece again and looks at every row.
@@ -18,14 +19,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
+from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.ingest.arrivals import CheckedRows, PunctuatedRows
-from millstream.ingest.marks import Marks, integers
-from millstream.ingest.source import Whole
+from millstream.ingest.marks import Marks
+from millstream.ingest.whole import Whole, whole_of
+from millstream.logical.catalog import StreamDefinition
 from millstream.physical.codec import decode, encode
 from millstream.physical.failures import FAULTS, blame_rows
 from millstream.physical.hashing import shard_of
 from millstream.physical.partial import Partial
+from millstream.physical.shares import Share, marked, with_all
 
 if TYPE_CHECKING:
     from millstream.ingest.paged import Piece
@@ -86,6 +89,8 @@ class Part:
     bad: pl.DataFrame | None = None
     partials: dict[str, pl.DataFrame] = field(default_factory=dict)
     again: Again | None = None
+    share: Share | None = None
+    """Where whether a row is late depends on those of other shards: how to tell."""
     now: int = 0
     """The time of the batch, where the part itself must tell."""
 
@@ -100,12 +105,16 @@ class Part:
     @property
     def count(self) -> int:
         """How many rows of the piece are this shard's to count."""
+        if self.share is not None:
+            return self.share.rows
         if self.again is None:
             return self.rows.height
         return self.whole.rows if self.again.number == 0 else 0
 
     def unfolded(self) -> Part:
-        """The same with the rows themselves, if these are partial groups."""
+        """The same with the rows themselves, if these are partial groups, and with all that are judged together."""
+        if self.share is not None:
+            return with_all(self, self.share)
         if self.given or self.again is None:
             return self
         rows = self.again.rows()
@@ -119,7 +128,7 @@ class Part:
         if end is None:
             whole = replace(whole, before=before)
         else:
-            known = _whole(self.rows.slice(0, end), schema)
+            known = whole_of(self.rows.slice(0, end), schema)
             seen = NEVER if whole.before is None else int(whole.before[end - 1])
             whole = replace(whole, newest=max(known.newest, seen), last=known.last, rows=end, before=before)
             bad = None
@@ -127,54 +136,81 @@ class Part:
                 marks = marks.keep(marks.positions < end)
         if marks is not None:
             marks = Marks(marks.punctuations, np.clip(marks.positions - first, 0, last - first))
-        return Part(self.stream, rows, whole, marks, bad, again=self.again)
+        return Part(self.stream, rows, whole, marks, bad, again=self.again, share=self.share)
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
         whole, rows = self.whole, self.rows
         if whole.before is not None:
             rows = rows.with_columns(pl.Series(BEFORE, whole.before))
-        summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag
+        summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, whole.climbs
         groups = {name: encode(page) for name, page in self.partials.items()}
         page = encode(rows) if self.rows.columns else b""
-        return pickle.dumps((summary, self.marks, self.bad, groups, self.again, self.now), protocol=5), page
+        return pickle.dumps((summary, self.marks, self.bad, groups, self.again, self.share, self.now), protocol=5), page
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        summary, marks, bad, groups, again, now = pickle.loads(head)
+        summary, marks, bad, groups, again, share, now = pickle.loads(head)
         rows = decode(page) if page else pl.DataFrame()
         before = None
         if BEFORE in rows.columns:
             before = rows.get_column(BEFORE).to_numpy()
             rows = rows.drop(BEFORE)
         partials = {name: decode(held) for name, held in groups.items()}
-        return cls(stream, rows, replace(Whole(*summary), before=before), marks, bad, partials, again, now)
+        return cls(stream, rows, replace(Whole(*summary), before=before), marks, bad, partials, again, share, now)
 
 
 def pack(
-    stream: str, schema: Schema, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...], now: int = 0
+    stream: StreamDefinition, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...], now: int = 0
 ) -> Iterator[tuple[int, Part]]:
     """Read a piece; its parts, with the labels they go to. With `now` the rows are at hand only here, so that they are
     sent as they are and tell the time."""
-    for label, part in _pack(stream, schema, piece, columns, targets, given=now > 0):
+    for label, part in _pack(stream, piece, columns, targets, given=now > 0):
         yield label, replace(part, now=now) if now else part
 
 
 def _pack(
-    stream: str, schema: Schema, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...], *, given: bool
+    stream: StreamDefinition, piece: Piece, columns: tuple[str, ...], targets: tuple[Target, ...], *, given: bool
 ) -> Iterator[tuple[int, Part]]:
     read = piece.read(columns)
-    rows, marks = read.rows, None
-    if isinstance(rows, PunctuatedRows):
-        marks = Marks(rows.punctuations, rows.positions) if len(rows.punctuations) else None
-        rows = rows.rows
-    assert isinstance(rows, pl.DataFrame)
-    whole = _whole(rows, schema)
+    (rows, marks), name, time = marked(read.rows), stream.name, stream.schema.time
+    whole = whole_of(rows, stream.schema, stream.ascending)
     for target in targets:
-        if given or target.raw or marks is not None or read.bad.height or schema.time is None:
-            yield from _raw(stream, rows, whole, marks, read.bad, piece, columns, target)
+        if stream.ascending:
+            fall = any(climb.falls for climb in whole.climbs)
+            together = given or marks is not None or bool(stream.primary_key) or fall
+            again = None if together else piece
+            yield from _judged(name, rows, whole, marks, read.bad, again, columns, target)
+        elif given or target.raw or marks is not None or read.bad.height or time is None:
+            yield from _raw(name, rows, whole, marks, read.bad, piece, columns, target)
         else:
-            yield from _aggregated(stream, rows, whole, piece, columns, schema.time, target)
+            yield from _aggregated(name, rows, whole, piece, columns, time, target)
+
+
+def _judged(
+    stream: str,
+    rows: pl.DataFrame,
+    whole: Whole,
+    marks: Marks | None,
+    bad: pl.DataFrame,
+    again: Piece | None,
+    columns: tuple[str, ...],
+    target: Target,
+) -> Iterator[tuple[int, Part]]:
+    """Shares of a piece: each shard's own rows if it can read all of them `again`, otherwise all to each."""
+    count = len(target.labels)
+    shards = shard_of(rows, target.key, count) if target.key is not None and count > 1 else None
+    for number, label in enumerate(target.labels):
+        rejected = bad if number == 0 and bad.height else None
+        mine = None if shards is None else shards == number
+        height = rows.height if mine is None else int(mine.sum())
+        if mine is None or again is None:
+            share = Share(target.key, number, count, height)
+            yield label, Part(stream, rows, replace(whole, before=None), marks, rejected, share=share)
+            continue
+        own = replace(whole, before=None if whole.before is None else whole.before[mine])
+        share = Share(target.key, number, count, height, again, columns)
+        yield label, Part(stream, rows.filter(pl.Series(mine)), own, None, rejected, share=share)
 
 
 def _raw(
@@ -198,7 +234,7 @@ def _raw(
             continue
         mine = shards == number
         before = None if whole.before is None else whole.before[mine]
-        own = Whole(whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, before)
+        own = replace(whole, before=before)
         moved = marks
         if marks is not None:
             # After p rows of the piece means after as many of this shard's as are among them.
@@ -219,7 +255,7 @@ def _aggregated(
     count = len(target.labels)
     page = rows.with_columns(rows.get_column(time).cast(pl.Int64).alias(TS))
     made = {made.name: (_groups(stream, made.partial, page), made.key) for made in target.partials}
-    plain = Whole(whole.newest, whole.last, whole.rows, whole.oldest, whole.lag)
+    plain = replace(whole, before=None)
     for number, label in enumerate(target.labels):
         groups = {name: _share(partial, key, number, count) for name, (partial, key) in made.items()}
         again = Again(piece, columns, target.partials, number, count)
@@ -237,15 +273,3 @@ def _share(groups: pl.DataFrame, key: tuple[str, ...] | None, number: int, count
     if key is None or count == 1:
         return groups
     return groups.filter(pl.Series(shard_of(groups, key, count) == number))
-
-
-def _whole(rows: pl.DataFrame, schema: Schema) -> Whole:
-    if schema.kind is not TimeKind.EXTERNAL or schema.time is None or not rows.height:
-        return Whole(NEVER, NEVER, rows.height)
-    stamps = integers(rows.get_column(schema.time))
-    if bool((stamps[1:] >= stamps[:-1]).all()):
-        return Whole(int(stamps[-1]), int(stamps[-1]), rows.height, int(stamps[0]))
-    highest = np.maximum.accumulate(stamps)
-    lag = int((highest - stamps).max())
-    before = np.concatenate(([NEVER], highest[:-1]))
-    return Whole(int(highest[-1]), int(stamps[-1]), rows.height, int(stamps.min()), lag, before)

@@ -25,6 +25,7 @@ from millstream.algebra.schema import Schema
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import PagedSource, Piece, PieceRows, open_paged
 from millstream.ingest.rows import NO_BAD
+from millstream.logical.catalog import StreamDefinition
 from millstream.physical.control_log import ControlLog
 from millstream.physical.packing import Target, pack
 from millstream.physical.post import CONTROL, PART, address
@@ -53,8 +54,7 @@ class PieceWork:
     """A piece of a stream to be read and packed."""
 
     seq: int
-    stream: str
-    schema: Schema
+    stream: StreamDefinition
     piece: Piece
     columns: tuple[str, ...]
     targets: tuple[Target, ...]
@@ -103,9 +103,8 @@ class PageReader:
 
     def _source(self, key: StreamKey, route: Route) -> PagedSource:
         if key not in self._open:
-            definition = route.definition
-            required = [*definition.primary_key, *([definition.schema.time] if definition.schema.time else [])]
-            self._open[key] = open_paged(key[1], definition.schema, definition.options, required)
+            stream = route.definition
+            self._open[key] = open_paged(key[1], stream.schema, stream.options, stream.required)
         return self._open[key]
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Work]:
@@ -146,7 +145,7 @@ class PageReader:
                 pieces = [*pieces, EndPiece(schema, columns)]
             for piece in pieces:
                 seq += 1
-                yield PieceWork(seq, key[1], schema, piece, columns, targets)
+                yield PieceWork(seq, route.definition, piece, columns, targets)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Work)
@@ -156,8 +155,8 @@ class PageReader:
             rows.append((shard, seq, CONTROL, "", b"", page))
         for work in partition.pieces:
             with reporting():
-                for label, part in pack(work.stream, work.schema, work.piece, work.columns, work.targets):
-                    rows.append((label, work.seq, PART, work.stream, *part.to_bytes()))
+                for label, part in pack(work.stream, work.piece, work.columns, work.targets):
+                    rows.append((label, work.seq, PART, work.stream.name, *part.to_bytes()))
         if rows:
             columns = zip(*rows, strict=True)
             types = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())

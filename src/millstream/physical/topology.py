@@ -144,7 +144,7 @@ def _columns(definition: StreamDefinition, group: _Group, reads: set[str]) -> se
     names = set(definition.schema.names)
     if definition.name + LATE in reads:
         return names
-    needed = set(definition.primary_key) | ({definition.schema.time} if definition.schema.time is not None else set())
+    needed = set(definition.required)
     for query in group.queries.values():
         for top in _tops(query.plan, definition.name):
             needed |= names if top is None else top

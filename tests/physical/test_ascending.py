@@ -131,7 +131,7 @@ class Given:
 
 
 @given(streams(), st.sampled_from(sorted(DECLARED)), st.integers(0, 10_000), st.integers(1, 3), st.booleans())
-@settings(max_examples=tries(120))
+@settings(max_examples=tries(80))
 def test_shares_of_pieces_are_judged_as_the_whole(
     rows: pl.DataFrame, declared: str, seed: int, shards: int, marked: bool
 ) -> None:
@@ -193,7 +193,7 @@ def written(folder: Path, connector: str, rows: pl.DataFrame, number: int) -> No
     st.integers(1, 3),
     st.booleans(),
 )
-@settings(max_examples=tries(24), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(16), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_files_give_what_is_fed(
     folders: Path,
     rows: pl.DataFrame,
@@ -233,7 +233,7 @@ def test_files_give_what_is_fed(
 
 
 @given(streams(), st.sampled_from(ASKED), st.sampled_from(sorted(DECLARED)), st.integers(0, 10_000), st.integers(1, 3))
-@settings(max_examples=tries(12))
+@settings(max_examples=tries(8))
 def test_dataframes_give_what_is_fed(
     rows: pl.DataFrame, asked: tuple[str, ...], declared: str, seed: int, shards: int
 ) -> None:

@@ -154,6 +154,10 @@ def _equal(punctuations: Punctuations, others: Punctuations) -> Mask:
             if not group.shape:
                 found[group.positions] = True
                 continue
+            if len(group.columns) == 1:
+                [own], [same] = group.columns.values(), other.columns.values()
+                found[group.positions] |= _found(own, same)
+                continue
             rows = pl.DataFrame(dict(group.columns)).with_row_index(_ROW)
             alike = rows.join(pl.DataFrame(dict(other.columns)), on=list(group.columns), how="semi")
             found[group.positions[alike.get_column(_ROW).to_numpy()]] = True

@@ -54,6 +54,32 @@ def test_the_last_window_may_count() -> None:
     assert joins(query) == ["MultiJoin a [RANGE 5], b [RANGE 6], c [ROWS 7] ON a.k = b.k = c.k merging"]
 
 
+@pytest.mark.parametrize("way", ["auto", "always", "never"])
+def test_windows_that_count_are_in_one_operator_whatever_is_set(way: str) -> None:
+    query = "SELECT a.v FROM a [ROWS 2], b, c, d [RANGE 5] WHERE a.k = b.k AND b.k = c.k AND d.k = a.k AND b.v > 1"
+    assert joins(query, way) == [
+        "MultiJoin a [ROWS 2], b [UNBOUNDED], c [UNBOUNDED], d [RANGE 5] ON a.k = b.k = c.k = d.k merging"
+    ]
+    plan = optimize(bind(query, CATALOG), CATALOG, multi_join=way)
+    assert "Select (v > 1)" in explain(plan)  # below the join: b does not count
+    assert "; a tree cannot count rows" in explain(plan)
+
+
+def test_a_condition_on_a_stream_that_counts_stays_in_the_join() -> None:
+    query = "SELECT a.v FROM a [ROWS 2], b, c WHERE a.k = b.k AND b.k = c.k AND a.v > 1 AND a.m = c.m AND a.k < 7"
+    assert joins(query) == [
+        "MultiJoin a [ROWS 2], b [UNBOUNDED], c [UNBOUNDED] ON a.k = b.k = c.k "
+        "WHERE ((a.m = c.m) AND (a.v > 1)) merging"
+    ]
+
+
+def test_the_last_window_counts_in_the_order_of_time() -> None:
+    query = "SELECT a.v FROM a, b, c [ROWS 7] WHERE a.k = b.k AND b.k = c.k"
+    assert joins(query, "never") == ["MultiJoin a [UNBOUNDED], b [UNBOUNDED], c [ROWS 7] ON a.k = b.k = c.k merging"]
+    several = "SELECT a.v FROM a [RANGE 5], b, c [ROWS 7] WHERE a.k = b.k AND b.m = c.m"
+    assert joins(several)[1] == "WindowJoin [UNBOUNDED], c [ROWS 7] ON b.m = c.m WHERE (a.ts >= (c.ts - 5)) merging"
+
+
 def test_two_keys_that_all_have() -> None:
     query = "SELECT a.v FROM a, b, c WHERE a.k = b.k AND b.k = c.k AND a.m = b.m AND c.m = a.m"
     assert joins(query) == [

@@ -185,6 +185,8 @@ def costs(plan: Plan) -> str | None:
     if isinstance(plan, MultiJoin):
         leaves = tuple(map(Leaf, plan.members, plan.prefixes, plan.windows))
         one, tree_ = compared(JoinGraph(leaves, plan.equal, conjuncts(plan.residual)), range(len(leaves)))
+        if any(window.rows is not None for window in plan.windows[:-1]):
+            return f"costs {one}; a tree cannot count rows"
         return f"costs {one}; as a tree {tree_}"
     graph = join_graph(plan) if isinstance(plan, WindowJoin) else None
     groups = graph.groups() if graph is not None else ()

@@ -2,6 +2,8 @@
 
 Two streams make a window join; a third joins the result. Such a result is as new as its newest part, so the windows of
 its older parts are checked again against the newcomer: every part must be within its own window of the newest one.
+Where a window counts rows that does not do, and all streams are joined at once (`rows_join`). Tables then come last:
+such a window counts tuples of the stream, and not what a table makes of them.
 
 Of two keys that a join or a sequence makes equal, it puts out punctuation on the left one. So whatever reads the right
 one above it is bound to the left one instead: a group or a further join then meets the punctuation that it needs. An
@@ -18,11 +20,12 @@ from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.lang import ast
-from millstream.logical.conjunct_sets import Conjuncts, split_keys
+from millstream.logical.conjunct_sets import Conjuncts, aliases, split_keys
 from millstream.logical.interval_join import interval_windows
 from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of
 from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
 from millstream.logical.plan import UNBOUNDED, Plan, Project, Select, Sequence, TableJoin, Window, WindowJoin
+from millstream.logical.rows_join import counting_join, in_one_operator, uncountable
 from millstream.logical.sources import Entry
 from millstream.logical.windows import join_window
 
@@ -59,21 +62,27 @@ class JoinBinder:
         on: dict[str, tuple[Expression, ...]],
         where: tuple[Expression, ...],
     ) -> None:
-        self._entries = entries
         self._waiting = waiting
         self._on, self._where = on, where
         self._streams = tuple(entry for entry in entries if entry.plan is not None)
         self.same: dict[str, str] = {}
         """Keys of right sides to the keys of left sides that they equal."""
         self._probed = any(entry.written.source.probing for entry in self._streams)
+        self._entries = self._in_turn(entries)
+
+    def _in_turn(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The entries in the order in which they are joined."""
+        if len(self._streams) < 2 or any(entry.written.kind in OUTER for entry in self._streams):
+            return entries
+        counts = any((self._written(entry) or UNBOUNDED).rows for entry in self._streams)
+        return tuple(sorted(entries, key=lambda entry: entry.plan is None)) if counts else entries
 
     def join(self, sequence: ast.SequenceTest | None) -> Plan:
         """The plan of the whole FROM; conjuncts that no join takes stay waiting."""
-        made: Joined | None = None
         early: list[Entry] = []  # tables that stand before the first stream
         self._admit(0)
-        if sequence is not None:
-            made = self._sequence(sequence)
+        made = self._sequence(sequence) if sequence is not None else self._at_once()
+        joined = made is not None
         for position, entry in enumerate(self._entries):
             if entry.plan is None:
                 if made is None:
@@ -81,7 +90,7 @@ class JoinBinder:
                 else:
                     made = self._table(made, entry, self._on[entry.alias] if entry.written.kind in OUTER else None)
                 continue
-            if sequence is not None:
+            if joined:
                 continue
             one = self._single(entry)
             if made is None:
@@ -144,6 +153,26 @@ class JoinBinder:
             kept is not None,
         )
         return Joined(plan, left.names | right, left.streams, None, left.padded)
+
+    # --- all streams ------------------------------------------------------------------------------------------------
+
+    def _at_once(self) -> Joined | None:
+        """All streams in one operator, if some window counts rows and that takes one."""
+        windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 2 else []
+        if not in_one_operator(self._streams, windows):
+            return None
+        names = frozenset(entry.alias for entry in self._streams)
+        found = self._waiting.take_within(names)
+        connecting = [conjunct for conjunct in found if len(aliases(conjunct)) > 1]
+        plan = counting_join(self._streams, windows, connecting)
+        kept = found if plan is None else [conjunct for conjunct in found if conjunct not in connecting]
+        self._waiting.add(conjunction(tuple(kept)))
+        if plan is None:
+            return None
+        for position, entry in enumerate(self._streams):
+            same_units(self._streams[:position], entry)
+        self.same |= {other: first for first, *others in plan.equal for other in others}
+        return Joined(plan, names, self._streams, None)
 
     # --- two streams ----------------------------------------------------------------------------------------------
 
@@ -209,16 +238,13 @@ class JoinBinder:
 
     def _composite(self, members: tuple[Entry, ...]) -> Window:
         """The window of a join's result as an input of the next: the longest of its parts."""
-        longest = 0
-        for member in members:
-            window = self._written(member)
-            if window is not None and window.rows is not None:
-                hint = "put the stream with the ROWS window last in FROM"
-                raise member.fail("M3008", "a ROWS window in a join of three streams is not available yet", hint)
-            if window is None or window.range is None:
-                return UNBOUNDED
-            longest = max(longest, window.range)
-        return Window(range=longest)
+        windows = [self._written(member) or UNBOUNDED for member in members]
+        for member, window in zip(members, windows, strict=True):
+            if window.rows is not None:
+                counting = [entry for entry in self._streams if (self._written(entry) or UNBOUNDED).rows is not None]
+                raise uncountable(member, self._streams, alone=len(counting) == 1)
+        ranges = [window.range for window in windows if window.range is not None]
+        return Window(range=max(ranges)) if len(ranges) == len(windows) else UNBOUNDED
 
     def _still_within(self, left: Joined, newcomer: Entry) -> list[Expression]:
         """For each part of a composite with a window: it is not older than that beside the newcomer, or absent."""

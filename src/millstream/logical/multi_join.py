@@ -27,10 +27,12 @@ class MultiJoin(Plan):
     @property
     def merges(self) -> bool:
         """Whether it processes in timestamp order: all inputs are ordered, and at most one is without a window. So does
-        a tree of joins of two, whatever its order."""
+        a tree of joins of two, whatever its order. With a window that counts rows it does in any case: which are the
+        last n would otherwise depend on arrival."""
         schemas = [member.schema for member in self.members]
         explicit = all(schema.ordered and schema.kind is not TimeKind.LATENT for schema in schemas)
-        return explicit and self.windows.count(UNBOUNDED) <= 1
+        counts = any(window.rows is not None for window in self.windows)
+        return explicit and (counts or self.windows.count(UNBOUNDED) <= 1)
 
     @property
     def schema(self) -> Schema:

@@ -15,6 +15,7 @@ from millstream.logical.coercion import cast, common
 from millstream.logical.conjunct_sets import Conjuncts
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.joins import JoinBinder
+from millstream.logical.multi_join import MultiJoin
 from millstream.logical.operators import binary
 from millstream.logical.outer_join import OUTER, OuterJoin, check_outer
 from millstream.logical.plan import Distinct, Plan, Project, Select, Union, WindowJoin
@@ -232,7 +233,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
 
 def _mixes_units(plan: Plan) -> bool:
     """Whether the hidden timestamps of the plan come in seconds here and in microseconds there."""
-    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin))
+    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin | MultiJoin))
     return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
 

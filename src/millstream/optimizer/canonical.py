@@ -19,6 +19,7 @@ from millstream.algebra.expression import (
     conjuncts,
     rewrite,
 )
+from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Select, Sequence, TableJoin, WindowJoin
 from millstream.optimizer.context import Context, bottom_up
@@ -39,6 +40,8 @@ def _canonical(plan: Plan) -> Plan:
         case WindowJoin() | OuterJoin() | TableJoin() | Sequence():
             residual = None if plan.residual is None else canonical(plan.residual)
             return replace(plan, keys=tuple(sorted(plan.keys)), residual=residual)
+        case MultiJoin(residual=Expression() as residual):
+            return replace(plan, residual=canonical(residual))
     return plan
 
 

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from millstream.algebra.expression import Binary, Column, Expression, conjunction
-from millstream.algebra.types import Type
+from millstream.algebra.expression import Column, Expression
 from millstream.logical.join_cost import compared
 from millstream.logical.join_graph import JoinGraph, Leaf, join_graph, within
-from millstream.logical.multi_join import MultiJoin
+from millstream.logical.join_grouped import equalities, in_order_of_text, one_operator
 from millstream.logical.plan import UNBOUNDED, Plan, Project, Window, WindowJoin
 from millstream.optimizer.context import Context
 
@@ -95,29 +94,7 @@ class _Rebuilt:
         if len(members) == 1:
             leaf = self._leaf(members[0])
             return _Unit(members, leaf.plan, leaf.prefix)
-        keys: list[list[str]] = [[] for _ in members]
-        rest: list[tuple[str, str]] = []
-        for equal in self._graph.equal:
-            owned = [[name for name in equal if self._graph.owner[name] == i] for i in members]
-            if all(owned):
-                for own, names in zip(keys, owned, strict=True):
-                    own.append(names[0])
-                    rest += [(names[0], other) for other in names[1:]]
-            else:
-                inside = [name for names in owned for name in names]
-                rest += [(inside[0], other) for other in inside[1:]]
-        leaves = [self._leaf(i) for i in members]
-        columns = [
-            tuple(leaf.plan.schema.names[leaf.names.index(name)] for name in names)
-            for leaf, names in zip(leaves, keys, strict=True)
-        ]
-        plan = MultiJoin(
-            tuple(leaf.plan for leaf in leaves),
-            tuple(leaf.window for leaf in leaves),
-            tuple(columns),
-            self._take(members, self._equalities(rest)),
-            tuple(leaf.prefix for leaf in leaves),
-        )
+        plan = one_operator(self._graph, members, self._take(members))
         return _Unit(members, plan, None)
 
     def _pair(self, left: _Unit, right: _Unit) -> _Unit | None:
@@ -133,15 +110,15 @@ class _Rebuilt:
         bounds = [self._older(left, right), self._older(right, left)]
         if bounds[0] is None or bounds[1] is None:
             return None
-        more = [*self._equalities(rest), *bounds[0][1], *bounds[1][1]]
         members = (*left.leaves, *right.leaves)
+        conditions = (*self._take(members), *equalities(self._graph, rest), *bounds[0][1], *bounds[1][1])
         plan = WindowJoin(
             left.plan,
             right.plan,
             bounds[0][0],
             bounds[1][0],
             tuple((self._own(left, one), self._own(right, other)) for one, other in keys),
-            self._take(members, more),
+            in_order_of_text(conditions),
             left.prefix,
             right.prefix,
         )
@@ -171,16 +148,8 @@ class _Rebuilt:
         ranges = [leaf.window.range for leaf in leaves if leaf.window.range is not None]
         return Window(range=max(ranges)) if len(ranges) == len(leaves) else UNBOUNDED, conditions
 
-    def _equalities(self, pairs: Sequence[tuple[str, str]]) -> list[Expression]:
-        return [Binary(Type.BOOLEAN, "=", self._column(one), self._column(other)) for one, other in pairs]
-
-    def _column(self, name: str) -> Column:
-        leaf = self._leaf(self._graph.owner[name])
-        return Column(leaf.plan.schema.type_of(leaf.plan.schema.names[leaf.names.index(name)]), name)
-
-    def _take(self, members: Sequence[int], more: Sequence[Expression]) -> Expression | None:
-        """The conditions that these inputs have all columns of, with some more."""
+    def _take(self, members: Sequence[int]) -> list[Expression]:
+        """The conditions that these inputs have all columns of."""
         ready = [c for c in self._waiting if self._graph.reads(c) <= set(members)]
         self._waiting = [c for c in self._waiting if c not in ready]
-        found = {str(condition): condition for condition in (*ready, *more)}
-        return conjunction(tuple(found[text] for text in sorted(found)))
+        return ready

@@ -12,8 +12,8 @@ A conjunct goes
 - through duplicate elimination, unless it reads the hidden timestamp;
 - into the closed stream of a closing, for whether a tuple is late does not depend on the others;
 - below an aggregate, if it reads group columns only;
-- through a join into the side that has its columns, and into the other side too if it reads join keys only; what reads
-  both sides becomes part of the join. Never into a side with a ROWS window: which tuples are the last n would change;
+- through a join into the side that has its columns, and into other sides too if it reads join keys only; what reads
+  several becomes part of the join. Never into a side with a ROWS window: which tuples are the last n would change;
 - through an outer join of streams into the side that is kept, if only one is. Of what the join itself asks, a condition
   on the side that is not kept goes into that side; all else stays;
 - through a stream-table join into the stream; what reads the table becomes part of the join, unless it is outer;
@@ -25,13 +25,14 @@ A conjunct goes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from millstream.algebra.expression import Column, Expression, conjunction, conjuncts, rewrite
 from millstream.algebra.schema import TS, Schema
 from millstream.logical import plan as node
 from millstream.logical.closing import Closing
+from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Window
 from millstream.optimizer.context import Context
@@ -64,6 +65,8 @@ def _push(plan: Plan, conditions: Conditions) -> Plan:
             return _above(replace(plan, input=_push(plan.input, below)), conditions, below)
         case node.WindowJoin():
             return _join(plan, conditions)
+        case MultiJoin():
+            return _multi_join(plan, conditions)
         case OuterJoin():
             return _outer_join(plan, conditions)
         case node.TableJoin():
@@ -144,20 +147,35 @@ def _counts(window: Window) -> bool:
     return window.rows is not None and window.rows > 0
 
 
+def _multi_join(plan: MultiJoin, conditions: Conditions) -> Plan:
+    sides = []
+    for place, (member, prefix, window) in enumerate(zip(plan.members, plan.prefixes, plan.windows, strict=True)):
+        equal = {name: own for own, names in zip(plan.keys[place], plan.equal, strict=True) for name in names}
+        sides.append(_Side(member, prefix, equal, closed=_counts(window)))
+    inside, above = _into(sides, (*conjuncts(plan.residual), *conditions))
+    made = replace(plan, members=tuple(side.result() for side in sides), residual=conjunction(inside))
+    return _above(made, above, ())
+
+
+def _into(sides: Sequence[_Side], conditions: Iterable[Expression]) -> tuple[Conditions, Conditions]:
+    """Push conditions into every side that can tell; returns those left to the join, and those left to stand above."""
+    inside: list[Expression] = []
+    above: list[Expression] = []
+    for condition in _distinct(conditions):
+        taken = [side.take(condition) for side in sides]
+        if not any(taken):
+            (above if TS in condition.columns() else inside).append(condition)
+    return tuple(inside), tuple(above)
+
+
 def _join(plan: node.WindowJoin, conditions: Conditions) -> Plan:
     to_left = {_output(b, plan.right_prefix): a for a, b in plan.keys}
     to_right = {_output(a, plan.left_prefix): b for a, b in plan.keys}
     left = _Side(plan.left, plan.left_prefix, to_left, closed=_counts(plan.left_window))
     right = _Side(plan.right, plan.right_prefix, to_right, closed=_counts(plan.right_window))
-    inside: list[Expression] = []
-    above: list[Expression] = []
-    for condition in _distinct((*conjuncts(plan.residual), *conditions)):
-        taken = [side.take(condition) for side in (left, right)]
-        if not any(taken):
-            (above if TS in condition.columns() else inside).append(condition)
-    residual = conjunction(_distinct(inside))
-    made = replace(plan, left=left.result(), right=right.result(), residual=residual)
-    return _above(made, tuple(above), ())
+    inside, above = _into((left, right), (*conjuncts(plan.residual), *conditions))
+    made = replace(plan, left=left.result(), right=right.result(), residual=conjunction(inside))
+    return _above(made, above, ())
 
 
 def _outer_join(plan: OuterJoin, conditions: Conditions) -> Plan:

@@ -1,0 +1,170 @@
+"""Windows that count rows, in joins of two to four streams: what they mean, for every cut, shard count and strategy."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.config import Options
+from millstream.control.base import Mill
+from millstream.control.mill import LocalMill
+from tests.control.test_invariance import WAYS
+from tests.control.without_spark import InProcessHost
+from tests.tries import tries
+
+END = 10_000
+STREAMS = ("s1", "s2", "s3")
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """`number` tells tuples apart; None: the key is NULL."""
+
+    stream: str
+    key: int | None
+    number: int
+    time: int
+
+    @property
+    def line(self) -> str:
+        return f"{'NULL' if self.key is None else self.key} | {self.number} | {self.time}"
+
+
+@dataclass(frozen=True)
+class Input:
+    """An entry of FROM: a stream, perhaps without the numbers up to `above`, and its window."""
+
+    stream: str
+    rows: int | None = None
+    range: int | None = None
+    above: int | None = None
+
+    def text(self, alias: str) -> str:
+        source = self.stream if self.above is None else f"(SELECT * FROM {self.stream} WHERE v > {self.above})"
+        window = f"[ROWS {self.rows}]" if self.rows is not None else f"[RANGE {self.range}]"
+        return f"{source} {alias} {'' if self.rows is None and self.range is None else window}"
+
+
+@dataclass(frozen=True)
+class Case:
+    inputs: tuple[Input, ...]
+    less: bool
+    """Whether the first number of a result must be less than the last one."""
+    least: int | None
+    """What the first number must be at least."""
+    tuples: tuple[Tuple, ...]
+
+    @property
+    def query(self) -> str:
+        names = [f"x{n}" for n in range(len(self.inputs))]
+        sources = [made.text(name) for made, name in zip(self.inputs, names, strict=True)]
+        conditions = [f"{a}.k = {b}.k" for a, b in pairwise(names)]
+        conditions += [f"x0.v < {names[-1]}.v"] if self.less else []
+        conditions += [] if self.least is None else [f"x0.v >= {self.least}"]
+        columns = ", ".join(f"{name}.v AS v{n}" for n, name in enumerate(names))
+        return f"SELECT {columns} FROM {', '.join(sources)} WHERE {' AND '.join(conditions)}"
+
+    def defined(self) -> Counter[tuple[int, ...]]:
+        """Results by the definition: every part is in its own window when the newest of them comes."""
+        came: list[list[Tuple]] = [[] for _ in self.inputs]
+        found: Counter[tuple[int, ...]] = Counter()
+        arrivals = [
+            (new.time, place, new)
+            for place, made in enumerate(self.inputs)
+            for new in self.tuples
+            if new.stream == made.stream and (made.above is None or new.number > made.above)
+        ]
+        for now, place, new in sorted(arrivals, key=lambda arrival: arrival[:2]):
+            parts = [[new] if other == place else self._window(other, came[other], now) for other in range(len(came))]
+            for result in product(*parts):
+                numbers = tuple(part.number for part in result)
+                fits = (not self.less or numbers[0] < numbers[-1]) and (self.least is None or numbers[0] >= self.least)
+                if fits and new.key is not None and all(part.key == new.key for part in result):
+                    found[numbers] += 1
+            came[place].append(new)
+        return found
+
+    def _window(self, place: int, came: list[Tuple], now: int) -> list[Tuple]:
+        made = self.inputs[place]
+        if made.rows is not None:
+            return came[len(came) - min(made.rows, len(came)) :]
+        return [old for old in came if made.range is None or now - old.time <= made.range]
+
+
+@st.composite
+def inputs(draw: st.DrawFn, counting: bool) -> Input:
+    stream = draw(st.sampled_from(STREAMS))
+    above = draw(st.sampled_from([None, None, None, 4]))
+    if counting or draw(st.booleans()):
+        return Input(stream, rows=draw(st.integers(1, 3)), above=above)
+    return Input(stream, range=draw(st.sampled_from([None, 0, 3, 8])), above=above)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    count = draw(st.integers(2, 4))
+    chosen = draw(st.integers(0, count - 1))
+    made = tuple(draw(inputs(counting=place == chosen)) for place in range(count))
+    now, tuples = 0, []
+    for number in range(draw(st.integers(0, 25))):
+        now += draw(st.integers(0, 2))
+        tuples.append(Tuple(draw(st.sampled_from(STREAMS)), draw(st.sampled_from([0, 1, 2, None])), number, now))
+    return Case(made, draw(st.booleans()), draw(st.sampled_from([None, None, 3])), tuple(tuples))
+
+
+Outcome = tuple[Counter[tuple[int, ...]], Counter[str], int]
+
+
+def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | None) -> Outcome:
+    """Rows and punctuations as bags and the state at the end, with batches cut at random; `again` starts anew."""
+    chance, rows, said = random.Random(seed), Counter[tuple[int, ...]](), Counter[str]()
+    for name in STREAMS:
+        mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", case.query)
+    ends = [(name, f"[*, *, < {END}]") for name in STREAMS]
+    for stream, line in [*((new.stream, new.line) for new in case.tuples), *ends]:
+        mill.feed_line(stream, line)
+        if seed and chance.random() < 0.3:
+            mill.batch()
+            rows.update(mill.take_rows("q").rows())
+            said.update(map(str, mill.take_punctuations("q")))
+            if again is not None and chance.random() < 0.3:
+                mill = again(mill)
+    mill.batch()
+    rows.update(mill.take_rows("q").rows())
+    said.update(map(str, mill.take_punctuations("q")))
+    return rows, said, mill.state_rows("q")
+
+
+def restored(mill: Mill) -> Mill:
+    assert isinstance(mill, LocalMill)
+    return LocalMill.restore(mill.snapshot())
+
+
+@given(cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True))
+@settings(max_examples=tries(60))
+def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
+    whole = outcome(LocalMill(), case, 0, None)
+    assert whole[0] == case.defined(), case.query
+    for way in ways:
+        options, restart = WAYS[way]
+        found = outcome(LocalMill(options.model_copy()), case, seed, restored if restart else None)
+        assert found == whole, (way, case.query)
+
+
+@given(cases(), st.integers(1, 1000), st.integers(1, 3), st.booleans())
+@settings(max_examples=tries(25))
+def test_jobs_give_the_same(case: Case, seed: int, shards: int, cached: bool) -> None:
+    host = InProcessHost(shards, cached=cached)
+    try:
+        found = outcome(host.open(Options(shards=shards)), case, seed, host.restart)
+    finally:
+        host.stop()
+    whole = outcome(LocalMill(), case, 0, None)
+    assert found == whole and whole[0] == case.defined(), case.query

@@ -19,7 +19,7 @@ from millstream.logical.join_cost import Flow, hash_cost, input_cost, mean_lifet
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.plan import WindowJoin
 from millstream.optimizer import optimize
-from millstream.physical.partitioning import partition_keys
+from millstream.physical.partitioning import EVERYWHERE, partition_keys
 from tests.logical.sample import bind, catalog_of
 from tests.reference.plan import Rows, run
 from tests.tries import tries
@@ -162,7 +162,8 @@ def test_shards_are_by_the_common_key() -> None:
     assert partition_keys(plan) == {"a": ("k",), "b": ("m",), "c": ("k",)}
     counting = query.replace("a,", "a [RANGE 5],").replace("b,", "b [RANGE 5],").format(" [ROWS 3]")
     plan = optimize(bind(counting, CATALOG), CATALOG, multi_join="always")
-    assert any(isinstance(node, MultiJoin) for node in plan.walk()) and partition_keys(plan) is None
+    assert any(isinstance(node, MultiJoin) for node in plan.walk())
+    assert partition_keys(plan) == {"a": ("k",), "b": ("m",), "c": EVERYWHERE}
 
 
 def test_contracts() -> None:

@@ -7,7 +7,7 @@ from millstream.lang import parse
 from millstream.lang.ast import SelectStatement
 from millstream.logical.binder import bind_select
 from millstream.optimizer import optimize
-from millstream.physical.partitioning import partition_keys
+from millstream.physical.partitioning import EVERYWHERE, partition_keys
 
 STREAMS = """
 CREATE STREAM a (k BIGINT, j BIGINT, v DOUBLE, ts BIGINT) ORDER BY ts;
@@ -21,7 +21,25 @@ CASES = [
     ("SELECT a.v, b.w FROM a [RANGE 5], b [RANGE 5] WHERE a.k = b.j", {"a": ("k",), "b": ("j",)}),
     ("SELECT a.v, b.w FROM a [RANGE 5], b [RANGE 5] WHERE a.k = b.j AND a.j = b.k", {"a": ("j", "k"), "b": ("k", "j")}),
     ("SELECT a.v, b.w FROM a [RANGE 5], b [RANGE 5] WHERE a.v < b.w", None),
-    ("SELECT a.v, b.w FROM a [ROWS 5], b [RANGE 5] WHERE a.k = b.k", None),
+    ("SELECT a.v, b.w FROM a [ROWS 5], b [RANGE 5] WHERE a.k = b.j", {"a": EVERYWHERE, "b": ("j",)}),
+    ("SELECT a.v, b.w FROM a [ROWS 5], b [ROWS 0] WHERE a.k = b.k", {"a": EVERYWHERE, "b": ("k",)}),
+    ("SELECT a.v, b.w FROM a [ROWS 5], b [ROWS 5] WHERE a.v < b.w", None),
+    ("SELECT x.v, y.v AS w FROM a [ROWS 5] x, a y WHERE x.k = y.j", {"a": EVERYWHERE}),
+    ("SELECT a.v, b.w FROM a [ROWS 5] LEFT JOIN b [ROWS 5] ON a.k = b.k", None),
+    (
+        "SELECT a.v, b.w FROM a, b [ROWS 5], b c WHERE a.k = b.k AND b.k = c.j",
+        {"a": ("k",), "b": EVERYWHERE},
+    ),
+    (
+        "SELECT k, COUNT(*) FROM (SELECT a.k AS k, b.j AS j FROM a [ROWS 5], b WHERE a.k = b.k) x [RANGE 9] GROUP BY k",
+        {"a": EVERYWHERE, "b": ("k",)},
+    ),
+    ("SELECT a.v FROM a [ROWS 5], (SELECT k, COUNT(*) FROM b [RANGE 5] GROUP BY k) x [ROWS 5] WHERE a.k = x.k", None),
+    (
+        "SELECT a.v FROM a [ROWS 5], (SELECT k, COUNT(*) FROM b [RANGE 5] GROUP BY k) x [RANGE 5] WHERE a.k = x.k",
+        {"a": EVERYWHERE, "b": ("k",)},
+    ),
+    ("SELECT a.v FROM a [ROWS 5], (SELECT k, COUNT(*) FROM a [RANGE 5] GROUP BY k) x [RANGE 5] WHERE a.k = x.k", None),
     ("SELECT x.v, y.v AS w FROM a [RANGE 5] x, a [RANGE 5] y WHERE x.k = y.j", None),
     ("SELECT x.v, y.v AS w FROM a [RANGE 5] x, a [RANGE 5] y WHERE x.k = y.k", {"a": ("k",)}),
     (

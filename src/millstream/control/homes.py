@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.physical.exchange import MARK, exchanged
-from millstream.physical.partitioning import Key, Keys
+from millstream.physical.hashing import Key
+from millstream.physical.partitioning import Keys
 from millstream.physical.records import CloseGroup, OpenGroup, StopQuery
 from millstream.physical.stage import Status
 

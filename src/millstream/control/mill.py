@@ -23,9 +23,9 @@ from millstream.control.outputs import QueryOutput
 from millstream.control.shards import ShardGroup
 from millstream.errors import OptionError
 from millstream.logical.plan import Plan
-from millstream.physical.partitioning import Keys, partition_keys
+from millstream.physical.partitioning import Keys
 from millstream.physical.plotting import Plotted, plot
-from millstream.physical.stages import QueryPart
+from millstream.physical.stages import QueryPart, uncut
 from millstream.runtime.engine import NodeStatistics
 
 __all__ = ["LocalMill", "RunningQuery"]
@@ -43,12 +43,13 @@ class LocalMill(Mill):
         (whole,) = self.plot(name, plan)
         group = self._group(whole.keys)
         output = QueryOutput(plan.schema, len(group.graphs))
-        group.add(name, plan, output.deliver)
+        group.add(name, whole.plan, output.deliver)
         self._group_of[name] = group
         return output
 
     def plot(self, name: str, plan: Plan) -> list[Plotted]:
-        return [Plotted(QueryPart(name, plan, partition_keys(plan) if self.options.shards > 1 else None), plan)]
+        part = uncut(name, plan) if self.options.shards > 1 else QueryPart(name, plan, None)
+        return [Plotted(part, part.plan)]
 
     def _sink_to(self, query: RunningQuery) -> None:
         if query.sink is not None and str(query.sink).lower() != "memory":

@@ -37,7 +37,9 @@ class ShardGroup:
         self.graphs = [Graph() for _ in range(count)]
         for graph in self.graphs:
             graph.page_rows = options.page_rows
-        self.compilers = [Compiler(graph, ets, tables) for graph in self.graphs]
+        self.compilers = [
+            Compiler(graph, ets, tables, place=(number, count)) for number, graph in enumerate(self.graphs)
+        ]
         self._schemas: dict[str, Schema] = {}
         self.configure(options)
 

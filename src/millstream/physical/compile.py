@@ -15,7 +15,7 @@ import polars as pl
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical import plan as logical
-from millstream.physical.operators import build, build_pipeline
+from millstream.physical.operators import ALONE, build, build_pipeline
 from millstream.runtime.engine import Graph, Sink, Source
 from millstream.runtime.engine.nodes import Producer
 from millstream.runtime.join_settings import Requestable
@@ -40,9 +40,12 @@ class Compiler:
         ets: Callable[[str], Callable[[], int | None]],
         tables: TableFrames,
         name_of: Callable[[logical.Plan], str] | None = None,
+        place: tuple[int, int] = ALONE,
     ) -> None:
         self._graph, self._ets, self._tables = graph, ets, tables
         self._name_of = name_of or operator_name
+        self.place = place
+        """The number of the shard, and how many there are."""
         self._compiled: dict[logical.Plan, _Compiled] = {}
         self._queries: dict[str, tuple[logical.Plan, Sink]] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
@@ -105,7 +108,7 @@ class Compiler:
             chain = _chain(plan)
             read = chain[-1].inputs
             inputs = [self._compile(part).node for part in read]
-            operator = build(plan, self._tables) if len(chain) == 1 else build_pipeline(chain)
+            operator = build(plan, self._tables, self.place) if len(chain) == 1 else build_pipeline(chain)
             ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in read)
             made = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
         self._compiled[plan] = made

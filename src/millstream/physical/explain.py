@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from millstream.logical.plan import Plan, Scan
 from millstream.physical.compile import Compiler
 from millstream.physical.exchange import MARK, exchanged
-from millstream.physical.partitioning import EVERYWHERE, Key, Keys
+from millstream.physical.hashing import Key
+from millstream.physical.partitioning import EVERYWHERE, Keys
 from millstream.physical.plotting import Plotted
 from millstream.runtime.engine import Graph, format_table
 

@@ -52,6 +52,8 @@ class Setup:
     group: int = 0
     labels: tuple[int, ...] = ()
     """The shards of its group."""
+    number: int = 0
+    """Which of them it is."""
     settings: Settings | None = None
     queries: dict[str, StartQuery] = field(default_factory=dict)
 
@@ -74,7 +76,7 @@ class ShardHost:
         self.setup_changed = True
         self.closed = False
         if setup is not None and setup.settings is not None:
-            self.setup.group, self.setup.labels = setup.group, setup.labels
+            self._belong(setup.group, setup.labels, setup.number)
             self._configure(setup.settings)
             for query in setup.queries.values():
                 self._start(query)
@@ -84,8 +86,8 @@ class ShardHost:
 
     def apply(self, record: Record) -> None:
         match record:
-            case OpenGroup(group=group, labels=labels, settings=settings):
-                self.setup.group, self.setup.labels = group, labels
+            case OpenGroup(group=group, labels=labels, settings=settings, number=number):
+                self._belong(group, labels, number)
                 self._configure(settings)
             case Configure(settings=settings):
                 self._configure(settings)
@@ -118,6 +120,10 @@ class ShardHost:
             case RequestPunctuation(query=query):
                 for part in [part for part in self.setup.queries.values() if part.whole == query]:
                     self.compiler.request_punctuation(part.name)
+
+    def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
+        self.setup.group, self.setup.labels, self.setup.number = group, labels, number
+        self.compiler.place = number, len(labels)
 
     def _configure(self, settings: Settings) -> None:
         self.setup.settings = settings

@@ -13,7 +13,8 @@ from millstream.logical import closing
 from millstream.logical import multi_join as logical_multi
 from millstream.logical import outer_join as logical_outer
 from millstream.logical import plan as logical
-from millstream.physical import exchange
+from millstream.physical import exchange, placeholders
+from millstream.physical.hashing import shard_of
 from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.closing import Closing
 from millstream.runtime.distinct import Distinct
@@ -24,6 +25,7 @@ from millstream.runtime.operator import Operator
 from millstream.runtime.outer_join import OuterJoin
 from millstream.runtime.pane_aggregate import PaneAggregate
 from millstream.runtime.pipeline import Pipeline
+from millstream.runtime.placeholders import Placeholders
 from millstream.runtime.project import Project
 from millstream.runtime.select import Select
 from millstream.runtime.sequence import Chronicle, Recent
@@ -35,8 +37,12 @@ from millstream.runtime.window_join import WindowJoin
 _JoinParts = tuple[Schema, Schema, Schema, tuple[tuple[str, str], ...], Expression | None, JoinWindow, JoinWindow]
 
 
-def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
-    """A new operator that carries out the topmost node of a plan."""
+ALONE = 0, 1
+"""The place of the only shard."""
+
+
+def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame], place: tuple[int, int] = ALONE) -> Operator:
+    """A new operator that carries out the topmost node of a plan, on the shard of this number among so many."""
     match plan:
         case logical.Select():
             return Select(plan.schema, plan.predicate)
@@ -49,6 +55,9 @@ def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame]) -> Operator:
             return Union(plan.schema, tuple(member.schema for member in plan.members), merges=plan.merges)
         case exchange.Exchange():
             return Exchange(plan.schema)
+        case placeholders.Placeholders(key=key):
+            number, shards = place
+            return Placeholders(plan.schema, lambda rows: shard_of(rows, key, shards) == number)
         case logical.Distinct():
             return Distinct(plan.schema)
         case closing.Closing():

@@ -93,6 +93,8 @@ class Part:
     """Where whether a row is late depends on those of other shards: how to tell."""
     now: int = 0
     """The time of the batch, where the part itself must tell."""
+    counted: bool = True
+    """Whether its rows are this shard's to count: of rows that go to every shard the first one counts them."""
 
     def elements(self) -> list[CheckedRows]:
         return [CheckedRows(self.rows, self.marks, self.bad)]
@@ -106,9 +108,9 @@ class Part:
     def count(self) -> int:
         """How many rows of the piece are this shard's to count."""
         if self.share is not None:
-            return self.share.rows
+            return self.share.rows if self.counted else 0
         if self.again is None:
-            return self.rows.height
+            return self.rows.height if self.counted else 0
         return self.whole.rows if self.again.number == 0 else 0
 
     def unfolded(self) -> Part:
@@ -136,7 +138,7 @@ class Part:
                 marks = marks.keep(marks.positions < end)
         if marks is not None:
             marks = Marks(marks.punctuations, np.clip(marks.positions - first, 0, last - first))
-        return Part(self.stream, rows, whole, marks, bad, again=self.again, share=self.share)
+        return Part(self.stream, rows, whole, marks, bad, again=self.again, share=self.share, counted=self.counted)
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
@@ -146,18 +148,20 @@ class Part:
         summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, whole.climbs
         groups = {name: encode(page) for name, page in self.partials.items()}
         page = encode(rows) if self.rows.columns else b""
-        return pickle.dumps((summary, self.marks, self.bad, groups, self.again, self.share, self.now), protocol=5), page
+        head = summary, self.marks, self.bad, groups, self.again, self.share, self.now, self.counted
+        return pickle.dumps(head, protocol=5), page
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        summary, marks, bad, groups, again, share, now = pickle.loads(head)
+        summary, marks, bad, groups, again, share, now, counted = pickle.loads(head)
         rows = decode(page) if page else pl.DataFrame()
         before = None
         if BEFORE in rows.columns:
             before = rows.get_column(BEFORE).to_numpy()
             rows = rows.drop(BEFORE)
         partials = {name: decode(held) for name, held in groups.items()}
-        return cls(stream, rows, replace(Whole(*summary), before=before), marks, bad, partials, again, share, now)
+        whole = replace(Whole(*summary), before=before)
+        return cls(stream, rows, whole, marks, bad, partials, again, share, now, counted)
 
 
 def pack(
@@ -206,7 +210,8 @@ def _judged(
         height = rows.height if mine is None else int(mine.sum())
         if mine is None or again is None:
             share = Share(target.key, number, count, height)
-            yield label, Part(stream, rows, replace(whole, before=None), marks, rejected, share=share)
+            plain, counted = replace(whole, before=None), mine is not None or number == 0
+            yield label, Part(stream, rows, plain, marks, rejected, share=share, counted=counted)
             continue
         own = replace(whole, before=None if whole.before is None else whole.before[mine])
         share = Share(target.key, number, count, height, again, columns)
@@ -230,7 +235,7 @@ def _raw(
         rejected = bad if number == 0 and bad.height else None
         if shards is None:
             again = None if target.raw else Again(piece, columns, target.partials, number, count)
-            yield label, Part(stream, rows, whole, marks, rejected, again=again)
+            yield label, Part(stream, rows, whole, marks, rejected, again=again, counted=number == 0)
             continue
         mine = shards == number
         before = None if whole.before is None else whole.before[mine]

@@ -3,7 +3,8 @@
 A stateful operator needs all tuples of one key in one place: a join its key, an aggregate its group, a keyed sequence
 its key. The wish of the topmost one is pushed down to the scans; if every operator below can live with it, each shard
 runs the whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see
-`stages`, or (count windows, no key at all) everything goes to one shard.
+`stages`, or (no key at all) everything goes to one shard. A stream with a window that counts rows goes to every shard,
+see `placeholders`.
 
 A stream that closes another one goes to every shard as a whole, wherever the closed stream's tuples go: then all shards
 promise the same, as they do with any punctuation, and closed values stay neighbours.
@@ -11,7 +12,8 @@ promise the same, as they do with any punctuation, and closed values stay neighb
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS
@@ -21,22 +23,43 @@ from millstream.logical.closing import Closing
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
 from millstream.physical.exchange import Exchange, Gather
+from millstream.physical.hashing import Key
+from millstream.physical.placeholders import Placeholders, countable, with_placeholders
 
-Key = tuple[str, ...]
-"""The columns that something is hashed on."""
 Keys = dict[str, Key]
 """Stream name → the columns it is hashed on."""
 EVERYWHERE: Key = ()
 """Hashed on nothing: all shards have all of it."""
 
 
-def partition_keys(plan: node.Plan) -> Keys | None:
-    """The columns to hash each stream on, or None if the query needs everything in one place."""
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """A plan as shards run it, and the columns to hash each stream on."""
+
+    plan: node.Plan
+    keys: Keys
+
+
+def partitioned(plan: node.Plan) -> Partitioned | None:
+    """How a query runs on many shards, or None if it needs everything in one place."""
     for anchor, key in wishes(plan):
         pushed = _push(anchor, key)
         if pushed is not None:
-            return pushed
+            return Partitioned(replaced(plan, anchor, pushed.plan), pushed.keys)
     return None
+
+
+def partition_keys(plan: node.Plan) -> Keys | None:
+    """The columns to hash each stream on, or None if the query needs everything in one place."""
+    made = partitioned(plan)
+    return None if made is None else made.keys
+
+
+def replaced(plan: node.Plan, old: node.Plan, new: node.Plan) -> node.Plan:
+    """The plan with another node in the place of one of its own."""
+    if plan is old:
+        return new
+    return plan.with_inputs(tuple(replaced(part, old, new) for part in plan.inputs)) if plan.inputs else plan
 
 
 def wishes(plan: node.Plan) -> Iterator[tuple[node.Plan, Key]]:
@@ -74,12 +97,22 @@ def _prefixed(name: str, prefix: str | None) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def _push(plan: node.Plan, key: Key) -> Keys | None:
-    """What hashing the plan's output on `key` asks of the streams, or None if that cannot be had."""
+def _push(plan: node.Plan, key: Key) -> Partitioned | None:
+    """The plan, its output hashed on `key`, and what that asks of the streams; None if that cannot be had."""
     if isinstance(plan, node.Scan):
-        return {plan.stream: key} if can_hash(plan, key) else None
+        return Partitioned(plan, {plan.stream: key}) if can_hash(plan, key) else None
     below = keys_below(plan, key)
-    return None if below is None else _all(*(_push(part, k) for part, k in zip(plan.inputs, below, strict=True)))
+    if below is None:
+        return None
+    plan = with_placeholders(plan, below)
+    parts: list[Partitioned] = []
+    for part, k in zip(plan.inputs, below, strict=True):
+        pushed = _push(part, k)
+        if pushed is None:
+            return None
+        parts.append(pushed)
+    keys = _all(part.keys for part in parts)
+    return None if keys is None else Partitioned(plan.with_inputs(tuple(part.plan for part in parts)), keys)
 
 
 def can_hash(scan: node.Scan, key: Key) -> bool:
@@ -105,17 +138,17 @@ def keys_below(plan: node.Plan, key: Key) -> list[Key] | None:
             return [tuple(own[k] for k in key)] if all(k in own for k in key) else None
         case node.WindowAggregate(group=group) | node.PaneAggregate(group=group):
             return [key] if set(key) <= set(group) else None
-        case node.WindowJoin(left_window=left, right_window=right):
-            if left.rows is not None or right.rows is not None:
-                return None
-            return _both(plan.keys, plan.left_prefix, plan.right_prefix, key)
+        case Placeholders(_, own):
+            return [EVERYWHERE] if key == own else None
+        case node.WindowJoin():
+            return _both(plan.keys, plan.left_prefix, plan.right_prefix, key) if countable(plan) else None
         case OuterJoin(left_window=left, right_window=right):
             if left.rows is not None or right.rows is not None:
                 return None
             pairs = {_kept_key(plan, pair): pair for pair in plan.keys}
             return [tuple(pairs[k][side] for k in key) for side in (0, 1)] if all(k in pairs for k in key) else None
         case MultiJoin():
-            if any(window.rows is not None for window in plan.windows):
+            if not countable(plan):
                 return None
             places = {name: place for place, names in enumerate(plan.equal) for name in names}
             if not all(k in places for k in key):
@@ -142,11 +175,11 @@ def _both(
     return [tuple(sides[k][0] for k in key), tuple(sides[k][1] for k in key)]
 
 
-def _all(*parts: Keys | None) -> Keys | None:
-    """The parts together, if each is there and no stream is asked for two different keys."""
+def _all(parts: Iterable[Keys]) -> Keys | None:
+    """The parts together, if no stream is asked for two different keys."""
     merged: Keys = {}
     for part in parts:
-        if part is None or any(merged.get(stream, key) != key for stream, key in part.items()):
+        if any(merged.get(stream, key) != key for stream, key in part.items()):
             return None
         merged |= part
     return merged

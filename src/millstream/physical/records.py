@@ -38,7 +38,7 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
     """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all.
-    `stage`: in which of the job's stages they are."""
+    `stage`: in which of the job's stages they are. `number`: which of them the shard is that hears of it."""
 
     group: int
     mill: str
@@ -46,6 +46,7 @@ class OpenGroup:
     keys: Keys | None
     settings: Settings
     stage: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

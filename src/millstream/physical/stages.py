@@ -23,7 +23,9 @@ from millstream.logical.closing import Closing
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
 from millstream.physical.exchange import MARK, Exchange, Gather
-from millstream.physical.partitioning import Key, Keys, can_hash, keys_below, partition_keys, wishes
+from millstream.physical.hashing import Key
+from millstream.physical.partitioning import Keys, can_hash, keys_below, partitioned, replaced, wishes
+from millstream.physical.placeholders import with_placeholders
 
 STATELESS = (node.Select, node.Project, node.TableJoin)
 
@@ -47,7 +49,13 @@ def parts(query: str, plan: node.Plan, shards: int) -> list[QueryPart]:
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
     positional = any(_positional(part) for part in made if part.stage > 0)
-    return [QueryPart(query, plan, partition_keys(plan))] if positional else made
+    return [uncut(query, plan)] if positional else made
+
+
+def uncut(query: str, plan: node.Plan) -> QueryPart:
+    """The whole query in one stage, on one shard if it must be."""
+    made = partitioned(plan)
+    return QueryPart(query, plan, None) if made is None else QueryPart(query, made.plan, made.keys)
 
 
 def depth(made: list[QueryPart]) -> int:
@@ -56,12 +64,10 @@ def depth(made: list[QueryPart]) -> int:
 
 
 def _parts(name: str, plan: node.Plan, shards: int) -> list[QueryPart]:
-    keys = partition_keys(plan)
-    if keys is not None:
-        return [QueryPart(name, plan, keys)]
-    cut = _best_cut(plan)
+    whole = uncut(name, plan)
+    cut = _best_cut(plan) if whole.keys is None else None
     if cut is None:
-        return [QueryPart(name, plan, None)]
+        return [whole]
     below: list[QueryPart] = []
     gathered: dict[int, node.Plan] = {}
     hashed: Keys = {}
@@ -72,9 +78,8 @@ def _parts(name: str, plan: node.Plan, shards: int) -> list[QueryPart]:
         gathered[number] = Gather(tuple(node.Scan(stream, sub.schema) for stream in streams))
         hashed |= dict.fromkeys(streams, key)
         below += [QueryPart(top.name, top.plan, top.keys, top.stage, name, key if cut.keyed else None), *rest]
-    whole = _filled(cut.plan, gathered)
     stage = 1 + max(part.stage for part in below if part.reader == name)
-    return [QueryPart(name, whole, hashed if cut.keyed else None, stage), *below]
+    return [QueryPart(name, _filled(cut.plan, gathered), hashed if cut.keyed else None, stage), *below]
 
 
 @dataclass(slots=True)
@@ -100,9 +105,10 @@ class _Cut:
             return plan
         below = keys_below(plan, key)
         assert below is not None
+        plan = with_placeholders(plan, below)
         inputs = [self.fit(part, k) for part, k in zip(plan.inputs, below, strict=True)]
         if not any(_holes(part) for part in inputs):
-            return plan
+            return plan.with_inputs(tuple(inputs))
         # What comes from another stage and what is read at the beginning do not meet: the latter goes through as well.
         whole = [
             part if _holes(part) else self.hole(given, k)
@@ -142,7 +148,7 @@ def _best_cut(plan: node.Plan) -> _Cut | None:
         if keys_below(anchor, key) is None:
             continue
         cut = _Cut(keyed=True)
-        cut.plan = _replaced(plan, anchor, cut.fit(anchor, key))
+        cut.plan = replaced(plan, anchor, cut.fit(anchor, key))
         found.append(cut)
     return min(found, key=lambda cut: len(cut.subs)) if found else _below_keyless(plan)
 
@@ -156,7 +162,7 @@ def _below_keyless(plan: node.Plan) -> _Cut | None:
         return None
     cut = _Cut(keyed=False)
     whole = anchor.with_inputs(tuple(cut.hole(part, ()) for part in anchor.inputs))
-    cut.plan = _replaced(plan, anchor, whole)
+    cut.plan = replaced(plan, anchor, whole)
     return cut
 
 
@@ -179,12 +185,6 @@ def _positional(part: QueryPart) -> bool:
             case OuterJoin(left_window=left, right_window=right) if (left.rows, right.rows) != (None, None):
                 return True
     return False
-
-
-def _replaced(plan: node.Plan, old: node.Plan, new: node.Plan) -> node.Plan:
-    if plan is old:
-        return new
-    return plan.with_inputs(tuple(_replaced(part, old, new) for part in plan.inputs)) if plan.inputs else plan
 
 
 def _filled(plan: node.Plan, gathered: dict[int, node.Plan]) -> node.Plan:

@@ -7,7 +7,7 @@ a pure function of the log, so that a batch that is replayed goes the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -76,7 +76,7 @@ class Topology:
         match record:
             case OpenGroup(group=number):
                 self.groups[number] = _Group(record)
-                return [(label, record) for label in record.labels]
+                return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
             case StartQuery(group=number, name=name):
                 self.groups[number].queries[name] = record
                 return [(label, record) for label in self.groups[number].opened.labels]

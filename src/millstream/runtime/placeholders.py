@@ -1,0 +1,50 @@
+"""Placeholders for the tuples of other shards, under a window that counts the tuples of a stream.
+
+| | |
+|---|---|
+| computes | the tuples of this shard as they are; of all others only the timestamp, with NULL in every other column |
+| order | its input's |
+| state | none |
+| punctuation in → purged → out | p → nothing → p: what no tuple matches, no placeholder matches |
+| progress | goes on |
+| cost | one hash of the key, one pass over the columns |
+
+A tuple without a key counts in a window of rows, joins nothing and is not stored. So a join of the tuples of one shard
+sees the last n of the whole stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.schema import TS, Schema
+from millstream.runtime.operator import NOTHING, Input, Operator, Output
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Placeholders(Operator):
+    """`mine` tells which tuples are this shard's own."""
+
+    def __init__(self, schema: Schema, mine: Callable[[pl.DataFrame], Mask]) -> None:
+        self.schema = schema
+        self._mine = mine
+        self._blank = [name for name in schema.names if name not in (schema.time, TS)]
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        port = inputs[0]
+        rows = None if port.rows is None or not port.rows.height else self._blanked(port.rows)
+        if rows is None and not port.punctuations:
+            return NOTHING
+        return Output(rows, port.punctuations or None)
+
+    def _blanked(self, rows: pl.DataFrame) -> pl.DataFrame:
+        mine = self._mine(rows)
+        if mine.all():
+            return rows
+        kept = pl.lit(pl.Series(mine, dtype=pl.Boolean))
+        return rows.with_columns(pl.when(kept).then(pl.col(name)).alias(name) for name in self._blank)

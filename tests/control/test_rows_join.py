@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from hypothesis import given, settings
@@ -20,6 +20,7 @@ from tests.tries import tries
 
 END = 10_000
 STREAMS = ("s1", "s2", "s3")
+Rows = Counter[tuple[int | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Case:
     least: int | None
     """What the first number must be at least."""
     tuples: tuple[Tuple, ...]
+    outer: str = ""
+    """LEFT, RIGHT or FULL, of two inputs."""
 
     @property
     def query(self) -> str:
@@ -68,12 +71,14 @@ class Case:
         conditions += [f"x0.v < {names[-1]}.v"] if self.less else []
         conditions += [] if self.least is None else [f"x0.v >= {self.least}"]
         columns = ", ".join(f"{name}.v AS v{n}" for n, name in enumerate(names))
+        if self.outer:
+            return f"SELECT {columns} FROM {f' {self.outer} JOIN '.join(sources)} ON {' AND '.join(conditions)}"
         return f"SELECT {columns} FROM {', '.join(sources)} WHERE {' AND '.join(conditions)}"
 
-    def defined(self) -> Counter[tuple[int, ...]]:
+    def defined(self) -> Rows:
         """Results by the definition: every part is in its own window when the newest of them comes."""
         came: list[list[Tuple]] = [[] for _ in self.inputs]
-        found: Counter[tuple[int, ...]] = Counter()
+        found: Rows = Counter()
         arrivals = [
             (new.time, place, new)
             for place, made in enumerate(self.inputs)
@@ -88,6 +93,11 @@ class Case:
                 if fits and new.key is not None and all(part.key == new.key for part in result):
                     found[numbers] += 1
             came[place].append(new)
+        used = [{result[side] for result in found} for side in (0, 1)]
+        for side, other in ((0, "RIGHT"), (1, "LEFT")):
+            if self.outer not in ("", other):
+                alone = [new.number for new in came[side] if new.number not in used[side]]
+                found.update((None, number) if side else (number, None) for number in alone)
         return found
 
     def _window(self, place: int, came: list[Tuple], now: int) -> list[Tuple]:
@@ -107,8 +117,8 @@ def inputs(draw: st.DrawFn, counting: bool) -> Input:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    count = draw(st.integers(2, 4))
+def cases(draw: st.DrawFn, most: int = 4) -> Case:
+    count = draw(st.integers(2, most))
     chosen = draw(st.integers(0, count - 1))
     made = tuple(draw(inputs(counting=place == chosen)) for place in range(count))
     now, tuples = 0, []
@@ -118,16 +128,24 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(made, draw(st.booleans()), draw(st.sampled_from([None, None, 3])), tuple(tuples))
 
 
-Outcome = tuple[Counter[tuple[int, ...]], Counter[str], int]
+@st.composite
+def outer_cases(draw: st.DrawFn) -> Case:
+    made = draw(cases(most=2))
+    kept = draw(st.sampled_from(["LEFT", "LEFT", "RIGHT", "RIGHT", "FULL"]))
+    return replace(made, least=None, outer=kept)
+
+
+Outcome = tuple[Rows, Counter[str], int]
 
 
 def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | None) -> Outcome:
     """Rows and punctuations as bags and the state at the end, with batches cut at random; `again` starts anew."""
-    chance, rows, said = random.Random(seed), Counter[tuple[int, ...]](), Counter[str]()
+    chance, said = random.Random(seed), Counter[str]()
+    rows: Rows = Counter()
     for name in STREAMS:
         mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
     mill.add_query("q", case.query)
-    ends = [(name, f"[*, *, < {END}]") for name in STREAMS]
+    ends = [(name, "[*, *, *]" if case.outer else f"[*, *, < {END}]") for name in STREAMS]
     for stream, line in [*((new.stream, new.line) for new in case.tuples), *ends]:
         mill.feed_line(stream, line)
         if seed and chance.random() < 0.3:
@@ -147,7 +165,11 @@ def restored(mill: Mill) -> Mill:
     return LocalMill.restore(mill.snapshot())
 
 
-@given(cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True))
+@given(
+    st.one_of(cases(), outer_cases()),
+    st.integers(1, 1000),
+    st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True),
+)
 @settings(max_examples=tries(60))
 def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
     whole = outcome(LocalMill(), case, 0, None)
@@ -158,7 +180,7 @@ def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
         assert found == whole, (way, case.query)
 
 
-@given(cases(), st.integers(1, 1000), st.integers(1, 3), st.booleans())
+@given(st.one_of(cases(), outer_cases()), st.integers(1, 1000), st.integers(1, 3), st.booleans())
 @settings(max_examples=tries(25))
 def test_jobs_give_the_same(case: Case, seed: int, shards: int, cached: bool) -> None:
     host = InProcessHost(shards, cached=cached)

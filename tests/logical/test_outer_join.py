@@ -128,6 +128,10 @@ def test_a_window_of_rows_is_not_filtered_below() -> None:
         ("SELECT a.k, COUNT(*) FROM a RIGHT JOIN b ON a.k = b.v GROUP BY a.k", None),
         ("SELECT a.k, COUNT(*) FROM a FULL JOIN b ON a.k = b.v GROUP BY a.k", None),
         ("SELECT a.v FROM a [ROWS 3] LEFT JOIN b ON a.k = b.v", None),
+        ("SELECT a.v FROM a LEFT JOIN b [ROWS 3] ON a.k = b.v", {"a": ("k",), "b": ()}),
+        ("SELECT a.v FROM a [ROWS 3] RIGHT JOIN b [RANGE 5] ON a.k = b.v", {"a": (), "b": ("v",)}),
+        ("SELECT x.v FROM a x LEFT JOIN a y [ROWS 3] ON x.k = y.k", None),
+        ("SELECT a.v FROM a FULL JOIN b [ROWS 3] ON a.k = b.v", None),
     ],
 )
 def test_keys_of_shards(text: str, keys: dict[str, tuple[str, ...]] | None) -> None:

@@ -142,8 +142,8 @@ def keys_below(plan: node.Plan, key: Key) -> list[Key] | None:
             return [EVERYWHERE] if key == own else None
         case node.WindowJoin():
             return _both(plan.keys, plan.left_prefix, plan.right_prefix, key) if countable(plan) else None
-        case OuterJoin(left_window=left, right_window=right):
-            if left.rows is not None or right.rows is not None:
+        case OuterJoin():
+            if not countable(plan):
                 return None
             pairs = {_kept_key(plan, pair): pair for pair in plan.keys}
             return [tuple(pairs[k][side] for k in key) for side in (0, 1)] if all(k in pairs for k in key) else None

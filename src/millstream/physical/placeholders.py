@@ -9,7 +9,8 @@
 The last n tuples are those of the whole stream, wherever their keys belong. So the stream goes to every shard, through
 the selections and projections that decide what counts, and there the tuples of other shards become placeholders. This
 needs a join that works in the order of time: all shards then meet the tuples in the same order. What other operators
-make is not in the same order on all shards, where times are equal, and is not counted this way.
+make is not in the same order on all shards, where times are equal, and is not counted this way. Nor is the kept side of
+an outer join: it would put placeholders out.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from dataclasses import dataclass
 from millstream.algebra.schema import Schema
 from millstream.logical import plan as node
 from millstream.logical.multi_join import MultiJoin
+from millstream.logical.outer_join import OuterJoin
 from millstream.physical.hashing import Key
 
-Join = node.WindowJoin | MultiJoin
+Join = node.WindowJoin | OuterJoin | MultiJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +39,12 @@ class Placeholders(node.Plan):
         return self.input.schema
 
 
-def windows(plan: Join) -> tuple[node.Window, ...]:
-    """Those of a join's inputs."""
-    return plan.windows if isinstance(plan, MultiJoin) else (plan.left_window, plan.right_window)
-
-
 def countable(plan: Join) -> bool:
     """Whether a join can run on many shards, as far as its windows of rows go."""
-    counting = _counting(plan)
-    return not any(counting) or (plan.merges and all(map(_reads_a_stream, _chosen(plan, counting))))
+    if all(window.rows is None for window in _windows(plan)):
+        return True
+    chosen = zip(plan.inputs, _counting(plan), _takes_placeholders(plan), strict=True)
+    return plan.merges and all(takes and _reads_a_stream(part) for part, counts, takes in chosen if counts)
 
 
 def with_placeholders(plan: node.Plan, keys: Sequence[Key]) -> node.Plan:
@@ -53,26 +52,31 @@ def with_placeholders(plan: node.Plan, keys: Sequence[Key]) -> node.Plan:
     hashed on. A stream that is read on another side as well has them there, too, since it goes to every shard."""
     if not isinstance(plan, Join) or not any(counting := _counting(plan)):
         return plan
-    everywhere = {scan.stream for part in _chosen(plan, counting) for scan in _scans(part)}
+    counted = [part for part, counts in zip(plan.inputs, counting, strict=True) if counts]
+    everywhere = {stream for part in counted for stream in _read(part)}
     inputs: list[node.Plan] = []
-    for part, key, counts in zip(plan.inputs, keys, counting, strict=True):
-        again = _reads_a_stream(part) and any(scan.stream in everywhere for scan in _scans(part))
-        wrapped = (counts or again) and not isinstance(part, Placeholders)
+    for part, key, takes in zip(plan.inputs, keys, _takes_placeholders(plan), strict=True):
+        wrapped = takes and _reads_a_stream(part) and _read(part) <= everywhere and not isinstance(part, Placeholders)
         inputs.append(Placeholders(part, key) if wrapped else part)
     return plan.with_inputs(tuple(inputs))
 
 
+def _windows(plan: Join) -> tuple[node.Window, ...]:
+    return plan.windows if isinstance(plan, MultiJoin) else (plan.left_window, plan.right_window)
+
+
 def _counting(plan: Join) -> list[bool]:
     """For each input whether tuples have to be counted; a window of no rows holds none, whatever comes."""
-    return [bool(window.rows) for window in windows(plan)]
+    return [bool(window.rows) for window in _windows(plan)]
 
 
-def _chosen(plan: Join, which: Sequence[bool]) -> list[node.Plan]:
-    return [part for part, chosen in zip(plan.inputs, which, strict=True) if chosen]
+def _takes_placeholders(plan: Join) -> list[bool]:
+    """For each input whether a tuple without a key has no result."""
+    return [not kept for kept in plan.preserved] if isinstance(plan, OuterJoin) else [True] * len(plan.inputs)
 
 
-def _scans(plan: node.Plan) -> list[node.Scan]:
-    return [part for part in plan.walk() if isinstance(part, node.Scan)]
+def _read(plan: node.Plan) -> set[str]:
+    return {part.stream for part in plan.walk() if isinstance(part, node.Scan)}
 
 
 def _reads_a_stream(plan: node.Plan) -> bool:

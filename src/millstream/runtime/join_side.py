@@ -3,7 +3,8 @@
 | | |
 |---|---|
 | stored | tuples that a later tuple of the other side may still join, under the output's column names |
-| not stored | a NULL key; out of its window already; matched by a translated punctuation of the other side |
+| not stored | out of its window already; matched by a translated punctuation of the other side |
+| not looked at | a NULL key: it only counts in a window of rows |
 | not looked at | matched by one of the other side that is out: no partner is stored there, and none will come |
 | removed | what new translated punctuations match, when the join purges |
 | removed | what is out of its window: `ts + W <` the other side's bound, or not among the last n |
@@ -58,6 +59,11 @@ class JoinSide:
 
     def admit(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         """The new tuples without those that need neither probe nor be stored."""
+        for key in self._keys:
+            if rows.get_column(key).null_count():
+                rows = self._only(rows, rows.get_column(key).is_not_null())
+        if not rows.height:
+            return None
         done = self._closed.done(rows)
         if done is None:
             return rows
@@ -74,9 +80,6 @@ class JoinSide:
             self._leave(self._unless_owed(half.new))
             return
         rows = self._lasting(half.new, bound)
-        for key in self._keys:
-            if rows.height and rows.get_column(key).null_count():
-                rows = self._only(rows, rows.get_column(key).is_not_null())
         if rows.height and self._closed:
             gone = self._closed.closed(rows)
             self._closed.forget()

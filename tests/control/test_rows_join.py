@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
@@ -60,6 +60,8 @@ class Case:
     least: int | None
     """What the first number must be at least."""
     tuples: tuple[Tuple, ...]
+    closed: tuple[tuple[int, str, int], ...] = ()
+    """Keys that a stream closes, each with the number of tuples before."""
     outer: str = ""
     """LEFT, RIGHT or FULL, of two inputs."""
 
@@ -74,6 +76,13 @@ class Case:
         if self.outer:
             return f"SELECT {columns} FROM {f' {self.outer} JOIN '.join(sources)} ON {' AND '.join(conditions)}"
         return f"SELECT {columns} FROM {', '.join(sources)} WHERE {' AND '.join(conditions)}"
+
+    @property
+    def lines(self) -> Iterator[tuple[str, str]]:
+        for new in self.tuples:
+            yield from ((stream, f"[{key}, *, *]") for at, stream, key in self.closed if at == new.number)
+            yield new.stream, new.line
+        yield from ((name, "[*, *, *]" if self.outer else f"[*, *, < {END}]") for name in STREAMS)
 
     def defined(self) -> Rows:
         """Results by the definition: every part is in its own window when the newest of them comes."""
@@ -121,11 +130,17 @@ def cases(draw: st.DrawFn, most: int = 4) -> Case:
     count = draw(st.integers(2, most))
     chosen = draw(st.integers(0, count - 1))
     made = tuple(draw(inputs(counting=place == chosen)) for place in range(count))
-    now, tuples = 0, []
+    now, tuples, closed = 0, list[Tuple](), list[tuple[int, str, int]]()
     for number in range(draw(st.integers(0, 25))):
         now += draw(st.integers(0, 2))
-        tuples.append(Tuple(draw(st.sampled_from(STREAMS)), draw(st.sampled_from([0, 1, 2, None])), number, now))
-    return Case(made, draw(st.booleans()), draw(st.sampled_from([None, None, 3])), tuple(tuples))
+        stream = draw(st.sampled_from(STREAMS))
+        gone = {key for _, name, key in closed if name == stream}
+        key = draw(st.sampled_from([None, *(key for key in range(3) if key not in gone)]))
+        if key is not None and draw(st.integers(0, 9)) == 0:
+            closed.append((number, stream, key))
+            key = None
+        tuples.append(Tuple(stream, key, number, now))
+    return Case(made, draw(st.booleans()), draw(st.sampled_from([None, None, 3])), tuple(tuples), tuple(closed))
 
 
 @st.composite
@@ -145,8 +160,7 @@ def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | N
     for name in STREAMS:
         mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
     mill.add_query("q", case.query)
-    ends = [(name, "[*, *, *]" if case.outer else f"[*, *, < {END}]") for name in STREAMS]
-    for stream, line in [*((new.stream, new.line) for new in case.tuples), *ends]:
+    for stream, line in case.lines:
         mill.feed_line(stream, line)
         if seed and chance.random() < 0.3:
             mill.batch()

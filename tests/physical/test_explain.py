@@ -19,6 +19,10 @@ QUERIES = {
         "WHERE b.auction = a.id AND b.price > 5",
         Options(shards=4),
     ),
+    "rows_join": (
+        "SELECT b.price, a.seller FROM bids [ROWS 100] b, auctions [RANGE 10 SECONDS] a WHERE b.auction = a.id",
+        Options(shards=4),
+    ),
     "paned": ("SELECT window_end, COUNT(*) AS n FROM bids [RANGE 60 SECONDS SLIDE 20 SECONDS]", Options(shards=4)),
     "union": (
         "SELECT auction FROM bids WHERE price > 5 UNION ALL SELECT id FROM auctions",

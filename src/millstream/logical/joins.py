@@ -2,8 +2,7 @@
 
 Two streams make a window join; a third joins the result. Such a result is as new as its newest part, so the windows of
 its older parts are checked again against the newcomer: every part must be within its own window of the newest one.
-Where a window counts rows that does not do, and all streams are joined at once (`rows_join`). Tables then come last:
-such a window counts tuples of the stream, and not what a table makes of them.
+Where a window counts rows that does not do, and all streams are joined at once (`rows_join`).
 
 Of two keys that a join or a sequence makes equal, it puts out punctuation on the left one. So whatever reads the right
 one above it is bound to the left one instead: a group or a further join then meets the punctuation that it needs. An
@@ -25,7 +24,7 @@ from millstream.logical.interval_join import interval_windows
 from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of
 from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
 from millstream.logical.plan import UNBOUNDED, Plan, Project, Select, Sequence, TableJoin, Window, WindowJoin
-from millstream.logical.rows_join import counting_join, in_one_operator, uncountable
+from millstream.logical.rows_join import counting_join, in_one_operator, in_turn, uncountable
 from millstream.logical.sources import Entry
 from millstream.logical.windows import join_window
 
@@ -68,14 +67,8 @@ class JoinBinder:
         self.same: dict[str, str] = {}
         """Keys of right sides to the keys of left sides that they equal."""
         self._probed = any(entry.written.source.probing for entry in self._streams)
-        self._entries = self._in_turn(entries)
-
-    def _in_turn(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """The entries in the order in which they are joined."""
-        if len(self._streams) < 2 or any(entry.written.kind in OUTER for entry in self._streams):
-            return entries
-        counts = any((self._written(entry) or UNBOUNDED).rows for entry in self._streams)
-        return tuple(sorted(entries, key=lambda entry: entry.plan is None)) if counts else entries
+        windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 1 else []
+        self._entries = in_turn(entries, windows)
 
     def join(self, sequence: ast.SequenceTest | None) -> Plan:
         """The plan of the whole FROM; conjuncts that no join takes stay waiting."""

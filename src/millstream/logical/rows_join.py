@@ -24,6 +24,15 @@ from millstream.logical.plan import UNBOUNDED, Window
 from millstream.logical.sources import Entry
 
 
+def in_turn(entries: tuple[Entry, ...], windows: Sequence[Window]) -> tuple[Entry, ...]:
+    """The entries of FROM in the order in which they are joined, given the windows of its streams: if one counts rows,
+    tables come last, for it counts tuples of the stream and not what a table makes of them."""
+    outer = any(entry.written.kind in OUTER for entry in entries if entry.plan is not None)
+    if outer or not any(window.rows for window in windows):
+        return entries
+    return tuple(sorted(entries, key=lambda entry: entry.plan is None))
+
+
 def in_one_operator(streams: Sequence[Entry], windows: Sequence[Window]) -> bool:
     """Whether a join of these streams is to be one operator because some window counts rows."""
     counting = [window.rows is not None for window in windows]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ PLACES = 64
 
 
 class ControlLog:
-    """Open with `writable` in one process at a time."""
+    """Open with `writable` in one process at a time. Threads may read it side by side."""
 
     def __init__(self, path: Path, *, writable: bool = False) -> None:
         self.path = path
@@ -37,6 +38,7 @@ class ControlLog:
         self._places: dict[int, int] = {}
         """Positions in the log, with their places in the file as it was when it had been compacted so often."""
         self._generation = -1
+        self._placing = threading.Lock()
         self._file: int | None = None
         self.compacted = 0
         """The size of the file after it was last compacted."""
@@ -104,7 +106,8 @@ class ControlLog:
         draft.rename(self.path)
         os.close(self._file)
         self._file = self._open()
-        self._generation, self._places = self._generation + 1, {}
+        with self._placing:
+            self._generation, self._places = self._generation + 1, {}
         self.compacted = self.size
 
     def _frames(self, start: int) -> Iterator[tuple[int, bytes]]:
@@ -114,7 +117,8 @@ class ControlLog:
         except FileNotFoundError:
             return
         with file:
-            place = self._place(file.read(_START.size), start)
+            begin = file.read(_START.size)
+            place = self._place(begin, start)
             if place is None:
                 return
             file.seek(place)
@@ -124,7 +128,7 @@ class ControlLog:
                 if len(data) < length or zlib.crc32(data) != checksum:
                     return
                 place += _HEAD.size + length
-                self._remember(position, place)
+                self._remember(position, place, begin)
                 if position > start:
                     yield position, data
 
@@ -133,14 +137,17 @@ class ControlLog:
         if len(head) < _START.size:
             return None
         (generation,) = _START.unpack(head)
-        if generation != self._generation:
-            self._generation, self._places = generation, {}
-        return self._places.get(position, _START.size)
+        with self._placing:
+            if generation != self._generation:
+                self._generation, self._places = generation, {}
+            return self._places.get(position, _START.size)
 
-    def _remember(self, position: int, place: int) -> None:
-        self._places[position] = place
-        if len(self._places) > PLACES:
-            del self._places[next(iter(self._places))]
+    def _remember(self, position: int, place: int, head: bytes) -> None:
+        with self._placing:
+            if head == _START.pack(self._generation):  # it has not been compacted while this file was read
+                self._places[position] = place
+                if len(self._places) > PLACES:
+                    del self._places[next(iter(self._places))]
 
     def close(self) -> None:
         if self._file is not None:

@@ -9,6 +9,7 @@ from millstream.physical.compile import Compiler
 from millstream.physical.exchange import MARK, exchanged
 from millstream.physical.hashing import Key
 from millstream.physical.partitioning import EVERYWHERE, Keys
+from millstream.physical.placeholders import Placeholders
 from millstream.physical.plotting import Plotted
 from millstream.runtime.engine import Graph, format_table
 
@@ -29,6 +30,9 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
     yield _spread(made.keys, query, shards)
     streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
     yield f"reads {', '.join(streams)}"
+    for counted in dict.fromkeys(part for part in made.plan.walk() if isinstance(part, Placeholders)):
+        (stream,) = (part.stream for part in counted.walk() if isinstance(part, Scan))
+        yield f"{stream} is counted on every shard, which joins its own by ({', '.join(counted.key)})"
     for stream, name, _ in made.partials:
         yield f"{stream} is aggregated where it is read: {name}"
     if made.part.reader is not None:

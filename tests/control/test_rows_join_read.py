@@ -1,0 +1,88 @@
+"""Windows that count rows over streams that jobs read themselves: late tuples, other queries, numbers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.config import Options
+from millstream.control.progress import progress_of
+from millstream.control.spark_mill import SparkMill
+from tests.control.without_spark import InProcessHost
+from tests.tries import tries
+
+Row = tuple[int | None, int, int]
+DECLARED = """
+    CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {time}
+        WITH (connector = 'csv', path = '{path}', max_files_per_trigger = 1, once = true)
+"""
+TIMES = ["ORDER BY ts", "ORDER BY ts PRIMARY KEY (v)"]
+QUERIES = [
+    "SELECT x.v, y.v AS w FROM s1 x [ROWS 3], s2 y WHERE x.k = y.k",
+    "SELECT x.v, y.v AS w FROM s1 x [ROWS 2], s2 y [ROWS 4] WHERE x.k = y.k AND x.v > y.v",
+    "SELECT x.v, y.v AS w FROM s1 x [RANGE 9], (SELECT * FROM s2 WHERE v > 3) y [ROWS 3] WHERE x.k = y.k",
+    "SELECT x.v, y.v AS w, z.v AS u FROM s1 x [ROWS 2], s2 y [RANGE 9], s1 z [ROWS 3] WHERE x.k = y.k AND y.k = z.k",
+]
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[tuple[Row, ...], ...]:
+    """Rows in files; some of them are late."""
+    made, now, number = [], 0, 0
+    for _ in range(draw(st.integers(1, 3))):
+        rows: list[Row] = []
+        for _ in range(draw(st.integers(1, 8))):
+            now += draw(st.integers(0, 2))
+            number += 1
+            rows.append((draw(st.sampled_from([0, 1, 2, None])), number, now - draw(st.sampled_from([0, 0, 0, 4]))))
+        made.append(tuple(rows))
+    return tuple(made)
+
+
+def write(folder: Path, parts: tuple[tuple[Row, ...], ...]) -> None:
+    folder.mkdir()
+    for number, rows in enumerate(parts):
+        lines = [f"{'' if k is None else k},{v},{ts}" for k, v, ts in rows]
+        (folder / f"{number}.csv").write_text("\n".join(["k,v,ts", *lines]) + "\n")
+
+
+def outcome(folder: Path, query: str, times: tuple[str, str], shards: int, cached: bool) -> dict[str, Any]:
+    host = InProcessHost(shards, cached=cached)
+    try:
+        mill = host.open(Options(shards=shards))
+        assert isinstance(mill, SparkMill)
+        for name, time in zip(("s1", "s2"), times, strict=True):
+            mill.execute(DECLARED.format(name=name, path=folder / name, time=time))
+        mill.add_query("q", query)
+        mill.add_query("plain", "SELECT k, v FROM s1")
+        rows = {name: Counter(mill.take_rows(name).rows()) for name in ("q", "plain")}
+        said = Counter(map(str, mill.take_punctuations("q")))
+        progress = progress_of(mill, "q")
+        streams = [(stream.name, stream.accepted, stream.late) for stream in progress.streams]
+        return {**rows, "said": said, "streams": streams, "rows in": progress.rows_in, "state": progress.state_rows}
+    finally:
+        host.stop()
+
+
+@given(
+    st.tuples(files(), files()),
+    st.sampled_from(QUERIES),
+    st.tuples(st.sampled_from(TIMES), st.sampled_from(TIMES)),
+    st.integers(2, 3),
+    st.booleans(),
+)
+@settings(max_examples=tries(30))
+def test_shards_do_not_change_what_is_read(
+    given_files: Any, query: str, times: tuple[str, str], shards: int, cached: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        for name, parts in zip(("s1", "s2"), given_files, strict=True):
+            write(Path(made) / name, parts)
+        one, many = (outcome(Path(made), query, times, count, cached) for count in (1, shards))
+    assert many == one
+    assert one["rows in"] == sum(len(rows) for parts in given_files for rows in parts)

@@ -184,7 +184,7 @@ def restored(mill: Mill) -> Mill:
     st.integers(1, 1000),
     st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True),
 )
-@settings(max_examples=tries(60))
+@settings(max_examples=tries(50))
 def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
     whole = outcome(LocalMill(), case, 0, None)
     assert whole[0] == case.defined(), case.query
@@ -195,7 +195,7 @@ def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
 
 
 @given(st.one_of(cases(), outer_cases()), st.integers(1, 1000), st.integers(1, 3), st.booleans())
-@settings(max_examples=tries(25))
+@settings(max_examples=tries(20))
 def test_jobs_give_the_same(case: Case, seed: int, shards: int, cached: bool) -> None:
     host = InProcessHost(shards, cached=cached)
     try:

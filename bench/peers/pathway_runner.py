@@ -14,7 +14,7 @@ class Bid(pw.Schema):
 
 
 class Auction(pw.Schema):
-    id: int
+    auction: int
     category: int
     ts: int
 
@@ -30,6 +30,7 @@ class Files(pw.io.python.ConnectorSubject):
     def run(self) -> None:
         for file in self._files:
             table = pq.read_table(file, columns=list(COLUMNS[self._stream]))
+            table = table.set_column(0, "auction", table[0])  # Pathway has no column called id
             table = table.set_column(2, "ts", table["ts"].cast("int64"))
             for row in table.to_pylist():
                 self.next(**row)
@@ -49,7 +50,7 @@ def perform(task: Task) -> dict[str, int]:
     else:
         auction, bid = tables["auction"], tables["bid"]
         joined = auction.interval_join(
-            bid, auction.ts, bid.ts, pw.temporal.interval(0, WINDOW), auction.id == bid.auction
+            bid, auction.ts, bid.ts, pw.temporal.interval(0, WINDOW), auction.auction == bid.auction
         )
         made = joined.select(price=bid.price, category=auction.category)
         names = ("price", "category")

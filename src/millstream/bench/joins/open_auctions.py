@@ -84,7 +84,7 @@ def finding(data: AuctionFiles, measured: dict[str, Measurement], wanted: dict[s
         "open_auctions",
         f"open auctions and their bids on Spark; the longest is open for {data.longest / 1e6:.0f} s",
         "",
-        ("", "rows/s", "rows/CPU s", "CPU s", "JVM", "held, mean", "most", "at the end"),
+        ("", "rows/s", "rows/CPU s", "CPU s", "JVM", "held", "most"),
     )
     for name, one in measured.items():
         full = steady(one.batches, 0)
@@ -94,7 +94,7 @@ def finding(data: AuctionFiles, measured: dict[str, Measurement], wanted: dict[s
         events = one.rows * data.events / sum(batch.rows for batch in one.batches)
         mean_state, jvm = sum(late) / len(late), f"{one.cpu_s.get('jvm', 0.0) / total:.0%}"
         speeds = round(events / one.wall_s), round(events / total)
-        made.rows.append((name, *speeds, total, jvm, round(mean_state), max(held), held[-1]))
+        made.rows.append((name, *speeds, total, jvm, round(mean_state), max(held)))
         read = sum(batch.rows for batch in full)
         positions = [so_far / read * data.events / 1e6 for so_far in accumulate(batch.rows for batch in full)]
         made.curves[name] = {"millions": positions, "state": held}

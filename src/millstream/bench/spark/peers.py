@@ -73,7 +73,7 @@ def main(target: str, *peers: str) -> None:
         workload, data = WORKLOADS[result["name"]], prepare(events=result["events"])
         data = data.first(max(1, EVENTS // data.shape.events_per_file))
         right = golden(workload, data, threads=CORES)
-        result["peers"] = {}
+        result.setdefault("peers", {})
         for peer in peers:
             name, _, python = peer.partition("=")
             found = measure(python, RUNNERS / f"{name}_runner.py", workload, data)

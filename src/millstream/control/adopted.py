@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.post import INPUT
-from millstream.physical.topology import Route, Topology
+from millstream.physical.topology import DATAFRAME, Route, Topology, adopted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.physical.control_log import ControlLog
 
-CONNECTOR = "dataframe"
 NOW = "__now"
 PIECE_ROWS = 200_000
 TYPES = {
@@ -71,12 +70,12 @@ def declaration(
         quoted = ", ".join(f'"{column}"' for column in primary_key)
         text += f" PRIMARY KEY ({quoted})"
     text += "".join(f' ASCENDING ("{column}")' for column in ascending)
-    return f"{text} WITH (connector = '{CONNECTOR}')"
+    return f"{text} WITH (connector = '{DATAFRAME}')"
 
 
 def adopted_streams(streams: dict[str, StreamDefinition]) -> frozenset[str]:
     """Those of a query's streams that are DataFrames."""
-    return frozenset(name for name, stream in streams.items() if stream.options.get("connector") == CONNECTOR)
+    return frozenset(name for name, stream in streams.items() if adopted(stream))
 
 
 def routes_of(log: ControlLog, mill: str) -> dict[str, Route]:
@@ -85,7 +84,7 @@ def routes_of(log: ControlLog, mill: str) -> dict[str, Route]:
     for record in log.read(0, log.end()):
         topology.apply(record)
     found = {name: route for (owner, name), route in topology.routes().items() if owner == mill}
-    return {name: route for name, route in found.items() if route.definition.options.get("connector") == CONNECTOR}
+    return {name: route for name, route in found.items() if adopted(route.definition)}
 
 
 def packed(frame: DataFrame, route: Route) -> DataFrame:

@@ -82,6 +82,7 @@ class Job:
         self.id, self.shards, self.stages = _identity(checkpoint, shards, stages)
         self.log = ControlLog(checkpoint / "control.log", writable=True)
         self.tenants: dict[int, Tenant] = {}
+        self._known: dict[str, Tenant] = {}
         """Who owns a label."""
         self.position = 0
         """How far the log has been worked off."""
@@ -120,8 +121,13 @@ class Job:
         with self._lifecycle:
             self._groups += 1
             labels = spread(count, self.shards, set(self.tenants))
-            self.tenants |= dict.fromkeys(labels, tenant)
+            self.admit(labels, tenant)
             return self._groups, labels
+
+    def admit(self, labels: Iterable[int], tenant: Tenant) -> None:
+        """Let shards belong to a tenant, who takes the place of any other of that name."""
+        self.tenants |= dict.fromkeys(labels, tenant)
+        self._known[tenant.name] = tenant
 
     @property
     def name(self) -> str:
@@ -189,11 +195,11 @@ class Job:
         self.log.close()
         SegmentFiles(self.id).clear()
 
-    def wait(self, timeout: float = 120.0) -> None:
-        """Until everything in the log has been worked off."""
+    def wait(self, position: int, timeout: float = 120.0) -> None:
+        """Until the log has been worked off up to a position."""
         deadline = time.monotonic() + timeout
         with self._changed:
-            while self.position < self._needed:
+            while self.position < position:
                 self.check()
                 if not self._changed.wait(0.2) and time.monotonic() > deadline:
                     raise OptionError("M6050", f"the Spark job has not caught up within {timeout:.0f} s")
@@ -268,7 +274,7 @@ class Job:
             for tenant in served.values():
                 tenant.finish_batch(self, batch)
             if told:
-                self._save_outputs(batch, served.values())
+                self._save_outputs(batch)
         for tenant, label, status in words:  # that a stream has ended is heard when its last results are out
             tenant.heard(self, label, status)
         with self._changed:
@@ -289,12 +295,12 @@ class Job:
         with self._appending:
             self.log.compact(lambda position, record: position > heard or not isinstance(record, PASSING))
 
-    def _save_outputs(self, batch: int, tenants: Iterable[Tenant]) -> None:
+    def _save_outputs(self, batch: int) -> None:
         """Keep what later punctuations depend on, for this batch and the one before it."""
         folder = self.checkpoint / "outputs"
         folder.mkdir(exist_ok=True)
         draft = folder / f".{batch}"
-        draft.write_bytes(pickle.dumps({tenant.name: tenant.outputs_state(self) for tenant in tenants}))
+        draft.write_bytes(pickle.dumps({name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}))
         draft.rename(folder / str(batch))
         for old in sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))[:-3]:
             old.unlink()

@@ -62,7 +62,7 @@ def _find_groups(mill: SparkMill, job: Job) -> set[str]:
                 stopped.add(query)
     for group in opened.values():
         mill.homes.groups[group_key(job, group.keys, group.stage)] = group
-        job.tenants |= dict.fromkeys(group.labels, mill)
+    job.admit([label for group in opened.values() for label in group.labels], mill)
     return stopped
 
 

@@ -67,6 +67,8 @@ class SparkMill(Mill):
         self._sinks: dict[str, Sink] = {}
         self._pending: list[tuple[str, Element]] = []
         self._told: dict[str, int] = {}
+        self._written: dict[Job, int] = {}
+        """How far the logs of its jobs have to be worked off before all that this mill has said has been heard."""
         self._settled = -1  # the clock when operators were last asked what they wait for
         self._lock = threading.RLock()
         self.recovering = False
@@ -131,7 +133,7 @@ class SparkMill(Mill):
         for made in plotted:
             groups[made.part.name] = group = self._group(job, made.keys, made.part.stage)
             home.places.append(Place(made.part.name, group, made.reads))
-            job.append(made.start(name, groups, connected, self.tables, punctuated=punctuated))
+            self._written[job] = job.append(made.start(name, groups, connected, self.tables, punctuated=punctuated))
         if frames:
             job.reroute(self.name)
         return QueryOutput(plan.schema, len(home.top.labels))
@@ -184,7 +186,7 @@ class SparkMill(Mill):
         """Write a record to the log of every job that runs something for this mill."""
         if not self.recovering:
             for job in self.homes.jobs():
-                job.append(record)
+                self._written[job] = job.append(record)
 
     # --- data -------------------------------------------------------------------------------------------------------
 
@@ -237,7 +239,7 @@ class SparkMill(Mill):
         while self.homes.groups:
             for job in self.homes.jobs():
                 job.start()
-                job.wait()
+                job.wait(self._written.get(job, 0))
             self._settled = self.clock.now()
             if self.options.ets not in ON_DEMAND:
                 return
@@ -348,7 +350,8 @@ class SparkMill(Mill):
 
     def request_punctuation(self, name: str) -> None:
         self.batch()
-        self.job(name).append(RequestPunctuation(self.name, self.query(name).name))
+        job = self.job(name)
+        self._written[job] = job.append(RequestPunctuation(self.name, self.query(name).name))
 
     def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
         """The last word of the shards that run a query: the part of it, the number of the shard, its status."""

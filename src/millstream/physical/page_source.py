@@ -32,7 +32,7 @@ from millstream.physical.post import CONTROL, PART, address
 from millstream.physical.records import OpenGroup, Record
 from millstream.physical.reports import reporting
 from millstream.physical.stage import Control
-from millstream.physical.topology import Route, StreamKey, Topology
+from millstream.physical.topology import Route, StreamKey, Topology, adopted
 from millstream.physical.worker import settle
 
 
@@ -116,18 +116,23 @@ class PageReader:
             self._dealt, self._dealt_at = Topology(), 0
         for record in self._log.read(self._dealt_at, start["log"]):
             self._dealt.apply(record)
-        stages = self._dealt.stages()
-        heard: dict[int, list[Record]] = {label: [] for label in self._dealt.labels()}
+        groups = self._dealt.labelled()
+        heard: dict[int, list[Record]] = {label: [] for label in groups}
         for record in self._log.read(start["log"], end["log"]):
             for label, told in self._dealt.apply(record):
                 heard.setdefault(label, []).append(told)
             if isinstance(record, OpenGroup):  # it may be closed again in the same batch
-                stages |= dict.fromkeys(record.labels, record.stage)
+                groups |= dict.fromkeys(record.labels, record)
         self._dealt_at = end["log"]
-        control = [
-            (label, stages[label], pickle.dumps(Control(end["log"], end["now"], told))) for label, told in heard.items()
-        ]
         pieces = list(self._pieces(json.loads(start["streams"]), json.loads(end["streams"])))
+        given = {label for work in pieces for target in work.targets for label in target.labels}
+        busy = {groups[label].mill for label, told in heard.items() if told or label in given}
+        busy |= self._dealt.adopting()
+        control = [
+            (label, groups[label].stage, pickle.dumps(Control(end["log"], end["now"], told)))
+            for label, told in heard.items()
+            if not busy or groups[label].mill in busy
+        ]
         count = max(1, min(self._parallelism, len(pieces)))
         return [Work(control if task == 0 else [], pieces[task::count]) for task in range(count)]
 
@@ -171,4 +176,4 @@ class PageReader:
 def _read_here(topology: Topology) -> list[tuple[StreamKey, Route]]:
     """The streams that this source reads: not those that are DataFrames of Spark."""
     routes = topology.routes().items()
-    return [(key, route) for key, route in routes if route.definition.options.get("connector") != "dataframe"]
+    return [(key, route) for key, route in routes if not adopted(route.definition)]

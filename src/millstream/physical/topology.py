@@ -34,6 +34,10 @@ StreamKey = tuple[str, str]
 """A mill and the name of one of its streams."""
 
 
+DATAFRAME = "dataframe"
+"""The connector of streams that are DataFrames of Spark's."""
+
+
 @dataclass(slots=True)
 class Route:
     """A stream that the job reads itself: where it comes from, which columns are needed, and who gets it."""
@@ -67,6 +71,11 @@ class _Group:
         return tuple(found.values())
 
 
+def adopted(stream: StreamDefinition) -> bool:
+    """Whether a stream is a DataFrame of Spark's."""
+    return stream.options.get("connector") == DATAFRAME
+
+
 class Topology:
     def __init__(self) -> None:
         self.groups: dict[int, _Group] = {}
@@ -98,13 +107,14 @@ class Topology:
     def _of(self, mill: str) -> list[_Group]:
         return [group for group in self.groups.values() if group.opened.mill == mill]
 
-    def labels(self) -> Iterator[int]:
-        for group in self.groups.values():
-            yield from group.opened.labels
+    def labelled(self) -> dict[int, OpenGroup]:
+        """The group of every shard, by label."""
+        return {label: group.opened for group in self.groups.values() for label in group.opened.labels}
 
-    def stages(self) -> dict[int, int]:
-        """The stage of every shard, by label."""
-        return {label: group.opened.stage for group in self.groups.values() for label in group.opened.labels}
+    def adopting(self) -> set[str]:
+        """The mills that read DataFrames of Spark's, of which any batch may bring rows."""
+        found = [(group.opened.mill, query) for group in self.groups.values() for query in group.queries.values()]
+        return {mill for mill, query in found if any(adopted(stream) for stream in query.streams.values())}
 
     def routes(self) -> dict[StreamKey, Route]:
         """The streams that the job reads for some query."""

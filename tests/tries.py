@@ -2,7 +2,7 @@
 
 import os
 
-SHARE = float(os.environ.get("MILLSTREAM_TRIES", "0.5"))
+SHARE = float(os.environ.get("MILLSTREAM_TRIES", "0.25"))
 
 
 def tries(stated: int) -> int:

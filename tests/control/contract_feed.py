@@ -1,7 +1,7 @@
 """A stream that keeps its promises for as long as one likes: new keys come and close, and time goes on.
 
 Step i brings a tuple of key `i // 5` to the first stream, and to the second if the key is even; `v` is the number of
-the step here and its negative there, so that no two streams share one. Keys and numbers that are over are closed on
+the step here, from one on, and its negative there, so that no two streams share one. Keys and numbers that are over are closed on
 every stream that declares it, whether or not they came there.
 """
 
@@ -62,7 +62,7 @@ class Feed:
         while self.steps < until:
             steps = range(self.steps, self.steps + EVERY)
             for place, name in enumerate(self.streams):
-                rows = [(i // KEY, -i if place else i, i) for i in steps if place == 0 or i // KEY % 2 == 0]
+                rows = [(i // KEY, -1 - i if place else i + 1, i) for i in steps if place == 0 or i // KEY % 2 == 0]
                 self.mill.insert(name, rows)
             self.steps += EVERY
             for name, clauses in self.streams.items():
@@ -86,7 +86,7 @@ class Feed:
         if "(k +)" in clauses:
             made.append(f"[k < {(over + EVERY) // KEY}]")
         if "(v #)" in clauses:
-            made += [f"[v = {sign * step}]" for step in ended for sign in (1, -1)]
+            made += [f"[v = {sign * (step + 1)}]" for step in ended for sign in (1, -1)]
         if "(k #, ts +)" in clauses:
             keys = range(max(0, self.steps - LASTING) // KEY, self.steps // KEY)
             made += [f"[k = {key}, ts < {self.steps}]" for key in keys]

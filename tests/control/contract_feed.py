@@ -1,8 +1,8 @@
 """A stream that keeps its promises for as long as one likes: new keys come and close, and time goes on.
 
 Step i brings a tuple of key `i // 5` to the first stream, and to the second if the key is even; `v` is the number of
-the step here, from one on, and its negative there, so that no two streams share one. Keys and numbers that are over are closed on
-every stream that declares it, whether or not they came there.
+the step here, from one on, and its negative there, so that no two streams share one. Keys and numbers that are over
+are closed on every stream that declares it, whether or not they came there.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Output
 from millstream.runtime.state import StateTable
 from millstream.runtime.window_join import WindowJoin
-from tests.runtime.test_join_purging import Stored
+from tests.runtime.test_join_settings import Stored
 from tests.tries import tries
 
 SCHEMA = {"id": pl.Int64(), "text": pl.String(), BUCKET: pl.UInt8()}

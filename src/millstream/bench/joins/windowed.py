@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import numpy as np
 
-from millstream.bench.joins.drive import PAGE_ROWS, by_turns, plain, pwjoin, run, same
+from millstream.bench.joins.drive import PAGE_ROWS, Trace, by_turns, plain, pwjoin, run, same
 from millstream.bench.joins.report import Finding, thinned
 from millstream.bench.joins.sizes import Sizes
 from millstream.bench.joins.streams import GAP, SECOND, Punctuated, in_step, moments, steps, stream
@@ -27,13 +28,7 @@ def windows(sizes: Sizes) -> Finding:
     streams = in_step(count // 2, every, width=WIDTH)
     for seconds in WINDOWS:
         for rows in (512, min(2 * PAGE_ROWS, count // 4)):
-            cut, silent = (steps(streams, rows // 2 * GAP, punctuated=heard, timed=True) for heard in (True, False))
-            window = seconds * SECOND
-            contestants = {
-                "PWJoin": lambda window=window, cut=cut: run(pwjoin(window), cut),
-                "plain": lambda window=window, cut=silent: run(plain(window), cut),
-            }
-            traces, ratio = by_turns(contestants, sizes.rounds)
+            traces, ratio = _with_and_without(streams, rows, seconds * SECOND, sizes.rounds)
             first = {name: found[0] for name, found in traces.items()}
             same(f"window {seconds} s", first)
             held = {name: trace.steady(trace.state) for name, trace in first.items()}
@@ -65,18 +60,23 @@ def useless(sizes: Sizes) -> Finding:
     )
     for seconds in (5, 15):
         for rows in (512, min(2 * PAGE_ROWS, count // 4)):
-            cut, silent = (steps(streams, rows // 2 * GAP, punctuated=heard, timed=True) for heard in (True, False))
-            window = seconds * SECOND
-            contestants = {
-                "PWJoin": lambda window=window, cut=cut: run(pwjoin(window), cut),
-                "plain": lambda window=window, cut=silent: run(plain(window), cut),
-            }
-            traces, ratio = by_turns(contestants, sizes.rounds)
+            traces, ratio = _with_and_without(streams, rows, seconds * SECOND, sizes.rounds)
             same("useless punctuation", {name: found[0] for name, found in traces.items()})
             best = [min(trace.seconds for trace in traces[name]) for name in ("PWJoin", "plain")]
             made.rows.append((seconds, rows, *best, ratio("PWJoin", "plain")))
             made.numbers[f"{seconds} s, {rows}"] = ratio("PWJoin", "plain")
     return made
+
+
+def _with_and_without(
+    streams: Sequence[Punctuated], rows: int, window: int, rounds: int
+) -> tuple[dict[str, list[Trace]], Callable[[str, str], float]]:
+    """Both joins by turns, in steps of so many tuples; the plain one hears no punctuation."""
+    cut, silent = (steps(streams, rows // 2 * GAP, punctuated=heard, timed=True) for heard in (True, False))
+    return by_turns(
+        {"PWJoin": lambda: run(pwjoin(window), cut), "plain": lambda: run(plain(window), silent)},
+        rounds,
+    )
 
 
 def early(sizes: Sizes) -> Finding:

@@ -97,6 +97,27 @@ def run(join: Operator, steps: Sequence[Step], *, sized: bool = False) -> Trace:
     return made
 
 
+def abreast(joins: Mapping[str, Callable[[], Operator]], steps: Sequence[Step], rounds: int) -> dict[str, list[Trace]]:
+    """Run joins side by side, each step through all of them and a different one first each time: what disturbs the
+    machine for longer than a step disturbs all of them alike."""
+    made: dict[str, list[Trace]] = {name: [] for name in joins}
+    names = list(joins)
+    for number in range(rounds):
+        running = {name: (make(), Trace()) for name, make in joins.items()}
+        gc.collect()
+        for at, step in enumerate(steps, number):
+            first = at % len(names)
+            for name in names[first:] + names[:first]:
+                join, trace = running[name]
+                start = time.process_time()
+                out = join.process(step)
+                trace.cpu_s.append(time.process_time() - start)
+                note(trace, out, join.tables(), sized=False)
+        for name, (_, trace) in running.items():
+            made[name].append(trace)
+    return made
+
+
 def note(trace: Trace, out: Output | Input, tables: Mapping[str, StateTable], *, sized: bool) -> None:
     """Add a step's results and state to a trace."""
     trace.results.append(0 if out.rows is None else out.rows.height)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
+from statistics import median
 
 import numpy as np
 
-from millstream.bench.joins.drive import Trace, by_turns, pjoin, plain, pwjoin, run, same
+from millstream.bench.joins.drive import Trace, abreast, by_turns, pjoin, plain, pwjoin, run, same
 from millstream.bench.joins.report import Finding, thinned
 from millstream.bench.joins.sizes import Sizes
 from millstream.bench.joins.streams import GAP, Step, apart, in_step, steps
 from millstream.runtime.join_settings import JoinSettings
+from millstream.runtime.operator import Operator
 
 WIDTH = 100
 THRESHOLDS = (1, 10, 100, 400, 800)
@@ -126,15 +129,19 @@ def unpunctuated(sizes: Sizes) -> Finding:
 def _against_plain(
     cut: list[Step], window: int | None, rounds: int
 ) -> tuple[tuple[float, float], dict[str, list[Trace]]]:
-    """The median ratios of the punctuated join, and of the plain one itself, to the plain one."""
-    contestants = {
-        "punctuated": lambda: run(pwjoin(window), cut),
-        "plain": lambda: run(plain(window), cut),
-        "again": lambda: run(plain(window), cut),
+    """The ratios of the punctuated join, and of the plain one itself, to the plain one: medians over the rounds."""
+    contestants: dict[str, Callable[[], Operator]] = {
+        "punctuated": lambda: pwjoin(window),
+        "plain": lambda: plain(window),
+        "again": lambda: plain(window),
     }
-    traces, ratio = by_turns(contestants, rounds)
+    traces = abreast(contestants, cut, rounds)
     same("no punctuation", {name: found[0] for name, found in traces.items()})
-    return (ratio("punctuated", "plain"), ratio("again", "plain")), traces
+    punctuated, again = (
+        median(own.seconds / other.seconds for own, other in zip(traces[name], traces["plain"], strict=True))
+        for name in ("punctuated", "again")
+    )
+    return (punctuated, again), traces
 
 
 def _line(name: str, trace: Trace) -> tuple[object, ...]:

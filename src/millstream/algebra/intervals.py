@@ -34,6 +34,8 @@ class Intervals:
         """With more values."""
         if not len(values):
             return self
+        if len(self.lows) == len(values) == 1 and values[0] > self.highs[0] and values[0] - 1 == self.highs[0]:
+            return Intervals(self.lows, values)  # the next in a row, as keys often are
         lows = np.concatenate([self.lows, values])
         highs = np.concatenate([self.highs, values])
         order = np.argsort(lows, kind="stable")
@@ -65,3 +67,14 @@ class Intervals:
 
     def keep(self, within: Mask) -> Intervals:
         return Intervals(self.lows[within], self.highs[within])
+
+
+def first_of_each(values: Numbers) -> Mask:
+    """Where a value occurs for the first time.
+
+    >>> first_of_each(np.array([5, 3, 5, 3, 4])).tolist()
+    [True, True, False, False, True]
+    """
+    first = np.zeros(len(values), dtype=np.bool_)
+    first[np.unique(values, return_index=True)[1]] = True
+    return first

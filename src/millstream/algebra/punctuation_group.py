@@ -110,7 +110,22 @@ class Group:
         """Which rows some pattern covers."""
         if self.height == 0 or rows.height == 0:
             return np.zeros(rows.height, dtype=np.bool_)
-        return self.index.any(rows)
+        found = self._among(rows) if self._index is None and len(self.shape) == 1 else None
+        return self.index.any(rows) if found is None else found
+
+    def _among(self, rows: Rows) -> Mask | None:
+        """Which rows have one of the integers that this is about; None if it is about anything else. An index would be
+        faster only if it were used more than once."""
+        name, op = self.shape[0]
+        said = rows.get(name, op) if op == "=" else None
+        if said is None or said[0] != "=" or self.columns[name].dtype != pl.Int64:
+            return None
+        values = said[1]
+        return (
+            None
+            if values.dtype != pl.Int64 or values.null_count()
+            else np.isin(values.to_numpy(), self.columns[name].to_numpy())
+        )
 
     def compact(self) -> Group:
         """Without the patterns that another one covers."""

@@ -32,7 +32,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.cover_index import Mask, Rows, Shape
-from millstream.algebra.intervals import Intervals
+from millstream.algebra.intervals import Intervals, first_of_each
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group, rows_covered
 from millstream.algebra.punctuation_parts import Parts, by_shape, expand
@@ -64,6 +64,8 @@ class PunctuationSet:
     def admit(self, punctuations: Punctuations) -> Mask:
         """Take their patterns in order and tell which ones are fresh."""
         fresh = self._add_bounds(punctuations.parts)
+        if fresh is None:
+            fresh = self._add_numbers(punctuations.parts)
         if fresh is None:
             fresh = np.zeros(len(punctuations), dtype=np.bool_)
             for groups, odd in _runs(punctuations.parts):
@@ -161,6 +163,24 @@ class PunctuationSet:
         if fresh.any():
             at = int(np.flatnonzero(fresh)[-1])
             self._tables[kind] = [group.slice(at, at + 1)]
+        return fresh
+
+    def _add_numbers(self, parts: Parts) -> Mask | None:
+        """The next most usual batch, integers of the one attribute that all integers so far are of. None if the batch
+        or the set is of another kind."""
+        if len(parts.groups) != 1 or parts.odd or self._odd or self._tables or len(self._intervals) > 1:
+            return None
+        group = parts.groups[0]
+        if len(group.shape) != 1 or group.shape[0][1] != "=":
+            return None
+        name = group.shape[0][0]
+        if group.columns[name].dtype != pl.Int64 or (self._intervals and name not in self._intervals):
+            return None
+        values, known = group.columns[name].to_numpy(), self._intervals.get(name, Intervals())
+        fresh = ~known.contains(values)
+        if len(values) > 1:
+            fresh &= first_of_each(values)
+        self._intervals[name] = known.add(values[fresh])
         return fresh
 
     def _add_groups(self, groups: Sequence[Group]) -> list[Group]:

@@ -43,8 +43,14 @@ PASSING = (Feed, Promise, Ask, RequestPunctuation)
 """Records that nobody needs once shards have heard them."""
 REPEATABLE = 4
 """Of so many batches at the end the records are kept; Spark repeats one at most."""
+COMMIT_SECONDS = 10.0
+"""For how long a job that stops waits for Spark to commit what has been delivered."""
 COMPACT_AFTER = 16_000_000
 """Bytes by which a log may grow before it is compacted."""
+
+
+class Stopped(Exception):
+    """A batch that nobody has seen anything of is given up; it is done anew after the next start."""
 
 
 class Tenant(Protocol):
@@ -103,6 +109,10 @@ class Job:
         self._reached: deque[int] = deque(maxlen=REPEATABLE)
         """How far the log had been worked off after each of the last batches."""
         self._query: StreamingQuery | None = None
+        self._stopping = False
+        """Whether no more batches are to be delivered."""
+        self._delivering: int | None = None
+        """The thread that delivers a batch."""
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._lifecycle = threading.RLock()
@@ -159,7 +169,7 @@ class Job:
         for name, value in QUERY_SETTINGS.items():
             self.spark.conf.set(name, value)
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
-        self._failure = None
+        self._failure, self._stopping = None, False
         writer = self.frame().writeStream.outputMode("append").foreachBatch(self._receive)
         writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
         self._query = writer.start()
@@ -180,9 +190,23 @@ class Job:
         return pages
 
     def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
         query, self._query = self._query, None
         if query is not None:
+            self._settle(query)
             query.stop()
+
+    def _settle(self, query: StreamingQuery) -> None:
+        """Until Spark has committed the batch that was delivered last, which the next job would deliver again."""
+        deadline = time.monotonic() + COMMIT_SECONDS
+        while not self._committed() and time.monotonic() < deadline and query.isActive:
+            time.sleep(0.01)
+
+    def _committed(self) -> bool:
+        if self._delivering not in (None, threading.get_ident()):
+            return False
+        return self._last_batch < 0 or (self.checkpoint / "spark" / "commits" / str(self._last_batch)).exists()
 
     def restart(self) -> None:
         """Stop the Spark query and go on from its checkpoint."""
@@ -241,6 +265,8 @@ class Job:
             if self._query is not None:  # it is not being stopped
                 self._failure = explained(error)
             raise
+        finally:
+            self._delivering = None
 
     def _deliver(self, frame: DataFrame, batch: int) -> None:
         """Take a batch of pages from the shards. A batch that was delivered before a restart is not delivered twice."""
@@ -251,6 +277,10 @@ class Job:
         taken: Counter[tuple[int, str, int]] = Counter()
         words: list[tuple[Tenant, int, Status]] = []
         made = frame.toArrow()
+        with self._changed:
+            if self._stopping:
+                raise Stopped
+            self._delivering = threading.get_ident()
         for label, query, kind, page in zip(
             *(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True
         ):

@@ -25,6 +25,7 @@ import polars as pl
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.bucket import close_windows, closed_end, drop_idle_bounds, integers
+from millstream.runtime.frames import where
 from millstream.runtime.group_state import GroupState
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.state import StateTable
@@ -152,7 +153,7 @@ class GroupedAggregate(Operator):
         late = self._ended(partials)
         if self._put_out is not None:
             late = late | self._put_out.match(partials)
-        return partials.filter(~late) if late.any() else partials
+        return where(partials, ~late) if late.any() else partials
 
     def _ended(self, frame: pl.DataFrame) -> pl.Series:
         """Which groups' windows end by the last end that is closed."""

@@ -28,6 +28,7 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.runtime.frames import where
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
 
@@ -106,7 +107,7 @@ class Closing(Operator):
 def _kept(rows: pl.DataFrame, mask: Mask) -> pl.DataFrame | None:
     if mask.all():
         return rows
-    return rows.filter(pl.Series(mask)) if mask.any() else None
+    return where(rows, mask) if mask.any() else None
 
 
 def _equalities(keys: pl.DataFrame) -> Punctuations:

@@ -18,6 +18,7 @@ from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.accumulate import Aggregation, Reduction, grouped
 from millstream.runtime.bucket import integers, pane_length, spread, window_ids
+from millstream.runtime.frames import pick, stack, where
 from millstream.runtime.pane_fold import PaneFold
 from millstream.runtime.state import StateTable
 
@@ -84,9 +85,10 @@ class GroupState:
         if rows.width == len(self._read):
             page = rows
         else:
-            page = pl.DataFrame([rows.get_column(name) for name in self._read])
+            page = pick(rows, self._read)
         if self._nullable is not None:
-            page = page.filter(pl.col(self._nullable).is_not_null())
+            known = page.get_column(self._nullable).is_not_null()
+            page = page if known.all() else where(page, known)
         if self.end is not None and self._range < self._slide and not self._merged_input:
             first, last = window_ids(self._time, self._range, self._slide)
             page = page.filter(first <= last)
@@ -111,7 +113,7 @@ class GroupState:
         self._waiting = sum(page.height for page in self._pending)
         if not ready:
             return pl.DataFrame(schema=self.table.schema)
-        frame = pl.concat(ready) if len(ready) > 1 else ready[0]
+        frame = stack(ready)
         if self.end is None or self._folds is None:
             return grouped(frame, self.keys, self._partials)
         made = frame.with_columns(self._time.alias(self.end)) if self._merged_input else self._folds[0](frame)
@@ -130,9 +132,9 @@ class GroupState:
             elif times.min() >= limit:
                 after.append(page)
             else:
-                early = pl.Series(times < limit)
-                before.append(page.filter(early))
-                after.append(page.filter(~early))
+                early = times < limit
+                before.append(where(page, early))
+                after.append(where(page, ~early))
         return before, after
 
     def append(self, partials: pl.DataFrame) -> None:
@@ -147,7 +149,7 @@ class GroupState:
     def close(self, new: pl.DataFrame, closes: Callable[[pl.DataFrame], pl.Series]) -> pl.DataFrame:
         """Take the groups that close out of those held and the new ones; the other new ones are held from now on."""
         held = self.table.frame()
-        both = new if not held.height else pl.concat([held, new.select(held.columns)]) if new.height else held
+        both = new if not held.height else stack([held, pick(new, held.columns)]) if new.height else held
         gone = closes(both)
         if not gone.any():
             self.append(new)
@@ -155,8 +157,8 @@ class GroupState:
         old, fresh = gone.head(held.height), gone.slice(held.height)
         distinct = not old.any() or (self._distinct and not fresh.any())
         self.table.keep(~old)
-        self.append(new if not fresh.any() else new.filter(~fresh))
-        closed = both if gone.all() else both.filter(gone)
+        self.append(new if not fresh.any() else where(new, ~fresh))
+        closed = both if gone.all() else where(both, gone)
         return closed if distinct else self._merge(closed)
 
     def newest(self) -> int:

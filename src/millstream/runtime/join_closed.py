@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.runtime.frames import take
 
 MOST_FINISHED = 1 << 14
 """So many keys that are out are noted before they are put in order."""
@@ -61,7 +62,7 @@ class ClosedKeys:
         if not len(closed):
             return None
         self._fold()
-        found = closed[self._done.match(rows[closed]).to_numpy()]
+        found = closed[self._done.match(take(rows, closed)).to_numpy()]
         if not len(found):
             return None
         done = np.zeros(rows.height, dtype=np.bool_)

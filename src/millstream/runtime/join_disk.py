@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from millstream.runtime.frames import where
 from millstream.runtime.state import Changes, StateTable
 from millstream.runtime.state_segments import Mask, Places, to_merge
 
@@ -105,7 +106,7 @@ class DiskTable(StateTable):
             lost = gone[start : start + height]
             start += height
             if lost.any():
-                taken.append(self._segments[key].filter(pl.Series(lost)))
+                taken.append(where(self._segments[key], lost))
                 self._thin(key, ~lost)
         return pl.concat(taken) if taken else pl.DataFrame(schema=self.schema)
 
@@ -125,7 +126,7 @@ class DiskTable(StateTable):
 
     def frame(self) -> pl.DataFrame:
         rows, alive = self.look(self.buckets)
-        return rows if alive.all() else rows.filter(pl.Series(alive))
+        return rows if alive.all() else where(rows, alive)
 
     def replace(self, rows: pl.DataFrame) -> None:
         for key in list(self._segments):
@@ -166,7 +167,7 @@ class DiskTable(StateTable):
 
     def _part(self, key: int) -> pl.DataFrame:
         segment, alive = self._segments[key], self._alive.get(key)
-        return segment if alive is None else segment.filter(pl.Series(alive))
+        return segment if alive is None else where(segment, alive)
 
     def _add(self, segment: pl.DataFrame) -> None:
         key = self._next

@@ -5,10 +5,11 @@
 | NULL | never equals anything; without keys every row meets every other |
 | order | by the probing row, then by its partner |
 | one integer key | looked up in an array if the keys lie close together, by binary search if they ascend |
+| integers that repeat | sorted by digits, if they are few or lie close together (`radix_match`) |
 | other keys | a hash join of the keys alone |
 
-An array beats a hash join because a page is small: the fixed costs of the hash join exceed its work. Keys of different
-types are compared in a type that holds both.
+All of these beat a hash join because a page is small: the fixed costs of the hash join exceed its work. Keys of
+different types are compared in a type that holds both.
 
 >>> find_integers(np.array([7, 5, 6]), np.array([6, 9, 7]))
 (array([0, 2]), array([2, 0]))
@@ -25,6 +26,7 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from millstream.runtime.radix_match import radix_match
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -198,7 +200,7 @@ def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | Non
         order = np.argsort(probing, kind="stable")
         return probing.take(order), rows.take(order)
     if not (partner[1:] >= partner[:-1]).all():
-        return None
+        return radix_match(partner, probe)
     first = np.searchsorted(partner, probe)
     count = np.searchsorted(partner, probe, side="right") - first
     probing = np.repeat(np.arange(len(probe)), count)

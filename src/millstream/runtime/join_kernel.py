@@ -27,6 +27,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate
+from millstream.runtime.frames import pick, stack, take, where
 from millstream.runtime.join_index import Equality, Places
 
 Mask = npt.NDArray[np.bool_]
@@ -51,7 +52,7 @@ class JoinWindow:
 
 def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFrame:
     """The columns, in this order, under other names; no data is moved."""
-    made = rows.clone() if rows.columns == columns else rows.select(columns)
+    made = rows.clone() if rows.columns == columns else pick(rows, columns)
     made.columns = names
     return made
 
@@ -77,7 +78,7 @@ def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
         frame.drop_in_place(frame.columns[-1])
     if len(rows) == frame.height and rows[0] == 0 and (rows[1:] > rows[:-1]).all():
         return frame
-    return frame[pl.Series(rows.astype(np.uint32))]
+    return take(frame, rows)
 
 
 MOST_PAIRS = 1 << 22
@@ -131,7 +132,7 @@ class JoinKernel:
         elif right.new is not None:
             found.append(self._meet(left.old, right.new, probing_left=False))
         parts = [part for part in found if part is not None]
-        return (pl.concat(parts) if len(parts) > 1 else parts[0]) if parts else None
+        return stack(parts) if parts else None
 
     def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame | None:
         if not left.height or not right.height or self._too_far(left, right):
@@ -152,7 +153,7 @@ class JoinKernel:
             made = made.filter(self._residual)
         elif self._residual is not None:
             allowed = holds(made, self._residual)
-            rows, made = (rows[0][allowed], rows[1][allowed]), made.filter(pl.Series(allowed))
+            rows, made = (rows[0][allowed], rows[1][allowed]), where(made, allowed)
         if self.on_match is not None and made.height:
             self.on_match(left, right, rows)
         return made if made.height else None
@@ -182,11 +183,11 @@ class JoinKernel:
         for start in range(0, probe.height, step):
             some = probe.slice(start, step)
             stamps = some.get_column(TS).to_numpy()
-            near = partner.filter(pl.Series((times >= stamps.min() - other) & (times <= stamps.max() + own)))
+            near = where(partner, (times >= stamps.min() - other) & (times <= stamps.max() + own))
             pair = (some, near) if probing_left else (near, some)
             made = self._meet(*pair, probing_left=probing_left)
             found += [] if made is None else [made]
-        return pl.concat(found) if found else None
+        return stack(found) if found else None
 
     def _too_far(self, left: pl.DataFrame, right: pl.DataFrame) -> bool:
         """Whether no two tuples are near enough in time to join; asked only where finding out costs little."""

@@ -21,6 +21,7 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER
+from millstream.runtime.frames import where
 from millstream.runtime.join_disk import BUCKET, DiskTable, Numbers, Tags
 from millstream.runtime.join_index import Equality
 from millstream.runtime.propagation import NO_PUNCTUATIONS, restricted
@@ -83,8 +84,8 @@ class DiskPart:
         owed = np.isin(buckets, list(self._other.disk.buckets))
         if not owed.any():
             return rows
-        self.buffer.append(self._numbered(rows, arrived, self._steps.now, buckets).filter(pl.Series(owed)))
-        return rows.filter(pl.Series(~owed))
+        self.buffer.append(where(self._numbered(rows, arrived, self._steps.now, buckets), owed))
+        return where(rows, ~owed)
 
     def spill(self, chosen: Collection[int]) -> None:
         """Move buckets from memory to disk."""
@@ -94,7 +95,7 @@ class DiskPart:
         if going.any():
             numbered = self._numbered(rows, self.arrived.values, self._steps.now, buckets)
             for bucket in chosen:  # one at a time, for there is little room
-                self.disk.append(numbered.filter(pl.Series(buckets == bucket)))
+                self.disk.append(where(numbered, buckets == bucket))
             self.memory.keep(pl.Series(~going))
             self.arrived.keep(~going)
 
@@ -116,7 +117,7 @@ class DiskPart:
         """Some columns of all tuples, those in memory too, and perhaps more columns."""
         names = [name for name in self.memory.schema if name in columns]
         disk, alive = self.disk.look(self.disk.buckets, {*names, BUCKET})
-        parts = [disk if alive.all() else disk.filter(pl.Series(alive))]
+        parts = [disk if alive.all() else where(disk, alive)]
         parts += [self.buffer.frame().select(*names, BUCKET)]
         parts += [self.memory.frame().with_columns(pl.lit(0, pl.UInt8).alias(BUCKET)).select(*names, BUCKET)]
         return pl.concat(parts)

@@ -24,6 +24,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate
+from millstream.runtime.frames import pick, where
 from millstream.runtime.join_disk import BUCKET, Numbers, Tags
 from millstream.runtime.join_index import BUCKETS, Equality
 from millstream.runtime.join_kernel import paired
@@ -147,7 +148,7 @@ class Relocation:
         memory = [part.in_memory() for part in self._parts]
         held = [rows.get_column(BUCKET).to_numpy() for rows in memory]
         for buckets in self._groups():
-            here = [rows.filter(pl.Series(np.isin(at, buckets))) for rows, at in zip(memory, held, strict=True)]
+            here = [where(rows, np.isin(at, buckets)) for rows, at in zip(memory, held, strict=True)]
             found += self._catch_up(buckets, here)
             self._met[buckets] = self._steps.now
         self._missing[:] = 0
@@ -177,10 +178,10 @@ class Relocation:
         for side in (0, 1):
             other = 1 - side
             stored, known = (alive[1], None) if side == 0 else (alive[0] & ~fresh[0][0], ~fresh[0][1])
-            came = disk[side].filter(pl.Series(alive[side] & fresh[side][0]))
+            came = where(disk[side], alive[side] & fresh[side][0])
             found += self._missed(came, disk[other], stored, side)
             found += self._missed(came, memory[other], known, side)
-            found += self._missed(memory[side].filter(pl.Series(fresh[side][1])), disk[other], stored, side)
+            found += self._missed(where(memory[side], fresh[side][1]), disk[other], stored, side)
         return found
 
     def _is_new(self, rows: pl.DataFrame) -> Mask:
@@ -208,7 +209,7 @@ class Relocation:
             owed &= allowed.take(rows[1 - side])
         if not owed.any():
             return []
-        left, right = (frame.select(names) for frame, names in zip(frames, self._columns, strict=True))
+        left, right = (pick(frame, names) for frame, names in zip(frames, self._columns, strict=True))
         made = paired(left, right, (rows[0][owed], rows[1][owed]), np.maximum(*time)[owed])
         if self._residual is not None:
             made = made.filter(self._residual)

@@ -21,6 +21,7 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.runtime.frames import where
 from millstream.runtime.join_closed import ClosedKeys
 from millstream.runtime.join_counts import Counted
 from millstream.runtime.join_kernel import Half, JoinWindow
@@ -84,8 +85,8 @@ class JoinSide:
             gone = self._closed.closed(rows)
             self._closed.forget()
             if gone.any():
-                self._leave(self._unless_owed(rows.filter(gone)))
-                rows = rows.filter(~gone)
+                self._leave(self._unless_owed(where(rows, gone)))
+                rows = where(rows, ~gone)
         self.table.append(rows, half.joined if rows is half.new else None)
         if self.disk is not None:
             self.disk.stored(rows.height)
@@ -114,8 +115,8 @@ class JoinSide:
     def _only(self, rows: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
         """The new tuples for which the mask is true; the others leave."""
         if self.on_leave is not None:
-            self._leave(rows.filter(~mask))
-        return rows.filter(mask)
+            self._leave(where(rows, ~mask))
+        return where(rows, mask)
 
     def _unless_owed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The new tuples without those that partners on disk still have to meet."""
@@ -171,15 +172,15 @@ class JoinSide:
         unused, self._unused = self._unused, NO_PUNCTUATIONS
         if not len(unused) or not len(self.table):
             return
-        kept = ~unused.match(self.rows)
-        if kept.all():
+        stays = ~unused.match(self.rows)
+        if stays.all():
             return
         self._shrunk = True
         listened = self._listened_to or (self.disk is not None and self.disk.active)
-        gone = self.rows.filter(~kept) if listened else None
+        gone = where(self.rows, ~stays) if listened else None
         if gone is not None and self.disk is not None:
-            gone = self.disk.owe_stored(gone, kept.to_numpy())
-        self.table.keep(kept)
+            gone = self.disk.owe_stored(gone, stays.to_numpy())
+        self.table.keep(stays)
         if gone is not None:
             self.left(gone)
 
@@ -279,4 +280,4 @@ class JoinSide:
 def _below(rows: pl.DataFrame, column: str, limit: int, count: int) -> pl.DataFrame:
     """The rows, so many, whose value is below the limit; nothing is copied if they come first."""
     out = rows.get_column(column).to_numpy() < limit
-    return rows.slice(0, count) if out[:count].all() else rows.filter(pl.Series(out))
+    return rows.slice(0, count) if out[:count].all() else where(rows, out)

@@ -33,6 +33,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
+from millstream.runtime.frames import where
 from millstream.runtime.join_kernel import JoinWindow, named
 from millstream.runtime.join_purge import Renaming, time_name
 from millstream.runtime.multi_join_kernel import Arrivals, MultiJoinKernel
@@ -120,7 +121,7 @@ class MultiJoin(Operator):
                 missing = [rows.get_column(key).is_null() for key in keys if rows.get_column(key).null_count()]
                 if missing:
                     there = ~pl.DataFrame(missing).select(pl.any_horizontal(pl.all())).to_series()
-                    rows, kept = rows.filter(there), there.to_numpy()
+                    rows, kept = where(rows, there), there.to_numpy()
                     before = {j: counted[kept] for j, counted in before.items()}
                 if rows.height:
                     whole = whole.clone().extend(rows) if held else rows

@@ -27,6 +27,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate
+from millstream.runtime.frames import pick, stack, take
 from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join_partners import Partners, by_code, combined
 from millstream.runtime.time_order import by_time
@@ -86,7 +87,7 @@ class MultiJoinKernel:
         made = [frame for parts in found if (frame := self._built(inputs, parts)) is not None]
         if not made:
             return None
-        rows = made[0] if len(made) == 1 else pl.concat(made)
+        rows = stack(made)
         return by_time(rows) if self._merges else rows
 
     def _of(
@@ -219,4 +220,4 @@ def _cut(
 
 
 def _take(frame: pl.DataFrame, columns: list[str], rows: Places) -> pl.DataFrame:
-    return frame.select(columns)[pl.Series(rows.astype(np.uint32))]
+    return take(pick(frame, columns), rows)

@@ -21,6 +21,7 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.runtime.frames import where
 from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join_kernel import Arrivals
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Pending
@@ -110,7 +111,7 @@ class MultiJoinSide:
         fresh, held = alive[own.held :], own.held
         if own.new is not None and fresh.any():
             # The new tuples as they came: a part of the whole would keep all of it in memory.
-            self.table.append(own.new if fresh.all() else own.new.filter(fresh), own.rows if fresh.all() else None)
+            self.table.append(own.new if fresh.all() else where(own.new, fresh), own.rows if fresh.all() else None)
         stays = alive[:held]
         if not stays.all():
             kept = np.concatenate([stays, np.ones(int(np.count_nonzero(fresh)), dtype=np.bool_)])

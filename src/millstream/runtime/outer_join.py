@@ -30,6 +30,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, Schema
+from millstream.runtime.frames import stack
 from millstream.runtime.join_index import Places
 from millstream.runtime.join_kernel import SEQ, JoinWindow
 from millstream.runtime.operator import Input
@@ -99,7 +100,7 @@ class OuterJoin(WindowJoin):
             if lonely is not None:
                 parts.append(self._padded(side, lonely))
         self._registers.limit = self._oldest()
-        return None if not parts else parts[0] if len(parts) == 1 else pl.concat(parts)
+        return stack(parts) if parts else None
 
     def _padded(self, side: int, rows: pl.DataFrame) -> pl.DataFrame:
         if self._nothing.height < rows.height:

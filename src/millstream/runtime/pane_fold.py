@@ -25,6 +25,7 @@ from millstream.algebra.schema import FOREVER
 from millstream.runtime.accumulate import Reduction, grouped
 from millstream.runtime.bucket import pane_end
 from millstream.runtime.dense import SPAN, Integers, Places, dense, reduce
+from millstream.runtime.frames import stack, take
 
 SLICE_ROWS = 2_048
 """How many tuples must share a pane on average to make taking it alone worth while."""
@@ -64,7 +65,7 @@ class PaneFold:
         large = panes * SLICE_ROWS <= page.height
         if in_order and large:
             starts = np.searchsorted(times, np.arange(first, last, self._pane))
-            return pl.concat(self._slices(page, times, first, starts))
+            return stack(list(self._slices(page, times, first, starts)))
         numbers = (times - (first - self._pane)) // self._pane
         made = self._dense_panes(page, times, numbers, first, panes)
         if made is not None:
@@ -73,7 +74,7 @@ class PaneFold:
             # Sorting takes no longer than counting if the numbers are short.
             order = np.argsort(numbers.astype(np.int16), kind="stable")
             starts = np.cumsum(np.bincount(numbers, minlength=panes))[:-1]
-            return pl.concat(self._slices(page[order], times[order], first, starts))
+            return stack(list(self._slices(take(page, order), times[order], first, starts)))
         return self._by_pane_and_group(page, in_order)
 
     def _by_group(self, page: pl.DataFrame, label: int) -> pl.DataFrame:

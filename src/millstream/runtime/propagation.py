@@ -168,7 +168,12 @@ def _equal(punctuations: Punctuations, others: Punctuations) -> Mask:
 
 
 def _overlap(ports: Sequence[Punctuations]) -> bool:
-    """Whether a punctuation of one port may cover one of another: it then restricts none but the other's attributes."""
+    """Whether a punctuation of one port may cover one of another without being equal to it: it then restricts none but
+    the other's attributes."""
+    if not any(port.parts.odd for port in ports):
+        kinds = {group.shape for port in ports for group in port.parts.groups}
+        if len(kinds) == 1 and all(op == "=" for _, op in next(iter(kinds))):
+            return False
     shapes = [
         {group.attributes for group in port.parts.groups} | {pattern.attributes for _, pattern in port.parts.odd}
         for port in ports
@@ -214,7 +219,7 @@ def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
         return np.array([bool(pattern.match(rows).any()) for pattern in group.patterns()], dtype=np.bool_)
     columns = {name: comparable(rows.get_column(name), group.columns[name].dtype) for name, _ in group.shape}
     if not bounds and len(names) == 1:
-        return _found(group.columns[names[0]], columns[names[0]].drop_nulls())
+        return _found(group.columns[names[0]], columns[names[0]])
     if not names:
         return _within(group.columns[bounds[0][0]], bounds[0][1], columns[bounds[0][0]])
     said = pl.DataFrame(dict(group.columns))
@@ -233,6 +238,7 @@ def _group_matched(group: Group, rows: pl.DataFrame) -> Mask:
 
 def _found(values: pl.Series, column: pl.Series) -> Mask:
     """Which values are in the column."""
+    column = column.drop_nulls() if column.null_count() else column
     if values.dtype == pl.Int64:
         return np.isin(values.to_numpy(), column.to_numpy())
     return values.is_in(column.implode()).to_numpy()

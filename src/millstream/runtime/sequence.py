@@ -30,6 +30,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.evaluate import predicate
+from millstream.runtime.frames import stack, where
 from millstream.runtime.join_index import Equality, Places
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.join_purge import Renaming, Translation, key_names
@@ -108,7 +109,7 @@ class SequenceJoin(Operator):
 
     def _store(self, rows: pl.DataFrame) -> None:
         if rows.height and self._any_closed:
-            rows = rows.filter(~self._closed.match(rows))
+            rows = where(rows, ~self._closed.match(rows))
         if self._registers.bounds[1] != FOREVER:
             self.table.append(rows)
 
@@ -148,7 +149,7 @@ class Recent(SequenceJoin):
             # How many of the step's a's are older than each b. All old ones are.
             before = np.searchsorted(new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy())
             place = self._latest(old, new, second, before)
-            candidates = pl.concat([old, new]) if new.height else old
+            candidates = stack([old, new]) if new.height else old
             made = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
             if made is not None and self._residual is not None:
                 made = made.filter(self._residual)
@@ -191,7 +192,7 @@ class Chronicle(SequenceJoin):
                 self._store(first)
             return None
         new = old.clear() if first is None else first
-        waiting = pl.concat([old, new]) if new.height else old
+        waiting = stack([old, new]) if new.height else old
         if not waiting.height:
             return None
         times, b_times = new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy()
@@ -209,7 +210,7 @@ class Chronicle(SequenceJoin):
         unused = np.ones(waiting.height, dtype=np.bool_)
         unused[left] = False
         self.table.keep(pl.Series(unused[: old.height]))
-        self._store(new.filter(pl.Series(unused[old.height :])))
+        self._store(where(new, unused[old.height :]))
         return self._paired(waiting, second, (left, right))
 
     def _in_turn(

@@ -15,6 +15,7 @@ import polars as pl
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
+from millstream.runtime.frames import stack
 
 
 class CollectingSink:
@@ -34,7 +35,7 @@ class CollectingSink:
     def take_rows(self) -> pl.DataFrame:
         """The rows, as they came."""
         taken, self._rows = self._rows, []
-        return pl.concat(taken) if taken else self.schema.empty()
+        return stack(taken) if taken else self.schema.empty()
 
     def take_punctuations(self) -> list[Pattern]:
         taken, self._punctuations = self._punctuations, []

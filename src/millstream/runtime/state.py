@@ -23,16 +23,15 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from millstream.runtime.frames import ONE_CHUNK_ROWS, pick, stack, where
 from millstream.runtime.state_segments import Changes, Journal, Mask, Places, to_merge
 
 __all__ = ["Changes", "StateTable"]
 
 COMPACT_SEGMENTS = 32
 """Merge some segments when there are more than this many."""
-RECHUNK_ROWS = 1 << 16
-"""Up to this many rows one chunk saves more in joins than it costs to make."""
-FEW_SEGMENTS = 3
-"""Filtering more segments than this one by one costs more than filtering all of them at once."""
+PAGE_ROWS = 1 << 13
+"""Up to this many rows are filtered at once in less time than two segments of them one by one."""
 FEW_ROWS = 1 << 10
 """So few rows are written to a store in less time than it takes to call it for many segments."""
 
@@ -87,7 +86,7 @@ class StateTable:
                 mask = pl.Series([bool(mask[0])] * segment.height, dtype=pl.Boolean)
             if not mask.any():
                 continue
-            removed.append(segment.filter(mask))
+            removed.append(where(segment, mask))
             if mask.all():
                 self._drop(key)
             else:
@@ -136,13 +135,14 @@ class StateTable:
                 empty.append(key)
             elif count < segment.height:
                 torn[key] = part
-        at_once = len(torn) > FEW_SEGMENTS and 2 * sum(len(part) for part in torn.values()) > self._count
+        mostly = self._count <= PAGE_ROWS or 2 * sum(map(len, torn.values())) > self._count
+        at_once = len(torn) > 1 and mostly
         if at_once and (self._journal is None or self._count <= FEW_ROWS):
             known = self._ascends.copy()
-            self.replace(self.frame().filter(mask))
+            self.replace(where(self.frame(), mask))
             self._ascends = known
             return
-        whole = self.frame().filter(mask) if at_once else None
+        whole = where(self.frame(), mask) if at_once else None
         for key in empty:
             self._drop(key)
         if whole is None:
@@ -171,7 +171,7 @@ class StateTable:
 
     def frame(self) -> pl.DataFrame:
         """The whole content in order of arrival, not to be changed in place."""
-        if self._recent and self._frame is not None and self._count <= RECHUNK_ROWS:
+        if self._recent and self._frame is not None and self._count <= ONE_CHUNK_ROWS:
             # The new rows go to the end of a copy; joining all segments up again would take much longer.
             self._frame = self._frame.clone()
             for rows in self._recent:
@@ -180,8 +180,7 @@ class StateTable:
         if self._frame is None or self._recent:
             self._recent = []
             parts = list(self._segments.values())
-            few = self._count <= RECHUNK_ROWS
-            self._frame = pl.concat(parts, rechunk=few) if parts else pl.DataFrame(schema=self.schema)
+            self._frame = stack(parts) if parts else pl.DataFrame(schema=self.schema)
         return self._frame
 
     # --- a store --------------------------------------------------------------------------------------------------
@@ -210,7 +209,7 @@ class StateTable:
             if dead is not None and len(dead):
                 kept = np.ones(height, dtype=np.bool_)
                 kept[dead] = False
-                segment, alive = segment.filter(kept), np.flatnonzero(kept).astype(np.uint32)
+                segment, alive = where(segment, kept), np.flatnonzero(kept).astype(np.uint32)
             self._journal.know(key, height, alive)
             self._segments[key] = segment
             self._count += segment.height
@@ -220,7 +219,7 @@ class StateTable:
     # --- segments -------------------------------------------------------------------------------------------------
 
     def _in_order(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows if rows.columns == self._names else rows.select(self._names)
+        return rows if rows.columns == self._names else pick(rows, self._names)
 
     def _goes_on(self, column: str, values: pl.Series) -> bool:
         """Whether values appended to an ascending column keep it so."""
@@ -231,7 +230,7 @@ class StateTable:
 
     def _compact(self) -> None:
         """Merge some segments; the content stays as it is."""
-        if self._journal is None and self._count <= RECHUNK_ROWS:
+        if self._journal is None and self._count <= ONE_CHUNK_ROWS:
             # This is one chunk already, or will be when somebody looks.
             known = self._ascends.copy()
             self.replace(self.frame())
@@ -261,7 +260,7 @@ class StateTable:
         """Remove some rows of a segment, but not all."""
         if self._journal is not None:
             self._journal.tear(key, kept)
-        self._become(key, self._segments[key].filter(pl.Series(kept)))
+        self._become(key, where(self._segments[key], kept))
 
     def _share(self, whole: pl.DataFrame, torn: Mapping[int, Mask]) -> None:
         """Make every segment a part of what is left of all, given which rows of the torn ones are."""

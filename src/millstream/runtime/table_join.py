@@ -20,6 +20,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import predicate
+from millstream.runtime.frames import stack, take, where
 from millstream.runtime.join_index import Equality, Lookup, Places
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
@@ -66,7 +67,7 @@ class TableJoin(Operator):
             made = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy().take(left))
             if self._residual is not None:
                 allowed = holds(made, self._residual)
-                left, made = left[allowed], made.filter(allowed)
+                left, made = left[allowed], where(made, allowed)
         if self._outer:
             made = self._with_the_lonely(rows, made, left)
         return made if made is not None and made.height else None
@@ -77,8 +78,8 @@ class TableJoin(Operator):
         lonely[left] = False
         if not lonely.any():
             return made
-        bare = rows.filter(lonely).select(*self._own_names, *self._nulls, TS)
+        bare = where(rows, lonely).select(*self._own_names, *self._nulls, TS)
         if made is None:
             return bare
         order = np.argsort(np.concatenate([left, np.flatnonzero(lonely)]), kind="stable")
-        return pl.concat([made, bare])[pl.Series(order)]
+        return take(stack([made, bare]), order)

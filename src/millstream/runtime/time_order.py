@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.schema import TS
+from millstream.runtime.frames import take
 
 
 def by_time(rows: pl.DataFrame) -> pl.DataFrame:
@@ -19,4 +20,4 @@ def by_time(rows: pl.DataFrame) -> pl.DataFrame:
     if times.is_sorted():
         return rows
     order = np.argsort(times.to_numpy(), kind="stable")
-    return rows[pl.Series(order.astype(np.uint32))]
+    return take(rows, order)

@@ -24,6 +24,7 @@ import polars as pl
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.frames import pick, stack
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
 from millstream.runtime.registers import Registers
@@ -61,12 +62,12 @@ class Union(Operator):
         parts: list[pl.DataFrame] = []
         for index, rows in enumerate(ports):
             if rows is not None and rows.height:
-                part = rows.select(self._columns[index]) if rows.columns != self._columns[index] else rows.clone()
+                part = pick(rows, self._columns[index]) if rows.columns != self._columns[index] else rows.clone()
                 part.columns = [*self.schema.names, TS]
                 parts.append(part)
         if not parts:
             return None
-        made = pl.concat(parts) if len(parts) > 1 else parts[0]
+        made = stack(parts)
         return by_time(made) if self.merges else made
 
     def _release(self) -> Punctuations:

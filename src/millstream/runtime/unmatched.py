@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.schema import FOREVER, TS
+from millstream.runtime.frames import stack, where
 from millstream.runtime.state import StateTable
 
 Numbers = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ class Unmatched:
         self._load()
         new, left, matched = self._new, self._left, self._matched
         self._new, self._left, self._matched = None, [], []
-        gone = None if not left else left[0] if len(left) == 1 else pl.concat(left)
+        gone = stack(left) if left else None
         numbers = _NONE if gone is None else gone.get_column(self._seq).to_numpy()
         found = np.concatenate(matched) if matched else _NONE
         padded = self._drop(found, numbers)
@@ -67,7 +68,7 @@ class Unmatched:
             self._times = np.concatenate([self._times, new.get_column(TS).to_numpy().take(places)])
         if gone is None or not padded.any():
             return None
-        return gone if padded.all() else gone[pl.Series(np.flatnonzero(padded).astype(np.uint32))]
+        return gone if padded.all() else where(gone, padded)
 
     def _drop(self, matched: Numbers, left: Numbers) -> Mask:
         """Let stored tuples wait no longer; which of those that left have waited until now."""

@@ -36,6 +36,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.runtime.frames import stack
 from millstream.runtime.join_components import JoinComponents
 from millstream.runtime.join_events import Registry
 from millstream.runtime.join_index import Equality
@@ -134,7 +135,7 @@ class WindowJoin(Operator):
             found += owed
         if disk is not None:
             self._hold_time(safe)
-        rows = self._completed(None if not found else found[0] if len(found) == 1 else pl.concat(found))
+        rows = self._completed(stack(found) if found else None)
         punctuations = punctuations.with_progress(self._registers.news())
         if rows is None and not punctuations:
             return NOTHING

@@ -21,6 +21,7 @@ from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.engine.strategies import DFS, MACROS, Macro, Strategy
 from millstream.runtime.engine.table import Row
 from millstream.runtime.engine.timestamps import Arc
+from millstream.runtime.frames import stack
 from millstream.runtime.operator import Input, Operator
 
 Ets = Callable[[], int | None]
@@ -321,7 +322,7 @@ def batch_of(
     inputs: list[Input] = []
     for place, port in enumerate(ports):
         parts, marks = rows.get(place), told.get(place)
-        page = (parts[0] if len(parts) == 1 else pl.concat(parts, rechunk=False)) if parts else None
+        page = stack(parts) if parts else None
         punctuations = (marks[0] if len(marks) == 1 else Punctuations.concat(marks)) if marks else None
         inputs.append(Input(page, punctuations, port.bound()))
     heard = [batch for batches in told.values() for batch in batches]

@@ -12,6 +12,8 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS
+from millstream.runtime.frames import stack
+from millstream.runtime.time_order import by_time
 
 
 class Reorder:
@@ -39,7 +41,7 @@ class Reorder:
         if not self._parts:
             return None
         if len(self._parts) > 1 or not self._parts[0].get_column(TS).is_sorted():
-            self._parts = [pl.concat(self._parts).sort(TS, maintain_order=True)]
+            self._parts = [by_time(stack(self._parts))]
         return self._parts[0]
 
     def release(self, limit: int) -> pl.DataFrame | None:

@@ -1,0 +1,62 @@
+"""Equal integers of two columns, found by sorting one of them by its digits.
+
+Numpy sorts 16-bit numbers by counting, in time linear in their number. So keys that lie close together, as the ids in a
+window or the open ones of a punctuated stream do, are put in order in one pass, and others in two. Where the sorted
+column is not many times longer than the other one, this takes a fraction of what a hash join costs to call.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Places = npt.NDArray[np.int64]
+
+DIGIT = 1 << 16
+SHORT, FEW = 1 << 14, 1 << 10
+"""So many partners are sorted for any probe; with two passes, only for so few."""
+TIMES = 16
+"""A longer partner is sorted if it is at most so many times longer than the probe."""
+
+
+def radix_match(partner: Places, probe: Places) -> tuple[Places, Places] | None:
+    """Probing and partner rows of all pairs, by probing row and then by partner; None if this is not the way to find
+    them. Neither is empty.
+
+    >>> probing, found = radix_match(np.array([7, 5, 7]), np.array([7, 6, 5]))
+    >>> probing.tolist(), found.tolist()
+    ([0, 0, 2], [0, 2, 1])
+    """
+    if len(partner) > max(SHORT, TIMES * len(probe)):
+        return None
+    low, high = int(partner.min()), int(partner.max())
+    if high - low < DIGIT:
+        return _in_one_pass(partner - low, probe, low, high)
+    if len(partner) > SHORT or len(probe) > FEW or high - low >= DIGIT * DIGIT:
+        return None
+    return _in_two_passes(partner, probe, low)
+
+
+def _in_one_pass(codes: Places, probe: Places, low: int, high: int) -> tuple[Places, Places]:
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    counts = np.bincount(codes, minlength=high - low + 1)
+    first = np.cumsum(counts) - counts
+    inside = (probe >= low) & (probe <= high)
+    asked = probe - low if inside.all() else np.where(inside, probe, low) - low
+    return _expanded(order, first[asked], np.where(inside, counts[asked], 0))
+
+
+def _in_two_passes(partner: Places, probe: Places, low: int) -> tuple[Places, Places]:
+    codes = partner - low
+    order = np.argsort((codes & (DIGIT - 1)).astype(np.uint16), kind="stable")
+    order = order[np.argsort((codes[order] >> 16).astype(np.uint16), kind="stable")]
+    ordered = partner[order]
+    first = np.searchsorted(ordered, probe)
+    return _expanded(order, first, np.searchsorted(ordered, probe, side="right") - first)
+
+
+def _expanded(order: Places, first: Places, counts: Places) -> tuple[Places, Places]:
+    """From where the partners of each probing row begin, and how many they are, to pairs."""
+    probing = np.repeat(np.arange(len(counts)), counts)
+    shift = first - (np.cumsum(counts) - counts)
+    return probing, order[np.arange(len(probing)) + np.repeat(shift, counts)]

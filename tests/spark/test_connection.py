@@ -53,6 +53,17 @@ def test_queries_come_and_go_while_the_job_runs(spark: SparkSession) -> None:
         assert [query.name for query in mill.queries] == ["sums"]
 
 
+def test_a_source_that_cannot_be_opened_leaves_other_queries_alone(spark: SparkSession) -> None:
+    with ms.connect(spark, shards=2) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+        first = mill.sql("SELECT k FROM s").start()
+        mill.sql("CREATE STREAM lost (k BIGINT, ts BIGINT) ORDER BY ts WITH (connector = 'parket', path = '/nowhere')")
+        with pytest.raises(MillstreamError, match=r"M5002: unknown connector 'parket'[^?]*did you mean 'parquet'"):
+            mill.sql("SELECT k FROM lost").start()
+        mill.insert("s", [(1, 10)])
+        assert first.take().rows() == [(1,)]
+
+
 def test_a_query_as_a_data_frame(spark: SparkSession, tmp_path: Path) -> None:
     with ms.connect(spark, checkpoint=tmp_path / "checkpoint", shards=2) as mill:
         mill.sql(BIDS)

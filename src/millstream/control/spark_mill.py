@@ -94,6 +94,7 @@ class SparkMill(Mill):
 
     def forget(self, relation: str) -> None:
         super().forget(relation)
+        self._opened.pop(relation, None)
         self._note("drop", ("relation", relation))
 
     def set_option(self, name: str, value: Any) -> None:
@@ -124,6 +125,8 @@ class SparkMill(Mill):
             return QueryOutput(plan.schema, len(self.homes.of[name].top.labels))
         connected = self._connected(plan)
         frames = adopted_streams(connected)
+        for stream in connected.keys() - frames:
+            self._paged(stream)  # a source that cannot be opened is refused here: in the job it would stop all queries
         plotted = self.plot(name, plan)
         job = self.jobs.job(frames, stages.depth([made.part for made in plotted]))
         for adopted in frames:

@@ -13,7 +13,7 @@ from millstream.algebra.schema import TS
 from millstream.bench.joins import drive, open_auctions, open_mill, streams
 from millstream.bench.joins import run as bench
 from millstream.bench.joins.auctions import tables, write
-from millstream.bench.joins.on_disk import perform
+from millstream.bench.joins.on_disk import KINDS, perform
 from millstream.bench.joins.several import Case, cases, with_droppable
 from millstream.bench.joins.sizes import FULL, QUICK
 from millstream.bench.joins.trees import named, planted, run_tree, shapes, together, written
@@ -113,8 +113,9 @@ class TestSeveral:
         assert len({case.name for case in cases(FULL)}) == len(cases(FULL)) == 8
 
 
-def test_on_disk() -> None:
-    limited, free = perform(3_000, 100_000), perform(3_000, 0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_disk(kind: str) -> None:
+    limited, free = perform(kind, 3_000, 100_000), perform(kind, 3_000, 0)
     assert limited["answer"] == free["answer"] and limited["held"] >= 2_500
     assert limited["memory"] < 200_000 < free["memory"]
 

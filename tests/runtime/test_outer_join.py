@@ -170,7 +170,8 @@ def test_lazy_purging_pads_later(
         feed(model, step, False)
         watched.process(step)
         assert bag(watched.trace.rows) <= bag(model.out_rows + model.padded)
-        assert bag(model.out_rows) <= bag(watched.trace.rows)
+        if not lazily.memory_limit or any(window.range is not None for window in made):  # else pairs wait on disk
+            assert bag(model.out_rows) <= bag(watched.trace.rows)
     assert bag(watched.trace.rows) == bag(model.out_rows + model.padded)
     assert not any(len(table) for table in watched.operator.tables().values())
 

@@ -68,6 +68,8 @@ class JoinComponents:
             case Component.STATE_PURGE:
                 for side in self._sides:
                     side.purge()
+                if disk is not None and disk.may_shrink and self._listened_to():
+                    self._found += disk.finish()
             case Component.STATE_RELOCATION if disk is not None:
                 self._found += disk.relocate(self.monitor.settings.memory_limit)
             case Component.DISK_JOIN if disk is not None:
@@ -99,7 +101,11 @@ class JoinComponents:
     def _anything_waits(self) -> bool:
         return any(side.waiting for side in self._sides)
 
+    def _listened_to(self) -> bool:
+        """Whether rows are owed for tuples that leave."""
+        return any(side.on_leave is not None for side in self._sides)
+
     def _full(self) -> bool:
-        if self._disk is None or any(side.on_leave is not None for side in self._sides):
-            return False  # whoever hears of tuples that leave knows nothing of those on disk
+        if self._disk is None:
+            return False
         return self._disk.in_memory() > self.monitor.settings.memory_limit

@@ -142,12 +142,16 @@ class JoinKernel:
             return self._meet_in_slices(left, right, expected, probing_left=probing_left)
         rows = self._equality.match(left, right, probing_left=probing_left)
         times = left.get_column(TS).to_numpy().take(rows[0]), right.get_column(TS).to_numpy().take(rows[1])
-        live = self._live(left, right, rows, times)
+        live = self.live(left, right, rows, times)
         if live is not None and not live.all():
             rows = rows[0][live], rows[1][live]
             times = times[0][live], times[1][live]
-        if not len(rows[0]):
-            return None
+        return self.made(left, right, rows, times) if len(rows[0]) else None
+
+    def made(
+        self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places]
+    ) -> pl.DataFrame | None:
+        """The results of pairs with equal keys that their windows let join."""
         made = paired(left, right, rows, np.maximum(*times))
         if self._residual is not None and self.on_match is None:
             made = made.filter(self._residual)
@@ -199,7 +203,7 @@ class JoinKernel:
             return True
         return kept_right is not None and int(left_time.min()) - int(right_time.max()) > kept_right
 
-    def _live(
+    def live(
         self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places]
     ) -> Mask | None:
         """Which pairs the windows let join; None if there are no windows."""

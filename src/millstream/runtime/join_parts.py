@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import FOREVER
+from millstream.algebra.schema import FOREVER, TS
 from millstream.runtime.frames import where
 from millstream.runtime.join_disk import BUCKET, DiskTable, Numbers, Tags
 from millstream.runtime.join_index import Equality
@@ -34,10 +34,12 @@ _NUMBERS: dict[str, pl.DataType] = {ARRIVED: pl.Int64(), SPILLED: pl.Int64(), BU
 
 @dataclass(slots=True)
 class Steps:
-    """The number of the current step; steps are counted while something is on disk."""
+    """The number of the current step; steps are counted while something is on disk. `owing`: its tuples may have missed
+    partners on disk."""
 
     now: int = 0
     active: bool = False
+    owing: bool = True
 
 
 class DiskPart:
@@ -47,6 +49,8 @@ class DiskPart:
         self.arrived = Tags()
         self._side, self._equality, self._steps = side, equality, steps
         self._closed = NO_PUNCTUATIONS
+        self._earliest: int | None = None
+        """No timestamp on disk is lower; None: nobody has looked."""
         self._other = self
 
     def face(self, other: DiskPart) -> None:
@@ -80,6 +84,8 @@ class DiskPart:
         return self._owe(rows, arrived)
 
     def _owe(self, rows: pl.DataFrame, arrived: Numbers) -> pl.DataFrame:
+        if not self._steps.owing:
+            return rows
         buckets = self.buckets_of(rows)
         owed = np.isin(buckets, list(self._other.disk.buckets))
         if not owed.any():
@@ -98,6 +104,7 @@ class DiskPart:
                 self.disk.append(where(numbered, buckets == bucket))
             self.memory.keep(pl.Series(~going))
             self.arrived.keep(~going)
+            self._earliest = None
 
     def _numbered(
         self, rows: pl.DataFrame, arrived: Numbers, spilled: int, buckets: npt.NDArray[np.uint8]
@@ -150,6 +157,18 @@ class DiskPart:
         self._closed = NO_PUNCTUATIONS
         return taken
 
+    def take_expired(self, limit: int) -> pl.DataFrame | None:
+        """Remove the tuples on disk that are older than the limit, and return them."""
+        if not len(self.disk):
+            return None
+        if self._earliest is None:
+            rows, alive = self.disk.look(self.disk.buckets, {TS})
+            self._earliest = int(rows.get_column(TS).to_numpy()[alive].min())
+        if limit <= self._earliest:
+            return None
+        self._earliest = None
+        return self.disk.take({TS}, lambda rows: rows.get_column(TS) < limit)
+
     def forget(self) -> None:
         """Drop everything but what is in memory."""
         for table in (self.disk, self.buffer):
@@ -165,5 +184,5 @@ class DiskPart:
         return {"arrived": self.arrived.to_value(), "closed": self._closed.patterns()}
 
     def restore(self, value: Mapping[str, object]) -> None:
-        self.arrived = Tags.from_value(value["arrived"])  # type: ignore[arg-type]
+        self.arrived, self._earliest = Tags.from_value(value["arrived"]), None  # type: ignore[arg-type]
         self._closed = Punctuations.of(value["closed"])  # type: ignore[arg-type]

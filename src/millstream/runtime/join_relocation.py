@@ -10,7 +10,8 @@
 | time | stands still while pairs are owed: they are older than what has come since |
 
 The disk join looks only at tuples that have come since its last run in their bucket, and at closed ones, each against
-what is stored for its key. Only joins without windows use it, for a window bounds its state itself.
+what is stored for its key. Without windows it waits for an occasion. With windows it runs in every step, so that
+results are in order of time, nothing is owed when tuples leave their window, and time never stands still.
 """
 
 from __future__ import annotations
@@ -21,13 +22,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
-from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import pick, where
 from millstream.runtime.join_disk import BUCKET, Numbers, Tags
 from millstream.runtime.join_index import BUCKETS, Equality
-from millstream.runtime.join_kernel import paired
+from millstream.runtime.join_kernel import JoinKernel
 from millstream.runtime.join_parts import ARRIVED, SPILLED, DiskPart, Steps
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.state import StateTable
@@ -42,12 +41,13 @@ class Relocation:
     def __init__(
         self,
         equality: Equality,
-        residual: Expression | None,
+        kernel: JoinKernel,
         sides: Sequence[JoinSide],
-        columns: Sequence[Sequence[str]],
+        *,
+        at_once: bool,
     ) -> None:
-        self._equality, self._sides, self._columns = equality, sides, columns
-        self._residual = None if residual is None else predicate(residual)
+        self._equality, self._kernel, self._sides, self._at_once = equality, kernel, sides, at_once
+        self._names = [list(side.table.schema) for side in sides]
         self._steps = Steps()
         self._parts = tuple(DiskPart(i, side.table, equality, self._steps) for i, side in enumerate(sides))
         self._parts[0].face(self._parts[1])
@@ -85,11 +85,20 @@ class Relocation:
         if not self.active:
             return
         self._steps.now += 1
+        self._steps.owing = True
         for index, rows in enumerate(new):
             if rows is not None:
                 on_disk = np.zeros(BUCKETS, dtype=np.bool_)
                 on_disk[list(self._parts[1 - index].disk.buckets)] = True
                 self._missing += np.bincount(self._parts[index].buckets_of(rows), minlength=BUCKETS) * on_disk
+
+    def keep_up(self) -> list[pl.DataFrame]:
+        """The tuples of a step are stored. If it must not owe anything, find what they have missed."""
+        if not self.active or not self._at_once:
+            return []
+        found = self.catch_up()
+        self._steps.owing = False
+        return found
 
     def in_memory(self) -> int:
         """About how many bytes the tuples in memory take."""
@@ -135,7 +144,7 @@ class Relocation:
             found += self._missed(leaving, *other.disk.look(buckets), index)
             for partners in (other.in_memory(), other.buffer.frame()):
                 found += self._missed(leaving, partners, None, index)
-            self._sides[index].left(leaving)
+            self._left(index, leaving)
         if found or self.active:
             self._rest()
         return found
@@ -207,13 +216,24 @@ class Relocation:
         owed = (last > np.minimum(*spilled)) & (last > met)
         if allowed is not None:
             owed &= allowed.take(rows[1 - side])
+        live = self._kernel.live(frames[0], frames[1], rows, (time[0], time[1]))
+        if live is not None:
+            owed &= live
         if not owed.any():
             return []
-        left, right = (pick(frame, names) for frame, names in zip(frames, self._columns, strict=True))
-        made = paired(left, right, (rows[0][owed], rows[1][owed]), np.maximum(*time)[owed])
-        if self._residual is not None:
-            made = made.filter(self._residual)
-        return [made] if made.height else []
+        left, right = (pick(frame, names) for frame, names in zip(frames, self._names, strict=True))
+        made = self._kernel.made(left, right, (rows[0][owed], rows[1][owed]), (time[0][owed], time[1][owed]))
+        return [] if made is None else [made]
+
+    def expire(self, side: int, limit: int) -> None:
+        """Drop what is older than a window on disk; all has been found."""
+        gone = self._parts[side].take_expired(limit) if self.active else None
+        if gone is not None and gone.height:
+            self._left(side, gone)
+            self._rest()
+
+    def _left(self, side: int, rows: pl.DataFrame) -> None:
+        self._sides[side].left(pick(rows, self._names[side]))
 
     def forget(self, side: int) -> None:
         """The other side has ended, and all has been found: nothing of this one is needed."""
@@ -224,7 +244,7 @@ class Relocation:
             part.forget()
             part.arrived = Tags()
             if rows is not None:
-                self._sides[side].left(rows)
+                self._left(side, rows)
             self._rest()
 
     def _rest(self) -> None:

@@ -94,7 +94,7 @@ class JoinSide:
     def _lasting(self, rows: pl.DataFrame, bound: int) -> pl.DataFrame:
         """Those that are still in their window."""
         if self._window.rows is not None:
-            return self._rest(rows, rows.height - self._window.rows)
+            return self._without(rows, rows.height - self._window.rows)
         if self._window.range is None or bound == NEVER:
             return rows
         times, limit = rows.get_column(TS), bound - self._window.range
@@ -102,14 +102,16 @@ class JoinSide:
         if int(numbers.min()) >= limit:
             return rows
         if times.is_sorted():
-            return self._rest(rows, int(np.searchsorted(numbers, limit)))
-        return self._only(rows, times >= limit)
+            return self._without(rows, int(np.searchsorted(numbers, limit)))
+        inside = times >= limit
+        self._leave(self._unless_owed(where(rows, ~inside)))
+        return where(rows, inside)
 
-    def _rest(self, rows: pl.DataFrame, first: int) -> pl.DataFrame:
+    def _without(self, rows: pl.DataFrame, first: int) -> pl.DataFrame:
         """The new tuples without the first ones, which leave."""
         if first <= 0:
             return rows
-        self._leave(rows.slice(0, first))
+        self._leave(self._unless_owed(rows.slice(0, first)))
         return rows.slice(first)
 
     def _only(self, rows: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
@@ -127,17 +129,19 @@ class JoinSide:
         if not len(self.table):
             return
         held, before = self.rows if self._listened_to else None, len(self.table)
-        column, limit = self._limit(bound)
+        column, limit = self.limit(bound)
         if bound == FOREVER:
             self.table.replace(self.rows.clear())
         elif column is not None:
+            if self.disk is not None and self.disk.active:
+                self.disk.arrived.keep(self.rows.get_column(column).to_numpy() >= limit)
             self.table.purge_below(column, limit)
         if len(self.table) < before:
             self._shrunk = True
             if held is not None:
                 self.left(held if bound == FOREVER else _below(held, column or TS, limit, before - len(self.table)))
 
-    def _limit(self, bound: int) -> tuple[str | None, int]:
+    def limit(self, bound: int) -> tuple[str | None, int]:
         """The column whose values below a limit are out of the window, and the limit."""
         if self._window.rows is not None and self._seq is not None:
             return self._seq, self.count - self._window.rows + 1

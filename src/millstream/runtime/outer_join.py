@@ -99,7 +99,6 @@ class OuterJoin(WindowJoin):
             lonely = unmatched.take()
             if lonely is not None:
                 parts.append(self._padded(side, lonely))
-        self._registers.limit = self._oldest()
         return stack(parts) if parts else None
 
     def _padded(self, side: int, rows: pl.DataFrame) -> pl.DataFrame:
@@ -110,7 +109,7 @@ class OuterJoin(WindowJoin):
             made.replace_column(made.get_column_index(name), rows.get_column(name))
         return made
 
-    def _oldest(self) -> int:
+    def _oldest_owed(self) -> int:
         """The timestamp of the oldest tuple that may still be padded."""
         return min((unmatched.oldest() for unmatched in self._unmatched.values()), default=FOREVER)
 
@@ -136,14 +135,14 @@ class OuterJoin(WindowJoin):
         return any(side in self._ranged and len(held) for side, held in self._unmatched.items())
 
     def output_bound(self, bounds: Sequence[int]) -> int:
-        return min(*bounds, self._oldest())
+        return min(super().output_bound(bounds), self._oldest_owed())
 
     def tables(self) -> Mapping[str, StateTable]:
         held = {f"{SIDES[side]}_unmatched": unmatched.table() for side, unmatched in self._unmatched.items()}
         return {**super().tables(), **held}
 
     def state_rows(self) -> int:
-        return sum(len(side.table) for side in self._sides)
+        return sum(len(table) for table in super().tables().values())
 
     def scalars(self) -> dict[str, Any]:
         return super().scalars() | {"ended": list(self._ended)}

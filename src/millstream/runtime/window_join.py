@@ -11,7 +11,7 @@
 | punctuation of A or B → out | any, once no stored tuple of its own side matches it (`join_purge`) |
 | punctuation of B on keys, once out | the a's that match it are dropped: they have no partner, and will have none |
 | when | as settings and listeners say (`join_events`); by default at once |
-| more state than memory | without windows, it goes to disk by key (`join_relocation`) |
+| more state than memory | goes to disk by key (`join_relocation`), unless a window counts rows |
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
 | progress out | the lower of both sides', if it is news and came in band |
 | cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples came in order |
@@ -95,8 +95,10 @@ class WindowJoin(Operator):
         self._keys = tuple(key_names(own) for own in pairs)
         self._drops = not (left_window.unbounded and right_window.unbounded)
         """Whether tuples whose key is out are looked for: without windows a look-up in vain costs less."""
-        relocates = bool(keys) and left_window.unbounded and right_window.unbounded
-        self._relocation = Relocation(equality, residual, self._sides, self._columns) if relocates else None
+        relocates = bool(keys) and not self._kernel.by_rows
+        self._relocation = Relocation(equality, self._kernel, self._sides, at_once=self._drops) if relocates else None
+        self._owed_since = FOREVER
+        """Where time was when pairs began to be owed."""
         self._registers = Registers(2)
         self._components = JoinComponents(self._sides, self._relocation, self._propagate)
         self._shared = {own for own, _ in equality.pairs}
@@ -119,12 +121,14 @@ class WindowJoin(Operator):
             disk.begin(new)
         halves = tuple(Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True))
         rows = self._kernel.pairs(halves[0], halves[1])
-        if rows is not None and self.merges:
-            rows = by_time(rows)
         found = [] if rows is None else [rows]
         risen = self._registers.take(inputs)
         for index, side in enumerate(self._sides):
             side.insert(halves[index], self._registers.bounds[1 - index])
+        if disk is not None:
+            found += disk.keep_up()
+        if found and self.merges:
+            found = [by_time(stack(found))]
         for index, came in enumerate((left, right)):
             if risen or came is not None:
                 found += self._expire(index)
@@ -136,6 +140,7 @@ class WindowJoin(Operator):
         if disk is not None:
             self._hold_time(safe)
         rows = self._completed(stack(found) if found else None)
+        self._registers.limit = min(self._owed_since, self._oldest_owed())
         punctuations = punctuations.with_progress(self._registers.news())
         if rows is None and not punctuations:
             return NOTHING
@@ -155,8 +160,14 @@ class WindowJoin(Operator):
     def _expire(self, index: int) -> list[pl.DataFrame]:
         """Drop what has left its window, and everything once the other side has ended; returns rows that were owed."""
         side, disk, bound = self._sides[index], self._relocation, self._registers.bounds[1 - index]
-        if disk is None or not disk.active or bound != FOREVER:
+        if disk is None or not disk.active:
             side.expire(bound)
+            return []
+        if bound != FOREVER:
+            column, limit = side.limit(bound)
+            side.expire(bound)
+            if column is not None:
+                disk.expire(index, limit)
             return []
         owed = disk.catch_up()
         side.expire(bound)
@@ -190,9 +201,13 @@ class WindowJoin(Operator):
         """While pairs are owed, time goes on only to where it was when the first of them was missed."""
         assert self._relocation is not None
         if not self._relocation.missing:
-            self._registers.limit = FOREVER
-        elif self._registers.limit == FOREVER:
-            self._registers.limit = safe
+            self._owed_since = FOREVER
+        elif self._owed_since == FOREVER:
+            self._owed_since = safe
+
+    def _oldest_owed(self) -> int:
+        """The timestamp of the oldest row that is still to come for a tuple that is stored."""
+        return FOREVER
 
     def _propagate(self) -> Punctuations:
         free = self._release()
@@ -263,14 +278,15 @@ class WindowJoin(Operator):
             "emitted": self._emitted.to_value(),
             "monitor": self._components.monitor.to_value(),
             "disk": None if self._relocation is None else self._relocation.to_value(),
-            "limit": self._registers.limit,
+            "owed_since": self._owed_since,
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         for side, value in zip(self._sides, values["sides"], strict=True):
             side.restore(value)
         self._registers = Registers.from_value(values["registers"])
-        self._registers.limit = values["limit"]
+        self._owed_since = values["owed_since"]
+        self._registers.limit = min(self._owed_since, self._oldest_owed())
         self._components.monitor.restore(values["monitor"])
         if self._relocation is not None:
             self._relocation.restore(values["disk"])

@@ -22,7 +22,7 @@ DECLARED = """
         WITH (connector = 'csv', path = '{path}', max_files_per_trigger = 1, once = true)
 """
 TIMES = ["ORDER BY ts", "ORDER BY ts PRIMARY KEY (v)"]
-"""A key is closed by the shard alone that has its tuple, unless it is what the stream is hashed on."""
+"""A key that is closed together with the end of everything need not be said to be: shards may say so or not."""
 QUERIES = [
     "SELECT x.v, y.v AS w FROM s1 x [ROWS 3], s2 y WHERE x.k = y.k",
     "SELECT x.v, y.v AS w FROM s1 x [ROWS 2], s2 y [ROWS 4] WHERE x.k = y.k AND x.v > y.v",

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -152,7 +153,8 @@ def test_shares_of_pieces_are_judged_as_the_whole(
     while rows.height:
         size = min(rows.height, chance.choice([1, 2, 5, 20]))
         frame, rows = rows.head(size), rows.slice(size)
-        closed = Pattern.of(k=equal(chance.randrange(4)))
+        day = date(1970, 1, 1 + chance.randrange(20))
+        closed = Pattern.of(k=equal(chance.randrange(4))) if chance.random() < 0.5 else Pattern.of(day=equal(day))
         piece = Given(frame, (chance.randrange(size + 1), closed) if marked and chance.random() < 0.4 else None)
         expected = whole.take([piece.read(frame.columns).rows])
         accepted, late = list[Any](), list[Any]()

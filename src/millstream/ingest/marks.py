@@ -77,6 +77,14 @@ class Marks:
     def __len__(self) -> int:
         return len(self.positions)
 
+    @property
+    def columns(self) -> set[str]:
+        """The columns that they restrict."""
+        parts = self.punctuations.parts
+        return {name for group in parts.groups for name in group.columns} | {
+            name for _, pattern in parts.odd for name, _ in pattern.items
+        }
+
     def moved(self, by: int) -> Marks:
         """The same, behind so many more tuples."""
         return Marks(self.punctuations, self.positions + by) if by else self

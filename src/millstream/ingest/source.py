@@ -98,6 +98,7 @@ class StreamSource:
         self._promised = NEVER  # the highest enabling timestamp given out
         self._whole: Whole | None = None
         self._told = False  # whether punctuation has come that does not follow from the tuples
+        self._restricted: set[str] = set()  # the columns it restricts
 
     def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With
@@ -107,6 +108,7 @@ class StreamSource:
         now = self._clock.now()
         rows, marks = arrivals.rows, arrivals.marks
         self._told = self._told or len(marks) > 0
+        self._restricted |= marks.columns
         stamps, keys = self._stamps(rows, now), self._promises.keys(marks)
         if self._all_in_order(stamps, marks):
             accepted = np.ones(len(stamps), dtype=np.bool_)
@@ -141,6 +143,10 @@ class StreamSource:
     def fits(self, whole: Whole) -> bool:
         """Whether none of these rows can be late, as far as that can be told without looking at them."""
         return not self._key and not self._told and self._ascending.fits(whole.climbs) and self._in_time(whole)
+
+    def judges(self, columns: Iterable[str]) -> bool:
+        """Whether these columns tell which rows are late."""
+        return self._restricted <= set(columns)
 
     def _in_time(self, whole: Whole) -> bool:
         """Whether none of these rows is late by its time."""
@@ -303,6 +309,7 @@ class StreamSource:
             "last": self._last,
             "promised": self._promised,
             "told": self._told,
+            "restricted": self._restricted,
             "ascending": self._ascending.to_value(),
             "counts": (self.accepted, self.late, self.bad),
         }
@@ -312,5 +319,6 @@ class StreamSource:
         self._promises.restore(values["promises"])
         self._newest, self._last, self._promised = values["newest"], values["last"], values["promised"]
         self._told = values.get("told", False)
+        self._restricted = set(values.get("restricted", ()))
         self._ascending.restore(values.get("ascending", {}))
         self.accepted, self.late, self.bad = values["counts"]

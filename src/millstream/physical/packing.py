@@ -2,8 +2,8 @@
 
 Every shard of a group gets its part of the rows, all punctuations, and word of the whole piece: how far time has come,
 on whichever shard. So each shard can tell late tuples and derive the same punctuation as if it had seen all rows. Where
-a query reads the late tuples themselves, hashed as it likes, the whole piece goes to every shard. Of a stream with
-ascending columns it may have to: see `shares`.
+a query reads the late tuples themselves, hashed as it likes, the whole piece goes to every shard. Of a stream with a
+key or ascending columns a part of all rows may have to: see `shares`.
 
 Where queries only aggregate a stream, its rows are aggregated here and the partial groups are sent. A shard that finds
 that some row of the piece may be late reads the piece again and looks at every row.
@@ -95,6 +95,8 @@ class Part:
     """The time of the batch, where the part itself must tell."""
     counted: bool = True
     """Whether its rows are this shard's to count: of rows that go to every shard the first one counts them."""
+    common: pl.DataFrame | None = None
+    """Of all rows of the piece the columns that every shard needs; None: there is nothing but `rows`."""
 
     def elements(self) -> list[CheckedRows]:
         return [CheckedRows(self.rows, self.marks, self.bad)]
@@ -148,20 +150,21 @@ class Part:
         summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, whole.climbs
         groups = {name: encode(page) for name, page in self.partials.items()}
         page = encode(rows) if self.rows.columns else b""
-        head = summary, self.marks, self.bad, groups, self.again, self.share, self.now, self.counted
+        common = None if self.common is None else encode(self.common)
+        head = summary, self.marks, self.bad, groups, self.again, self.share, self.now, self.counted, common
         return pickle.dumps(head, protocol=5), page
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        summary, marks, bad, groups, again, share, now, counted = pickle.loads(head)
+        summary, marks, bad, groups, again, share, now, counted, held = pickle.loads(head)
         rows = decode(page) if page else pl.DataFrame()
         before = None
         if BEFORE in rows.columns:
             before = rows.get_column(BEFORE).to_numpy()
             rows = rows.drop(BEFORE)
         partials = {name: decode(held) for name, held in groups.items()}
-        whole = replace(Whole(*summary), before=before)
-        return cls(stream, rows, whole, marks, bad, partials, again, share, now, counted)
+        whole, common = replace(Whole(*summary), before=before), None if held is None else decode(held)
+        return cls(stream, rows, whole, marks, bad, partials, again, share, now, counted, common)
 
 
 def pack(
@@ -180,11 +183,9 @@ def _pack(
     (rows, marks), name, time = marked(read.rows), stream.name, stream.schema.time
     whole = whole_of(rows, stream.schema, stream.ascending)
     for target in targets:
-        if stream.ascending:
-            fall = any(climb.falls for climb in whole.climbs)
-            together = given or marks is not None or bool(stream.primary_key) or fall
-            again = None if together else piece
-            yield from _judged(name, rows, whole, marks, read.bad, again, columns, target)
+        if stream.ascending or stream.primary_key:
+            again = None if given else piece
+            yield from _judged(stream, rows, whole, marks, read.bad, again, columns, target)
         elif given or target.raw or marks is not None or read.bad.height or time is None:
             yield from _raw(name, rows, whole, marks, read.bad, piece, columns, target)
         else:
@@ -192,7 +193,7 @@ def _pack(
 
 
 def _judged(
-    stream: str,
+    stream: StreamDefinition,
     rows: pl.DataFrame,
     whole: Whole,
     marks: Marks | None,
@@ -201,21 +202,29 @@ def _judged(
     columns: tuple[str, ...],
     target: Target,
 ) -> Iterator[tuple[int, Part]]:
-    """Shares of a piece: each shard's own rows if it can read all of them `again`, otherwise all to each."""
-    count = len(target.labels)
-    shards = shard_of(rows, target.key, count) if target.key is not None and count > 1 else None
+    """Shares of a piece: each shard's own rows, and of all rows what they are judged by, unless word of the whole will
+    do. A shard may have to read the piece `again`; None: it cannot."""
+    count, plain = len(target.labels), replace(whole, before=None)
+    fall = any(climb.falls for climb in whole.climbs)
+    calm = again is not None and marks is None and not stream.primary_key and not fall
+    key = target.key if count > 1 else None
+    shards = None if key is None else shard_of(rows, key, count)
+    looked_at = {*stream.required, *(key or ()), *(() if marks is None else marks.columns)}
+    common = rows.select(name for name in rows.columns if name in looked_at)
     for number, label in enumerate(target.labels):
         rejected = bad if number == 0 and bad.height else None
-        mine = None if shards is None else shards == number
-        height = rows.height if mine is None else int(mine.sum())
-        if mine is None or again is None:
-            share = Share(target.key, number, count, height)
-            plain, counted = replace(whole, before=None), mine is not None or number == 0
-            yield label, Part(stream, rows, plain, marks, rejected, share=share, counted=counted)
+        if shards is None or (common.width == rows.width and not calm):
+            height = rows.height if shards is None else int((shards == number).sum())
+            share, counted = Share(key, number, count, height), shards is not None or number == 0
+            yield label, Part(stream.name, rows, plain, marks, rejected, share=share, counted=counted)
             continue
-        own = replace(whole, before=None if whole.before is None else whole.before[mine])
-        share = Share(target.key, number, count, height, again, columns)
-        yield label, Part(stream, rows.filter(pl.Series(mine)), own, None, rejected, share=share)
+        mine = shards == number
+        own, share = rows.filter(pl.Series(mine)), Share(key, number, count, int(mine.sum()), again, columns)
+        if calm:
+            known = replace(whole, before=None if whole.before is None else whole.before[mine])
+            yield label, Part(stream.name, own, known, None, rejected, share=share)
+        else:
+            yield label, Part(stream.name, own, plain, marks, rejected, share=share, common=common)
 
 
 def _raw(

@@ -2,8 +2,12 @@
 
 Where a column is declared to ascend, a row that falls below an earlier one is late, and then it does not count: whether
 a later row is late may depend on that, also on another shard. As a rule nothing falls. Word of the whole piece tells
-that, and each shard takes its own rows. If it does not, every shard looks at all rows of the piece, so that all of them
-come to the same result, and keeps its share of what was accepted.
+that, and each shard takes its own rows. A key that comes once is closed on every shard, whichever has its row, and a
+second row with it is late wherever it goes: there every shard needs all keys.
+
+Where word of the whole does not do, every shard looks at all rows of the piece, so that all of them come to the same
+result, and keeps its share of what was accepted. Of the rows of other shards it has only the columns by which they are
+judged. If there was punctuation on others, it reads the piece again.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from millstream.ingest.arrivals import PunctuatedRows
@@ -45,10 +50,23 @@ class Share:
 def with_all(part: Part, share: Share) -> Part:
     """A part with the rows of all shards."""
     if share.piece is None:
-        return part
+        return filled(part, share)
     rows, marks = marked(share.piece.read(share.columns).rows)
     whole, all_here = replace(part.whole, before=None), replace(share, piece=None)
-    return replace(part, rows=rows, whole=whole, marks=marks, share=all_here)
+    return replace(part, rows=rows, whole=whole, marks=marks, share=all_here, common=None)
+
+
+def filled(part: Part, share: Share) -> Part:
+    """A part with the rows of all shards, as far as they are here: NULL stands for what only their own shard has."""
+    if part.common is None:
+        return part
+    assert share.key is not None
+    own = shard_of(part.common, share.key, share.count) == share.number
+    place = pl.Series(np.where(own, np.cumsum(own) - 1, -1)).replace(-1, None)
+    rows = part.common.hstack(part.rows.drop(part.common.columns).select(pl.all().gather(place))).select(
+        part.rows.columns
+    )
+    return replace(part, rows=rows, share=replace(share, piece=None), common=None)
 
 
 def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, Marks | None]:
@@ -61,10 +79,11 @@ def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, Marks | 
 
 def take_share(source: StreamSource, part: Part, share: Share) -> Taken:
     """What a source makes of a piece, as far as it is this shard's."""
-    if share.piece is not None and source.fits(part.whole):
+    if part.common is None and share.piece is not None and source.fits(part.whole):
         return source.take(part.elements(), part.whole)
     counted = source.accepted, source.late
-    taken = source.take(with_all(part, share).elements())
+    enough = part.common is not None and source.judges(part.common.columns)
+    taken = source.take((filled if enough else with_all)(part, share).elements())
     elements = [share.of(element) if isinstance(element, pl.DataFrame) else element for element in taken.elements]
     late = share.of(taken.late)
     source.accepted = counted[0] + sum(element.height for element in elements if isinstance(element, pl.DataFrame))

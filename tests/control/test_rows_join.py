@@ -64,6 +64,12 @@ class Case:
     """Keys that a stream closes, each with the number of tuples before."""
     outer: str = ""
     """LEFT, RIGHT or FULL, of two inputs."""
+    delay: int = 0
+    """By how much tuples may be older than one before them; 0: they come in order."""
+
+    @property
+    def time(self) -> str:
+        return f"ORDER BY ts WATERMARK FOR ts AS ts - {self.delay}" if self.delay else "ORDER BY ts"
 
     @property
     def query(self) -> str:
@@ -131,6 +137,7 @@ def cases(draw: st.DrawFn, most: int = 4) -> Case:
     chosen = draw(st.integers(0, count - 1))
     made = tuple(draw(inputs(counting=place == chosen)) for place in range(count))
     now, tuples, closed = 0, list[Tuple](), list[tuple[int, str, int]]()
+    delay = draw(st.sampled_from([0, 0, 3]))
     for number in range(draw(st.integers(0, 25))):
         now += draw(st.integers(0, 2))
         stream = draw(st.sampled_from(STREAMS))
@@ -139,8 +146,9 @@ def cases(draw: st.DrawFn, most: int = 4) -> Case:
         if key is not None and draw(st.integers(0, 9)) == 0:
             closed.append((number, stream, key))
             key = None
-        tuples.append(Tuple(stream, key, number, now))
-    return Case(made, draw(st.booleans()), draw(st.sampled_from([None, None, 3])), tuple(tuples), tuple(closed))
+        tuples.append(Tuple(stream, key, number, now - draw(st.integers(0, delay))))
+    less, least = draw(st.booleans()), draw(st.sampled_from([None, None, 3]))
+    return Case(made, less, least, tuple(tuples), tuple(closed), delay=delay)
 
 
 @st.composite
@@ -158,7 +166,7 @@ def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | N
     chance, said = random.Random(seed), Counter[str]()
     rows: Rows = Counter()
     for name in STREAMS:
-        mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+        mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {case.time}")
     mill.add_query("q", case.query)
     for stream, line in case.lines:
         mill.feed_line(stream, line)

@@ -21,7 +21,7 @@ DECLARED = """
     CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {time}
         WITH (connector = 'csv', path = '{path}', max_files_per_trigger = 1, once = true)
 """
-TIMES = ["ORDER BY ts", "ORDER BY ts PRIMARY KEY (v)"]
+TIMES = ["ORDER BY ts", "ORDER BY ts PRIMARY KEY (v)", "ORDER BY ts WATERMARK FOR ts AS ts - 2"]
 """A key that is closed together with the end of everything need not be said to be: shards may say so or not."""
 QUERIES = [
     "SELECT x.v, y.v AS w FROM s1 x [ROWS 3], s2 y WHERE x.k = y.k",

@@ -41,13 +41,15 @@ class Attribute:
 class Schema:
     """Attributes plus time. `time` names the visible attribute that equals the hidden timestamp, if one does;
     `unit` is how many timestamp units a second has (1,000,000 for TIMESTAMP, 1 for BIGINT time);
-    `ordered` says whether tuples come in non-decreasing timestamp order."""
+    `ordered` says whether tuples come in non-decreasing timestamp order, `moves` whether they can be put in that order
+    where they do not: punctuation says how far time is."""
 
     attributes: tuple[Attribute, ...]
     kind: TimeKind = TimeKind.LATENT
     time: str | None = None
     unit: int = 1_000_000
     ordered: bool = True
+    moves: bool = True
 
     @classmethod
     def of(cls, *attributes: tuple[str, Type], kind: TimeKind = TimeKind.LATENT, time: str | None = None) -> Schema:

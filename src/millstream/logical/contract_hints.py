@@ -143,8 +143,10 @@ def _closing(plan: Plan, columns: Iterable[str], declarations: Declarations, cla
 
 
 def _punctuated(definition: StreamDefinition, templates: list[Template]) -> StreamDefinition:
-    schema = replace(definition.schema, ordered=False)
-    return replace(definition, schema=schema, templates=tuple(dict.fromkeys((*definition.templates, *templates))))
+    templates = list(dict.fromkeys((*definition.templates, *templates)))
+    moves = Template(((str(definition.schema.time), "+"),)) in templates
+    schema = replace(definition.schema, ordered=False, moves=moves)
+    return replace(definition, schema=schema, templates=tuple(templates))
 
 
 def _moving(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Remedy]:
@@ -162,7 +164,7 @@ def _moving(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Rem
             streams[scan.stream] = _punctuated(definition, [Template(((time, "+"),))])
             texts.append(f"PUNCTUATED ON ({time} +) or WATERMARK FOR {time} on {scan.stream}")
         elif not definition.templates:
-            schema = replace(definition.schema, kind=TimeKind.INTERNAL, ordered=True)
+            schema = replace(definition.schema, kind=TimeKind.INTERNAL, ordered=True, moves=True)
             streams[scan.stream] = replace(definition, schema=schema)
             texts.append(f"ORDER BY current_time on {scan.stream}")
     if texts:

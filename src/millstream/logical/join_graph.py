@@ -18,11 +18,11 @@ from datetime import timedelta
 from functools import cached_property
 
 from millstream.algebra.expression import Binary, Column, Expression, Literal, conjuncts
-from millstream.algebra.schema import TS, TimeKind
+from millstream.algebra.schema import TS
 from millstream.algebra.types import Type, micros
 from millstream.logical.join_time import ENTRY_TIME
 from millstream.logical.multi_join import prefixed
-from millstream.logical.plan import UNBOUNDED, Plan, Project, Window, WindowJoin
+from millstream.logical.plan import UNBOUNDED, Plan, Project, Window, WindowJoin, in_time
 
 LEAST = 3
 """Joins of fewer inputs are not grouped."""
@@ -183,9 +183,8 @@ def _shorter(limit: int, window: Window) -> bool:
 
 def _ordered(leaves: tuple[Leaf, ...]) -> bool:
     """Whether a join of the inputs processes in timestamp order."""
-    schemas = [leaf.plan.schema for leaf in leaves]
-    explicit = all(schema.ordered and schema.kind is not TimeKind.LATENT for schema in schemas)
-    return explicit and sum(leaf.window == UNBOUNDED for leaf in leaves) <= 1
+    timely = in_time((leaf.plan.schema for leaf in leaves), (leaf.window for leaf in leaves))
+    return timely and sum(leaf.window == UNBOUNDED for leaf in leaves) <= 1
 
 
 def _at_most_older(condition: Expression, times: dict[str, int]) -> tuple[tuple[int, int], int] | None:

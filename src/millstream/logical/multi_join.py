@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from millstream.algebra.expression import Expression
-from millstream.algebra.schema import Attribute, Schema, TimeKind
-from millstream.logical.plan import UNBOUNDED, Plan, Window, WindowJoin
+from millstream.algebra.schema import Attribute, Schema
+from millstream.logical.plan import UNBOUNDED, Plan, Window, WindowJoin, in_time
 
 
 def prefixed(name: str, prefix: str | None) -> str:
@@ -26,13 +26,12 @@ class MultiJoin(Plan):
 
     @property
     def merges(self) -> bool:
-        """Whether it processes in timestamp order: all inputs are ordered, and at most one is without a window. So does
-        a tree of joins of two, whatever its order. With a window that counts rows it does in any case: which are the
-        last n would otherwise depend on arrival."""
-        schemas = [member.schema for member in self.members]
-        explicit = all(schema.ordered and schema.kind is not TimeKind.LATENT for schema in schemas)
+        """Whether it processes in timestamp order: all inputs are `in_time`, and at most one is without a window. So
+        does a tree of joins of two, whatever its order. With a window that counts rows it does in any case: which are
+        the last n would otherwise depend on arrival."""
         counts = any(window.rows is not None for window in self.windows)
-        return explicit and (counts or self.windows.count(UNBOUNDED) <= 1)
+        timely = in_time((member.schema for member in self.members), self.windows)
+        return timely and (counts or self.windows.count(UNBOUNDED) <= 1)
 
     @property
     def schema(self) -> Schema:
@@ -41,7 +40,8 @@ class MultiJoin(Plan):
             for member, prefix in zip(self.members, self.prefixes, strict=True)
             for a in member.schema
         )
-        return replace(self.members[0].schema, attributes=attributes, time=None, ordered=self.merges)
+        moves = all(member.schema.moves for member in self.members)
+        return replace(self.members[0].schema, attributes=attributes, time=None, ordered=self.merges, moves=moves)
 
     def pair(self, i: int, j: int) -> WindowJoin:
         """The join of two members alone, which says what one does to the other's tuples."""

@@ -7,7 +7,7 @@ names of their stream; a join prefixes each side's columns with its alias (`a.pr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -122,7 +122,8 @@ class Union(Plan):
         kind = TimeKind.LATENT if any(s.kind is TimeKind.LATENT for s in schemas) else first.kind
         position = first.index(first.time) if first.time else None
         same = position is not None and all(s.time and s.index(s.time) == position for s in schemas)
-        return replace(first, kind=kind, time=first.time if same else None, ordered=kind is not TimeKind.LATENT)
+        moves, time = all(s.moves for s in schemas), first.time if same else None
+        return replace(first, kind=kind, time=time, ordered=kind is not TimeKind.LATENT, moves=moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,13 @@ def joined(left: Schema, right: Schema, left_prefix: str | None, right_prefix: s
     )
 
 
+def in_time(schemas: Iterable[Schema], windows: Iterable[Window]) -> bool:
+    """Whether a join can work in the order of time: its inputs come in order, or, as a window that counts rows needs
+    it, they can be put in order."""
+    counts = any(window.rows for window in windows)
+    return all(s.kind is not TimeKind.LATENT and (s.ordered or (counts and s.moves)) for s in schemas)
+
+
 @dataclass(frozen=True, slots=True)
 class WindowJoin(Plan):
     """Symmetric join: equality on `keys` (pairs of left and right input columns), `residual` over output columns."""
@@ -158,10 +166,9 @@ class WindowJoin(Plan):
 
     @property
     def merges(self) -> bool:
-        """Whether it processes in timestamp order (both inputs ordered, some window); otherwise on arrival."""
-        left, right = self.left.schema, self.right.schema
-        explicit = all(s.ordered and s.kind is not TimeKind.LATENT for s in (left, right))
-        return explicit and not (self.left_window == UNBOUNDED and self.right_window == UNBOUNDED)
+        """Whether it processes in timestamp order (both inputs `in_time`, some window); otherwise on arrival."""
+        windows = self.left_window, self.right_window
+        return windows != (UNBOUNDED, UNBOUNDED) and in_time((self.left.schema, self.right.schema), windows)
 
     @property
     def schema(self) -> Schema:
@@ -171,6 +178,7 @@ class WindowJoin(Plan):
             attributes=joined(left, right, self.left_prefix, self.right_prefix),
             time=None,
             ordered=self.merges,
+            moves=left.moves and right.moves,
         )
 
 
@@ -272,9 +280,9 @@ class WindowAggregate(Plan):
         ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
         groups = tuple(Attribute(name, source.type_of(name)) for name in self.group)
         values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
-        ordered = source.ordered and self.range is not None and self.attribute is None
-        time = WINDOW_END if self.range is not None and self.attribute is None else None
-        return replace(source, attributes=ends + groups + values, time=time, ordered=ordered)
+        by_time = self.range is not None and self.attribute is None
+        time, ordered, moves = WINDOW_END if by_time else None, source.ordered and by_time, source.moves and by_time
+        return replace(source, attributes=ends + groups + values, time=time, ordered=ordered, moves=moves)
 
 
 PANE_END = "pane_end"

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.algebra.expression import Expression
-from millstream.algebra.schema import TimeKind
 from millstream.errors import PlanError
 from millstream.logical.conjunct_sets import aliases, split_keys
 from millstream.logical.join_graph import JoinGraph, Leaf, classes
 from millstream.logical.join_grouped import one_operator
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OUTER
-from millstream.logical.plan import UNBOUNDED, Window
+from millstream.logical.plan import UNBOUNDED, Window, in_time
 from millstream.logical.sources import Entry
 
 
@@ -38,8 +37,8 @@ def in_one_operator(streams: Sequence[Entry], windows: Sequence[Window]) -> bool
     counting = [window.rows is not None for window in windows]
     if len(streams) < 3 or not any(counting) or any(entry.written.kind in OUTER for entry in streams):
         return False
-    ordered = all(entry.schema.ordered and entry.schema.kind is not TimeKind.LATENT for entry in streams)
-    return any(counting[:-1]) or (ordered and list(windows).count(UNBOUNDED) > 1)
+    timely = in_time((entry.schema for entry in streams), windows)
+    return any(counting[:-1]) or (timely and list(windows).count(UNBOUNDED) > 1)
 
 
 def counting_join(streams: Sequence[Entry], windows: Sequence[Window], found: Sequence[Expression]) -> MultiJoin | None:

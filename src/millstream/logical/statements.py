@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.template import Template
@@ -28,6 +29,7 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         delay = _watermark(statement, schema)
         if delay is not None and schema.time is not None:
             templates += (Template(((schema.time, "+"),)),)
+        schema = replace(schema, moves=schema.ordered or Template(((str(schema.time), "+"),)) in templates)
         skew = units(statement.max_skew, schema.unit, "MAX SKEW", zero=True) if statement.max_skew else None
         if statement.max_skew and schema.kind is not TimeKind.EXTERNAL:
             raise BindError("M2020", "MAX SKEW needs ORDER BY and a column").at(*_place(statement.max_skew))

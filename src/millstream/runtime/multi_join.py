@@ -17,7 +17,8 @@
 | cost | the keys of stored and new tuples are numbered once a step; one search per probing tuple and other input |
 
 It merges if all inputs are ordered and at most one is without a window, as the tree of joins of two inputs would that
-it stands for, or some window counts rows; otherwise tuples join as they arrive. Of two inputs it is a window join.
+it stands for, or if some window counts rows and time moves on all inputs; otherwise tuples join as they arrive. Of two
+inputs it is a window join.
 """
 
 from __future__ import annotations

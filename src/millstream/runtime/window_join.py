@@ -16,9 +16,10 @@
 | progress out | the lower of both sides', if it is news and came in band |
 | cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples came in order |
 
-It merges if both inputs are ordered and some side has a window; otherwise tuples join as they arrive and punctuation
-alone purges. Tuples that a punctuation has closed still probe, but are not stored. A restriction of a right key goes
-out on the equal left column, and nothing goes out that one put out earlier covers.
+It merges if both inputs are ordered and some side has a window, or if one counts rows and time moves on both inputs;
+otherwise tuples join as they arrive and punctuation alone purges. Tuples that a punctuation has closed still probe, but
+are not stored. A restriction of a right key goes out on the equal left column, and nothing goes out that one put out
+earlier covers.
 
 With windows a punctuation goes out in the step in which time passes the end of the last tuple that it waits for, which
 is what a schedule of such ends would give: tuples leave in order of time, and only those that leave are counted.

@@ -30,7 +30,8 @@ from millstream.ingest.paged import PieceRows, file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical import frame_packing
-from millstream.physical.packing import Part, Target, pack
+from millstream.physical.packing import pack
+from millstream.physical.parts import Part, Target
 from millstream.physical.shares import take_share
 from tests.control.without_spark import InProcessHost
 from tests.tries import tries

@@ -24,8 +24,9 @@ from millstream.ingest.paged import PieceRows, file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical import frame_packing
-from millstream.physical.packing import Part, Target, pack
-from millstream.physical.shares import take_share
+from millstream.physical.packing import pack
+from millstream.physical.parts import Part, Target
+from millstream.physical.shares import OWN, take_share
 from tests.control.without_spark import InProcessHost
 from tests.tries import tries
 
@@ -187,7 +188,7 @@ def test_rows_of_other_shards_are_not_sent() -> None:
     piece, stream = frame_packing.GivenPiece(PieceRows(rows, NO_BAD)), mill.catalog.stream("s")
     made: list[Any] = []
     for _, part in pack(stream, piece, tuple(rows.columns), (Target((0, 1), ("k",)),), now=1):
-        assert part.common is not None and part.common.columns == ["id", "k"] and part.rows.height == part.count
+        assert part.common is not None and part.common.columns == ["id", "k", OWN] and part.rows.height == part.count
         for sent in (part, part.unfolded()):
             assert sent.share is not None
             source = StreamSource(stream.schema, VirtualClock(), primary_key=("id",))

@@ -11,8 +11,8 @@ from millstream.control.spark_mill import SparkMill
 from millstream.physical import durable
 from millstream.physical.hashing import partition_of, spread
 from millstream.physical.host import ShardHost
-from millstream.physical.packing import Part
 from millstream.physical.page_source import PageReader
+from millstream.physical.parts import Part
 
 STATEMENTS = """
 CREATE STREAM auctions (id BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts PRIMARY KEY (id)

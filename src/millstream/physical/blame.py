@@ -17,7 +17,7 @@ import polars as pl
 from millstream.errors import OperatorError, reason_of
 from millstream.physical.failures import FAULTS, failure, row_text
 from millstream.physical.host import ShardHost
-from millstream.physical.packing import Part
+from millstream.physical.parts import Part
 from millstream.physical.records import Element, Feed, Record
 
 MOST_SECONDS = 20.0

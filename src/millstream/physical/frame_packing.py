@@ -14,7 +14,8 @@ from millstream.algebra.schema import Schema
 from millstream.ingest.paged import PieceRows
 from millstream.ingest.rows import read_frame
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.packing import Target, pack
+from millstream.physical.packing import pack
+from millstream.physical.parts import Target
 from millstream.physical.post import PART
 
 NOW = "__now"

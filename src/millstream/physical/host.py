@@ -20,8 +20,8 @@ from millstream.ingest.arrivals import CheckedRows
 from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.compile import Compiler
-from millstream.physical.packing import Part
 from millstream.physical.partial import Partial
+from millstream.physical.parts import Part
 from millstream.physical.records import (
     Ask,
     CloseGroup,

@@ -27,7 +27,8 @@ from millstream.ingest.paged import PagedSource, Piece, PieceRows, open_paged
 from millstream.ingest.rows import NO_BAD
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.control_log import ControlLog
-from millstream.physical.packing import Target, pack
+from millstream.physical.packing import pack
+from millstream.physical.parts import Target
 from millstream.physical.post import CONTROL, PART, address
 from millstream.physical.records import OpenGroup, Record
 from millstream.physical.reports import reporting

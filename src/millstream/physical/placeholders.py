@@ -15,10 +15,11 @@ an outer join: it would put placeholders out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from millstream.algebra.schema import Schema
+from millstream.algebra.expression import Column
+from millstream.algebra.schema import TS, Schema
 from millstream.logical import plan as node
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
@@ -37,6 +38,53 @@ class Placeholders(node.Plan):
     @property
     def schema(self) -> Schema:
         return self.input.schema
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a shard needs of a stream that is counted: these columns of all tuples, and the whole of those that one of
+    the keys gives to it."""
+
+    keys: tuple[Key, ...]
+    columns: frozenset[str]
+
+
+def counted(plans: Iterable[node.Plan], stream: str) -> Counted | None:
+    """What shards that run these plans need of a stream; None if some plan reads all of it."""
+    found = [below for plan in plans for below in _counted(plan, stream)]
+    known = [below for below in found if below is not None]
+    if not known or len(known) < len(found):
+        return None
+    keys = dict.fromkeys(key for below in known for key in below.keys)
+    return Counted(tuple(keys), frozenset[str]().union(*(below.columns for below in known)))
+
+
+def _counted(plan: node.Plan, stream: str) -> Iterator[Counted | None]:
+    """For each scan of the stream what is needed of it."""
+    if isinstance(plan, Placeholders) and _read(plan) == {stream}:
+        yield _decisive(plan)
+    elif isinstance(plan, node.Scan) and plan.stream == stream:
+        yield None
+    else:
+        for part in plan.inputs:
+            yield from _counted(part, stream)
+
+
+def _decisive(plan: Placeholders) -> Counted | None:
+    """The stream's own names of the key, and the columns that say what counts; None if the key is computed."""
+    below, key, needed = plan.input, plan.key, set[str]()
+    while not isinstance(below, node.Scan):
+        if isinstance(below, node.Select):
+            needed |= below.predicate.columns()
+        elif isinstance(below, node.Project):
+            items = dict(below.items)
+            sources = [items[name] for name in key]
+            key = tuple(source.name for source in sources if isinstance(source, Column))
+            if len(key) < len(sources):
+                return None
+            needed = {name for item in needed - {TS} for name in items[item].columns()}
+        below = below.inputs[0]
+    return Counted((key,), frozenset(needed - {TS}))
 
 
 def countable(plan: Join) -> bool:

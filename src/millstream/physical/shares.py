@@ -8,6 +8,9 @@ second row with it is late wherever it goes: there every shard needs all keys.
 Where word of the whole does not do, every shard looks at all rows of the piece, so that all of them come to the same
 result, and keeps its share of what was accepted. Of the rows of other shards it has only the columns by which they are
 judged. If there was punctuation on others, it reads the piece again.
+
+Where every shard counts the rows of a stream (`placeholders`), it keeps all of them, and has of most only what decides
+whether they count.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from millstream.ingest.arrivals import PunctuatedRows
@@ -25,7 +27,11 @@ from millstream.physical.hashing import shard_of
 
 if TYPE_CHECKING:
     from millstream.ingest.paged import Piece
-    from millstream.physical.packing import Part
+    from millstream.physical.parts import Part
+
+
+OWN = "__own"
+"""Which of the rows of all shards are this one's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,10 @@ def filled(part: Part, share: Share) -> Part:
     """A part with the rows of all shards, as far as they are here: NULL stands for what only their own shard has."""
     if part.common is None:
         return part
-    assert share.key is not None
-    own = shard_of(part.common, share.key, share.count) == share.number
-    place = pl.Series(np.where(own, np.cumsum(own) - 1, -1)).replace(-1, None)
-    rows = part.common.hstack(part.rows.drop(part.common.columns).select(pl.all().gather(place))).select(
-        part.rows.columns
-    )
+    common, rest = part.common.drop(OWN), part.rows.drop(part.common.columns, strict=False)
+    own = part.common.get_column(OWN)
+    place = pl.select(pl.when(own).then(own.cast(pl.Int64).cum_sum() - 1)).to_series()
+    rows = common.hstack(rest.select(pl.all().gather(place))).select(part.rows.columns)
     return replace(part, rows=rows, share=replace(share, piece=None), common=None)
 
 

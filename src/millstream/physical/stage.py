@@ -25,7 +25,7 @@ from millstream.physical.codec import decode, encode
 from millstream.physical.failures import FAULTS
 from millstream.physical.hashing import shard_of
 from millstream.physical.host import ShardHost
-from millstream.physical.packing import Part
+from millstream.physical.parts import Part
 from millstream.physical.post import CONTROL, PART, PUNCTUATIONS, ROWS, SENT_PUNCTUATIONS, SENT_ROWS, STATUS, address
 from millstream.physical.records import Element, Feed, Record, RequestPunctuation, Sending
 from millstream.physical.reports import reporting

@@ -14,8 +14,9 @@ import polars as pl
 from millstream.logical import plan as node
 from millstream.logical.catalog import BAD, LATE, StreamDefinition
 from millstream.physical.hashing import shard_of
-from millstream.physical.packing import PartialStream, Target
 from millstream.physical.partitioning import EVERYWHERE
+from millstream.physical.parts import PartialStream, Target
+from millstream.physical.placeholders import counted
 from millstream.physical.records import (
     Ask,
     CloseGroup,
@@ -136,7 +137,9 @@ class Topology:
                 if key is not None:
                     route.columns |= set(key)
                 raw = name in reads or late or not partials
-                route.targets.append(Target(group.opened.labels, key, raw, partials))
+                counts = key is None and not late and not partials
+                needed = counted((query.plan for query in group.queries.values()), name) if counts else None
+                route.targets.append(Target(group.opened.labels, key, raw, partials, needed))
         return made
 
 

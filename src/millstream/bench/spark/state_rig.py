@@ -15,7 +15,7 @@ import polars as pl
 from millstream.bench.spark.state_input import Batch, query, statements
 from millstream.config import Options
 from millstream.physical import durable
-from millstream.physical.packing import Part
+from millstream.physical.parts import Part
 
 
 class DictStore:

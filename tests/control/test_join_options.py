@@ -78,6 +78,34 @@ def test_results_from_disk_come_when_the_inputs_pause() -> None:
     assert restored.state_rows("q") == 2
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_threshold_that_is_lowered_purges_what_was_put_off(shards: int) -> None:
+    made = mill(shards=shards, purge_threshold=10)
+    made.insert("auctions", [(1, "ann"), (2, "bob")])
+    made.punctuate("bids", item(1))
+    made.batch()
+    assert made.state_rows("q") == 2
+    made.execute("SET purge_threshold = 1")
+    made.batch()
+    assert made.state_rows("q") == 1
+
+
+@pytest.mark.parametrize("option", ["join_memory = 1000", "propagation = 'request'", "multi_join = 'never'"])
+def test_a_query_is_restored_as_it_was_planned(option: str) -> None:
+    made = mill()
+    made.execute("CREATE STREAM parcels (item BIGINT, weight DOUBLE) PUNCTUATED ON (item #)")
+    three = "SELECT a.item, b.price, c.weight FROM auctions a, bids b, parcels c"
+    made.add_query("three", f"{three} WHERE a.item = b.item AND b.item = c.item")
+    made.insert("auctions", [(1, "ann")])
+    made.insert("bids", [(1, 10)])
+    made.execute(f"SET {option}")
+    restored = LocalMill.restore(LocalMill.restore(made.snapshot()).snapshot())
+    assert restored.options == made.options
+    restored.insert("parcels", [(1, 0.5)])
+    restored.batch()
+    assert restored.take_rows("three").rows() == [(1, 10, 0.5)]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

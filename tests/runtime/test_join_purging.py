@@ -183,8 +183,9 @@ def test_settings_take_effect_while_the_join_runs() -> None:
     play.closes(1, 1)
     assert play.state() == ([1], [])
     play.join.configure(JoinSettings(index="eager"))
-    assert told(play.empty()) == [1]
-    assert told(play.closes(0, 2)) == [2] and play.state() == ([], [])
+    assert play.join.unfinished()
+    assert told(play.empty()) == [1] and play.state() == ([], [])
+    assert told(play.closes(0, 2)) == [2] and not play.join.unfinished()
 
 
 def test_listeners_can_be_changed_while_the_join_runs() -> None:

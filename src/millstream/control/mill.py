@@ -38,6 +38,8 @@ class LocalMill(Mill):
         super().__init__(options)
         self._groups: dict[GroupKey, ShardGroup] = {}
         self._group_of: dict[str, ShardGroup] = {}
+        self._planned: dict[str, Options] = {}
+        """The options under which each query was planned."""
 
     def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:  # noqa: ARG002
         (whole,) = self.plot(name, plan)
@@ -45,6 +47,7 @@ class LocalMill(Mill):
         output = QueryOutput(plan.schema, len(group.graphs))
         group.add(name, whole.plan, output.deliver)
         self._group_of[name] = group
+        self._planned[name] = self.options.model_copy()
         return output
 
     def plot(self, name: str, plan: Plan) -> list[Plotted]:
@@ -58,6 +61,7 @@ class LocalMill(Mill):
 
     def _detach(self, name: str) -> None:
         self._group_of.pop(name).remove(name)
+        del self._planned[name]
 
     def _group(self, keys: Keys | None) -> ShardGroup:
         key = None if keys is None else tuple(sorted(keys.items()))
@@ -108,8 +112,9 @@ class LocalMill(Mill):
         self.batch()
         return pickle.dumps(
             {
-                "statements": [(name, text) for (_, name), (text, _) in self._statements.items()],
+                "statements": [(*key, text) for key, (text, _) in self._statements.items()],
                 "options": self.options.model_dump(),
+                "planned": {name: options.model_dump() for name, options in self._planned.items()},
                 "now": self.clock.now(),
                 "next_beat": self._next_beat,
                 "sources": {name: source.snapshot() for name, source in self._sources.items()},
@@ -125,10 +130,14 @@ class LocalMill(Mill):
         held = pickle.loads(checkpoint)
         mill = cls(Options(**held["options"]))
         mill._reach(held["now"])
-        for name, text in held["statements"]:
+        current = mill.options
+        for kind, name, text in held["statements"]:
+            mill.options = Options(**held["planned"][name]) if kind == "query" else current
             mill.execute(text)
             if name in mill.tables:
                 mill.tables[name] = held["tables"][name]
+        mill.options = current
+        mill._configure()
         mill._next_beat = held["next_beat"]
         for name, values in held["sources"].items():
             mill._sources[name].restore(values)

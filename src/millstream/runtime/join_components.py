@@ -48,7 +48,7 @@ class JoinComponents:
     def unfinished(self) -> bool:
         """Whether a step that brings nothing would do something."""
         monitor, disk = self.monitor, self._disk
-        if monitor.requested or (monitor.settings.propagation == "eager" and self._freed()):
+        if monitor.overdue or (monitor.settings.propagation == "eager" and self._freed()):
             return True
         return disk is not None and disk.active and self._holds(Condition.ACTIVATION_REACHED)
 

@@ -103,7 +103,12 @@ class Monitor:
     @property
     def watchful(self) -> bool:
         """Whether events may be due without punctuation."""
-        return self.requested or self.settings.memory_limit > 0 or self.settings.propagation == "time"
+        return self.overdue or self.settings.memory_limit > 0 or self.settings.propagation == "time"
+
+    @property
+    def overdue(self) -> bool:
+        """Whether somebody has asked, or a threshold was lowered below what has come already."""
+        return self.requested or self._unpurged >= self.settings.purge_threshold
 
     def events(
         self, told: int, time: int, *, empty: bool, freed: Callable[[], bool], full: Callable[[], bool]
@@ -114,9 +119,10 @@ class Monitor:
         if told:
             self._unpurged += told
             self._unpropagated += told
-            if self._unpurged >= settings.purge_threshold:
-                self._unpurged = 0
-                yield Event.PURGE_THRESHOLD_REACH
+        if self._unpurged >= settings.purge_threshold:
+            self._unpurged = 0
+            yield Event.PURGE_THRESHOLD_REACH
+        if told:
             yield Event.NEW_PUNCT_READY
         if settings.memory_limit and full():
             yield Event.STATE_FULL

@@ -192,9 +192,10 @@ class Queries:
         sources = []
         for place, name in enumerate(names):
             window = self.draw.choice(["", " [RANGE 3]", " [RANGE 5]", " [NOW]"]) if ranged else ""
+            stream = self.draw.choice(STREAMS[:3])
             if place == len(names) - 1 and self.draw.random() < 0.2:
-                window = self.draw.choice([" [ROWS 1]", " [ROWS 2]", " [ROWS 0]"])
-            sources.append(f"{self.draw.choice(STREAMS[:3])}{window} {name}")
+                stream, window = STREAMS[3], self.draw.choice([" [ROWS 1]", " [ROWS 2]", " [ROWS 0]"])
+            sources.append(f"{stream}{window} {name}")
         conditions = []
         for place, name in enumerate(names[1:], start=1):
             earlier = self.draw.choice(names[:place])
@@ -248,9 +249,9 @@ def outcome(query: str, way: str, seed: int, shards: int) -> tuple[Counter[Any],
     mill = LocalMill(Options(multi_join=way, shards=shards))
     mill.execute(SCRIPT)
     mill.add_query("q", query)
-    now, most, found = dict.fromkeys(STREAMS[:3], 0), 0, Counter[Any]()
+    now, most, found = dict.fromkeys(STREAMS[:4], 0), 0, Counter[Any]()
     for _ in range(20):
-        name = draw.choice(STREAMS[:3])
+        name = draw.choice(STREAMS[:4])
         if draw.random() < 0.2:
             mill.punctuate(name, f"[k = {draw.randrange(100, 200)}]")
         else:
@@ -267,7 +268,7 @@ def outcome(query: str, way: str, seed: int, shards: int) -> tuple[Counter[Any],
             checkpoint = mill.snapshot()
             found.update(mill.take_rows("q").rows())
             mill = LocalMill.restore(checkpoint)
-    for name in STREAMS[:3]:
+    for name in STREAMS[:4]:
         mill.punctuate(name, "[ts < 1000]")
     mill.batch()
     found.update(mill.take_rows("q").rows())

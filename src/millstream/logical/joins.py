@@ -24,7 +24,7 @@ from millstream.logical.interval_join import interval_windows
 from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of
 from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
 from millstream.logical.plan import UNBOUNDED, Plan, Project, Select, Sequence, TableJoin, Window, WindowJoin
-from millstream.logical.rows_join import counting_join, in_one_operator, in_turn, uncountable
+from millstream.logical.rows_join import check_counting, counting_join, in_one_operator, in_turn, uncountable
 from millstream.logical.sources import Entry
 from millstream.logical.windows import join_window
 
@@ -176,7 +176,9 @@ class JoinBinder:
         plan = WindowJoin(
             left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
         )
-        return Joined(plan, left.names | right.names, left.streams + right.streams, None, left.padded)
+        streams = left.streams + right.streams
+        check_counting(plan, streams, windows)
+        return Joined(plan, left.names | right.names, streams, None, left.padded)
 
     def _outer_pair(self, left: Joined, right: Joined) -> Joined:
         """Keys stay two columns: where one side is padded they differ."""
@@ -186,6 +188,7 @@ class JoinBinder:
         plan = OuterJoin(
             left.plan, right.plan, *windows, kept, _inner(left, right, keys), residual, left.prefix, right.prefix
         )
+        check_counting(plan, left.streams + right.streams, windows)
         padded = left.padded | (right.names if kept != "RIGHT" else frozenset())
         padded |= left.names if kept != "LEFT" else frozenset()
         return Joined(plan, left.names | right.names, left.streams + right.streams, None, padded)

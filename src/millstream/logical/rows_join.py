@@ -18,8 +18,8 @@ from millstream.logical.conjunct_sets import aliases, split_keys
 from millstream.logical.join_graph import JoinGraph, Leaf, classes
 from millstream.logical.join_grouped import one_operator
 from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OUTER
-from millstream.logical.plan import UNBOUNDED, Window, in_time
+from millstream.logical.outer_join import OUTER, OuterJoin
+from millstream.logical.plan import UNBOUNDED, Scan, Window, WindowJoin, in_time
 from millstream.logical.sources import Entry
 
 
@@ -58,17 +58,31 @@ def counting_join(streams: Sequence[Entry], windows: Sequence[Window], found: Se
     members = range(len(leaves))
     if not any({graph.owner[name] for name in names} == set(members) for names in graph.equal):
         return None
-    _check_windows(streams, windows)
-    return one_operator(graph, members, conditions)
+    made = one_operator(graph, members, conditions)
+    check_counting(made, streams, windows)
+    return made
 
 
-def _check_windows(streams: Sequence[Entry], windows: Sequence[Window]) -> None:
-    """Refuse a join of which no result can ever come: all parts but the newest are kept ones."""
-    empty = [entry for entry, window in zip(streams, windows, strict=True) if window.rows == 0]
-    if len(empty) > 1:
+def check_counting(
+    join: WindowJoin | OuterJoin | MultiJoin, streams: Sequence[Entry], windows: Sequence[Window]
+) -> None:
+    """Refuse a join of which no result can ever come, for all parts but the newest are kept ones; and one on arrival
+    that counts rows of a stream it reads twice: which side gets a tuple first would depend on how the input is cut."""
+    empty = [entry for entry, window in zip(streams[-len(windows) :], windows, strict=True) if window.rows == 0]
+    if len(empty) > 1 and not isinstance(join, OuterJoin):
         names = " and ".join(f"'{entry.alias}'" for entry in empty)
         hint = "give all of them but one a window that keeps tuples; beside OVER a stream without a window keeps none"
         raise empty[1].fail("M3008", f"{names} keep no tuples, so that no result can come", hint)
+    if join.merges or all(window.rows is None for window in windows):
+        return
+    read: set[str] = set()
+    for part in join.inputs:
+        scanned = {scan.stream for scan in part.walk() if isinstance(scan, Scan)}
+        if twice := sorted(scanned & read):
+            message = f"a ROWS window in a join of '{twice[0]}' with itself needs its tuples in the order of time"
+            hint = f"declare ORDER BY on '{twice[0]}', without WATERMARK FOR and PUNCTUATED ON, or take a RANGE window"
+            raise streams[-1].fail("M3008", message, hint)
+        read |= scanned
 
 
 def uncountable(entry: Entry, streams: Sequence[Entry], *, alone: bool) -> PlanError:

@@ -263,11 +263,12 @@ class Watermark(Node):
 
 @dataclass(frozen=True, slots=True)
 class Closes(Node):
-    """`CLOSES stream (columns) BY (by)`."""
+    """`CLOSES stream (columns) BY (by)`; before the last columns the closing stream may be named, `BY closing (by)`."""
 
     stream: str
     columns: tuple[str, ...]
     by: tuple[str, ...]
+    closing: str | None = None
 
 
 Options = tuple[tuple[str, str], ...]

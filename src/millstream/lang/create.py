@@ -166,10 +166,12 @@ def _watermark(cursor: Cursor) -> ast.Watermark:
 
 def _closes(cursor: Cursor) -> ast.Closes:
     token = cursor.previous
-    stream = cursor.name("the stream that is closed")
-    columns = names(cursor, "a column of the stream that is closed")
-    cursor.expect("BY")
-    return ast.Closes(stream, columns, names(cursor, "a column of this stream"), **token.place)
+    with cursor.like("CLOSES bids (auction) BY (id)"):
+        stream = cursor.name("the stream that is closed")
+        columns = names(cursor, "a column of the stream that is closed")
+        cursor.expect("BY")
+        closing = cursor.name("this stream") if cursor.at_name() else None
+        return ast.Closes(stream, columns, names(cursor, "a column of this stream"), closing, **token.place)
 
 
 def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:

@@ -122,6 +122,15 @@ class Cursor:
         self.error("M1090", f"{what}: not available yet", token=token, hint=hint)
 
     @contextmanager
+    def like(self, example: str) -> Iterator[None]:
+        """Whatever fails inside has this example as its hint, if it has no better one."""
+        try:
+            yield
+        except SqlSyntaxError as error:
+            error.hint = error.hint or f"such as {example}"
+            raise
+
+    @contextmanager
     def nested(self) -> Iterator[None]:
         """One level deeper, so that no text can exhaust the stack."""
         self._depth += 1

@@ -144,7 +144,8 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
     kind = "INNER" if cursor.at("JOIN") else cursor.advance().upper
     if kind in ("LEFT", "RIGHT", "FULL"):
         cursor.accept("OUTER")
-    cursor.expect("JOIN")
+    with cursor.like("LEFT JOIN bids b ON a.id = b.auction"):
+        cursor.expect("JOIN")
     source = _source(cursor)
     on: ast.Expr | None = None
     using: tuple[str, ...] = ()
@@ -202,6 +203,8 @@ def _source_alias(cursor: Cursor) -> str | None:
         return cursor.name("an alias")
     if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED:
         return None
+    if cursor.at("OUTER", "JOIN"):
+        cursor.fail("LEFT, RIGHT or FULL before OUTER JOIN", hint="LEFT JOIN keeps every tuple of the left stream")
     return cursor.name("an alias") if cursor.at_name() else None
 
 

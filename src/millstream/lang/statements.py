@@ -120,12 +120,13 @@ def _show(cursor: Cursor) -> ast.Statement:
 
 def _set(cursor: Cursor) -> ast.Statement:
     cursor.expect("SET")
-    name = cursor.name("the name of an option")
-    while cursor.accept_symbol("."):
-        name += "." + cursor.name("the name of an option")
-    if not (cursor.accept_symbol("=") or cursor.accept("TO")):
-        cursor.fail("'='")
-    return ast.SetOption(name, _value(cursor))
+    with cursor.like("SET purge_threshold = 10"):
+        name = cursor.name("the name of an option")
+        while cursor.accept_symbol("."):
+            name += "." + cursor.name("the name of an option")
+        if not (cursor.accept_symbol("=") or cursor.accept("TO")):
+            cursor.fail("'='")
+        return ast.SetOption(name, _value(cursor))
 
 
 def _value(cursor: Cursor) -> int | float | str | bool:

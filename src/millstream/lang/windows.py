@@ -45,7 +45,8 @@ def _with_part(cursor: Cursor, made: ast.WindowClause, part: str) -> ast.WindowC
     if part == "ON":
         return replace(made, attribute=cursor.name("the windowing column"))
     if part == "ROWS":
-        made = replace(made, rows=cursor.integer("a number of rows"))
+        with cursor.like("[ROWS 10]"):
+            made = replace(made, rows=cursor.integer("a number of rows"))
     elif part == "SLIDE":
         made = replace(made, slide=duration(cursor, "a duration"))
     elif not cursor.accept("UNBOUNDED"):
@@ -58,7 +59,8 @@ def _check_parts(cursor: Cursor, seen: list[str], start: Token) -> None:
     kinds = [part for part in ("RANGE", "ROWS", "NOW", "UNBOUNDED") if part in seen]
     example = "[RANGE 60 SECONDS SLIDE 20 SECONDS]" if "SLIDE" in seen else ""
     if len(kinds) > 1:
-        cursor.error("M1008", f"a window has either {kinds[0]} or {kinds[1]}", token=start)
+        hint = "[RANGE 60 SECONDS] for the last minute, [ROWS 10] for the last ten tuples"
+        cursor.error("M1008", f"a window has either {kinds[0]} or {kinds[1]}", token=start, hint=hint)
     if not kinds:
         cursor.error("M1008", "a window needs RANGE, ROWS, NOW or UNBOUNDED", token=start, hint=example)
     if "SLIDE" in seen and kinds != ["RANGE"]:

@@ -98,7 +98,7 @@ class ExpressionBinder:
 
     def _function(self, node: ast.Function) -> Expression:
         if node.name in AGGREGATES:
-            hint = "Use HAVING." if self.where == "WHERE" else ""
+            hint = "Use HAVING." if self.where == "WHERE" else "Compute it in a subquery in FROM."
             raise PlanError("M3013", f"{node.name.upper()} is an aggregate, not allowed in {self.where}", hint=hint)
         if node.star or node.distinct:
             raise BindError("M2009", f"{node.name.upper()} is not an aggregate")

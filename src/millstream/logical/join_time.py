@@ -33,7 +33,4 @@ def same_units(members: tuple[Entry, ...], newcomer: Entry) -> None:
     for member in members:
         if member.schema.unit != newcomer.schema.unit:
             message = f"'{member.alias}' and '{newcomer.alias}' count time in different units"
-            detail = "A window needs both time columns TIMESTAMP, or both BIGINT."
-            error = newcomer.fail("M3009", message)
-            error.detail = detail
-            raise error
+            raise newcomer.fail("M3009", message, "A window needs both time columns TIMESTAMP, or both BIGINT.")

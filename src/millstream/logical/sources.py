@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from millstream.algebra.schema import Schema
-from millstream.errors import BindError, MillstreamError, PlanError
+from millstream.errors import BindError, MillstreamError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
@@ -68,7 +68,7 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
             if source.window is not None:
-                raise PlanError("M3003", f"'{relation}' is a table and has no windows")
+                raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
             return Entry(Relation(alias, schema, static=True), written, table=relation)
         plan = catalog.plan(relation)
     except MillstreamError as error:
@@ -84,6 +84,8 @@ def scope_of(entries: tuple[Entry, ...]) -> Scope:
             owners = [other for other in entries[:position] if name in other.schema]
             if name not in entry.schema or not owners:
                 where = f"in '{entry.alias}'" if name not in entry.schema else "before it"
-                raise entry.fail("M3004", f"USING ({name}): there is no such column {where}")
+                both = [c for c in entry.schema.names if any(c in other.schema for other in entries[:position])]
+                hint = did_you_mean(name, both) or "Write ON with the two columns."
+                raise entry.fail("M3004", f"USING ({name}): there is no such column {where}", hint)
             merged.add(name)
     return Scope(tuple(entry.relation for entry in entries), frozenset(merged))

@@ -36,7 +36,7 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         key = _known(statement.primary_key, schema, "PRIMARY KEY")
         options = dict(statement.options)
         ascending = _ascending(statement, schema)
-        closes = tuple(_closes(clause, schema, catalog) for clause in statement.closes)
+        closes = tuple(_closes(clause, statement.name, schema, catalog) for clause in statement.closes)
         templates = tuple(dict.fromkeys(templates))
         return StreamDefinition(statement.name, schema, delay, skew, templates, key, options, ascending, closes)
     except MillstreamError as error:
@@ -146,8 +146,13 @@ def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
     return columns
 
 
-def _closes(clause: ast.Closes, schema: Schema, catalog: Catalog) -> Closes:
+def _closes(clause: ast.Closes, name: str, schema: Schema, catalog: Catalog) -> Closes:
     try:
+        if clause.closing not in (None, name):
+            hint = f"CREATE STREAM {clause.closing} (…) CLOSES {clause.stream} (…) BY (…)"
+            raise BindError(
+                "M2030", f"CLOSES stands in the declaration of the stream that closes, not of '{name}'", hint=hint
+            )
         return _closed(clause, schema, catalog)
     except MillstreamError as error:
         raise error.at(*_place(clause)) from None
@@ -178,6 +183,6 @@ def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]
         if name not in schema:
             raise BindError("M2001", f"unknown column '{name}' in {clause}", hint=did_you_mean(name, schema.names))
         if name in found:
-            raise BindError("M2015", f"column '{name}' stands twice in {clause}")
+            raise BindError("M2015", f"column '{name}' stands twice in {clause}", hint="Name it once.")
         found.append(name)
     return tuple(found)

@@ -18,7 +18,8 @@ def units(duration: ast.Duration, unit: int, what: str, *, zero: bool = False) -
     """A duration in timestamp units; it must be positive (or 0, where that means something) and a whole number."""
     exact = duration.total * unit
     if exact < 0 or (exact == 0 and not zero):
-        hint = "[NOW] is the window of simultaneous tuples" if what == "RANGE" and exact == 0 else ""
+        now = what == "RANGE" and exact == 0
+        hint = "[NOW] is the window of simultaneous tuples" if now else "A duration is such as 10 SECONDS."
         message = f"{what} must be positive, found {duration}"
         raise BindError("M2024", message, hint=hint, line=duration.line, column=duration.column)
     if exact.denominator != 1 or exact >= _LIMIT:

@@ -88,6 +88,16 @@ def test_a_key_that_may_be_nan_is_not_closed() -> None:
     assert not contract(script, "SELECT DISTINCT x FROM a").unbounded()
 
 
+def test_an_equality_of_expressions_is_no_key_and_the_hint_says_so() -> None:
+    script = STREAMS.format("PUNCTUATED ON (k #)", "PUNCTUATED ON (k #)")
+    catalog = catalog_of(script)
+    computed = optimize(bind("SELECT a.k FROM a JOIN b ON a.k + 1 = b.k", catalog), catalog)
+    hint = "make both sides of ((a.k + 1) = b.k) columns of one type, in a subquery of FROM, or give a a ROWS window"
+    assert f"hint: {hint}" in explain_contract(computed, catalog)
+    column = contract(script, "SELECT x.k FROM (SELECT k + 1 AS k FROM a) x JOIN b ON x.k = b.k")
+    assert len(column.unbounded()) == 1
+
+
 def test_time_without_windows_stops_where_groups_stay_open() -> None:
     over = "SELECT window_end, COUNT(*) AS n FROM (SELECT {0}, MAX(ts) AS t FROM a GROUP BY {0}) g [RANGE 6]"
     assert not contract(STREAMS.format(KEYED, ""), over.format("k")).unbounded()

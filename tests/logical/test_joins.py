@@ -6,7 +6,7 @@ import pytest
 
 from millstream.errors import MillstreamError
 from millstream.logical.explain import describe, explain
-from millstream.logical.plan import UNBOUNDED, Sequence, TableJoin, Window, WindowJoin
+from millstream.logical.plan import UNBOUNDED, Project, Sequence, TableJoin, Window, WindowJoin
 from tests.logical.sample import bind
 
 
@@ -63,9 +63,18 @@ def test_conditions_on_one_side_stay_above() -> None:
 
 
 def test_keys_of_different_types_stay_conditions() -> None:
-    made = join("SELECT x.seller FROM auctions x, bids y WHERE x.category = y.auction AND x.id + 1 = y.bidder")
+    made = join("SELECT x.seller FROM auctions x, bids y WHERE x.category = y.price AND x.id + 1 = y.bidder")
     assert made.keys == ()
-    assert str(made.residual) == "((CAST(x.category AS BIGINT) = y.auction) AND ((x.id + 1) = y.bidder))"
+    assert str(made.residual) == "((CAST(x.category AS DOUBLE) = y.price) AND ((x.id + 1) = y.bidder))"
+
+
+def test_integers_of_different_widths_are_keys() -> None:
+    text = "SELECT y.auction, x.category FROM auctions x, bids y WHERE x.category = y.auction"
+    assert join(text).keys == (("category", "auction"),) and join(text).residual is None
+    made = bind(text)
+    assert isinstance(made, Project) and str(made.items[0][1]) == "y.auction"  # it is not of the other's type
+    narrowed = join("SELECT x.seller FROM auctions x, bids y WHERE x.category = CAST(y.auction AS INT)")
+    assert narrowed.keys == ()
 
 
 # --- interval joins ---------------------------------------------------------------------------------------------------

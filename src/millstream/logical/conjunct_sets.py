@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millstream.algebra.expression import Binary, Column, Expression, conjuncts
-from millstream.algebra.schema import TS
+from millstream.algebra.expression import Binary, Cast, Column, Expression, conjuncts, rename
+from millstream.algebra.schema import TS, Schema
+from millstream.algebra.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,28 @@ class Conjuncts:
         return tuple(self._waiting)
 
 
+class EqualKeys:
+    """Keys that joins have made equal: the left one stands for the right one. `same` has those of one type. Where the
+    two are integers of different widths, that holds for equalities with further columns only."""
+
+    def __init__(self) -> None:
+        self.same: dict[str, str] = {}
+        self._equal: dict[str, str] = {}
+
+    def add(self, keys: Sequence[tuple[str, str]], schema: Schema) -> None:
+        """These pairs are equal in all rows of the schema."""
+        self._equal |= {other: one for one, other in keys}
+        self.same |= {other: one for one, other in keys if schema.type_of(one) is schema.type_of(other)}
+
+    def renamed(self, found: list[Expression]) -> list[Expression]:
+        """Conditions over the columns that stand for others."""
+        return [rename(conjunct, self._equal if _is_equality(conjunct) else self.same) for conjunct in found]
+
+
 def split_keys(found: list[Expression], left: frozenset[str], right: frozenset[str]) -> Placed:
     """Equalities between plain columns of the two sides become keys, as (left, right); the rest is residual.
 
-    Columns of different types stay residual: their values are equal only after a cast.
+    Columns of different types stay residual, for their values are equal only after a cast; but integers are integers.
     """
     keys: list[tuple[str, str]] = []
     residual: list[Expression] = []
@@ -75,13 +95,29 @@ def split_keys(found: list[Expression], left: frozenset[str], right: frozenset[s
 def _key(conjunct: Expression, left: frozenset[str], right: frozenset[str]) -> tuple[str, str] | None:
     if not (isinstance(conjunct, Binary) and conjunct.op == "="):
         return None
-    one, other = conjunct.left, conjunct.right
+    one, other = _widened(conjunct.left), _widened(conjunct.right)
     if not (isinstance(one, Column) and isinstance(other, Column)) or TS in (one.name, other.name):
         return None
-    if one.type is not other.type:
+    if one.type is not other.type and not (one.type.is_integer and other.type.is_integer):
         return None
     if aliases(one) <= left and aliases(other) <= right:
         return one.name, other.name
     if aliases(other) <= left and aliases(one) <= right:
         return other.name, one.name
     return None
+
+
+def _is_equality(conjunct: Expression) -> bool:
+    """Whether two plain columns are to be equal."""
+    return (
+        isinstance(conjunct, Binary)
+        and conjunct.op == "="
+        and all(isinstance(_widened(side), Column) for side in (conjunct.left, conjunct.right))
+    )
+
+
+def _widened(expression: Expression) -> Expression:
+    """What a cast from INT to BIGINT is of; anything else is itself."""
+    if isinstance(expression, Cast) and expression.type is Type.BIGINT and expression.operand.type is Type.INT:
+        return expression.operand
+    return expression

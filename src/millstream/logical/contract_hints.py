@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from millstream.algebra.expression import Binary, conjuncts
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.template import Template
 from millstream.logical import plan as node
@@ -117,11 +118,13 @@ def _windows(at: Contract, part: Part) -> list[str]:
         return []
     if (plan.left_window, plan.right_window)[part.side].range is not None:
         return []
+    computed = [c for c in conjuncts(plan.residual) if isinstance(c, Binary) and c.op == "="] if not plan.keys else []
+    found = [f"make both sides of {computed[0]} columns of one type, in a subquery of FROM"] if computed else []
     prefix = (plan.left_prefix, plan.right_prefix)[part.side]
     moves = at.inputs[1 - part.side].offers.time is Time.MOVES
     if prefix is None:
-        return [f"give {named(plan.inputs[part.side], None)} windows"] if moves else []
-    return [f"give {prefix} a {'window' if moves else 'ROWS window'}"]
+        return [*found, f"give {named(plan.inputs[part.side], None)} windows"] if moves else found
+    return [*found, f"give {prefix} a {'window' if moves else 'ROWS window'}"]
 
 
 def _closing(plan: Plan, columns: Iterable[str], declarations: Declarations, class_: str = "#") -> Iterator[Remedy]:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from millstream.algebra.expression import Binary, Column, Expression, Literal, Unary, conjunction, rename
+from millstream.algebra.expression import Binary, Column, Expression, Literal, Unary, conjunction
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.lang import ast
-from millstream.logical.conjunct_sets import Conjuncts, aliases, split_keys
+from millstream.logical.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.interval_join import interval_windows
 from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of
 from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
@@ -64,8 +64,7 @@ class JoinBinder:
         self._waiting = waiting
         self._on, self._where = on, where
         self._streams = tuple(entry for entry in entries if entry.plan is not None)
-        self.same: dict[str, str] = {}
-        """Keys of right sides to the keys of left sides that they equal."""
+        self.keys = EqualKeys()
         self._probed = any(entry.written.source.probing for entry in self._streams)
         windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 1 else []
         self._entries = in_turn(entries, windows)
@@ -111,8 +110,8 @@ class JoinBinder:
 
     def _tested(self, made: Joined) -> Joined:
         """With all conditions that wait."""
-        found = self._renamed(self._waiting.take_within(made.names))
-        found += self._renamed(self._waiting.take_constant())
+        found = self.keys.renamed(self._waiting.take_within(made.names))
+        found += self.keys.renamed(self._waiting.take_constant())
         condition = conjunction(tuple(found))
         return made if condition is None else replace(made, plan=Select(made.plan, condition))
 
@@ -132,9 +131,7 @@ class JoinBinder:
         """With a table. `kept` are the conditions of an outer join, which keeps every tuple of the left."""
         right = frozenset({entry.alias})
         found = self._waiting.take(left.names, right) if kept is None else list(kept)
-        placed = split_keys(self._renamed(found), left.names, right)
-        if kept is None:
-            self.same |= {other: one for one, other in placed.keys}
+        placed = split_keys(self.keys.renamed(found), left.names, right)
         plan = TableJoin(
             left.plan,
             entry.table,
@@ -145,6 +142,8 @@ class JoinBinder:
             entry.alias,
             kept is not None,
         )
+        if kept is None:
+            self.keys.add(placed.keys, plan.schema)
         return Joined(plan, left.names | right, left.streams, None, left.padded)
 
     # --- all streams ------------------------------------------------------------------------------------------------
@@ -164,18 +163,18 @@ class JoinBinder:
             return None
         for position, entry in enumerate(self._streams):
             same_units(self._streams[:position], entry)
-        self.same |= {other: first for first, *others in plan.equal for other in others}
+        self.keys.add([(first, other) for first, *others in plan.equal for other in others], plan.schema)
         return Joined(plan, names, self._streams, None)
 
     # --- two streams ----------------------------------------------------------------------------------------------
 
     def _pair(self, left: Joined, right: Joined) -> Joined:
-        found = self._renamed(self._waiting.take(left.names, right.names))
+        found = self.keys.renamed(self._waiting.take(left.names, right.names))
         windows, keys, residual = self._condition(left, right, found)
-        self.same |= {other: one for one, other in keys}
         plan = WindowJoin(
             left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
         )
+        self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
         check_counting(plan, streams, windows)
         return Joined(plan, left.names | right.names, streams, None, left.padded)
@@ -184,7 +183,7 @@ class JoinBinder:
         """Keys stay two columns: where one side is padded they differ."""
         newcomer = right.streams[0]
         kept = newcomer.written.kind
-        windows, keys, residual = self._condition(left, right, self._renamed(list(self._on[newcomer.alias])))
+        windows, keys, residual = self._condition(left, right, self.keys.renamed(list(self._on[newcomer.alias])))
         plan = OuterJoin(
             left.plan, right.plan, *windows, kept, _inner(left, right, keys), residual, left.prefix, right.prefix
         )
@@ -218,9 +217,6 @@ class JoinBinder:
         if windows != (UNBOUNDED, UNBOUNDED):
             same_units(left.streams, newcomer)
         return windows, placed.keys, conjunction(tuple(residual))
-
-    def _renamed(self, found: list[Expression]) -> list[Expression]:
-        return [rename(conjunct, self.same) for conjunct in found]
 
     def _written(self, entry: Entry) -> Window | None:
         """The window of a stream as written, or None. Beside an `OVER` window, a stream without one only probes."""
@@ -279,7 +275,6 @@ class JoinBinder:
         names = first.names | second.names
         # A condition on one stream alone decides which tuples can pair at all, so it belongs to the sequence too.
         placed = split_keys(self._waiting.take_within(names), first.names, second.names)
-        self.same |= {other: one for one, other in placed.keys}
         plan = Sequence(
             first.plan,
             second.plan,
@@ -289,6 +284,7 @@ class JoinBinder:
             first.prefix,
             second.prefix,
         )
+        self.keys.add(placed.keys, plan.schema)
         return Joined(plan, names, second.streams, None)
 
 

@@ -137,7 +137,7 @@ def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple
     else:
         joins = JoinBinder(entries, waiting, on, conditions)
         plan = joins.join(sequence)
-        scope = replace(scope, same=joins.same)
+        scope = replace(scope, same=joins.keys.same)
     rest = conjunction(tuple(rename(conjunct, dict(scope.same)) for conjunct in waiting.rest()))
     return plan if rest is None else Select(plan, rest), scope
 

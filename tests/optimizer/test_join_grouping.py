@@ -142,6 +142,8 @@ def test_costs_decide_and_are_shown() -> None:
     selective = f"{common} AND a.v < b.v AND a.m < b.m"  # a tree drops most partial results at once
     made = explain(optimize(bind(selective, CATALOG), CATALOG))
     assert "MultiJoin" not in made and made.count("costs") == 1 and "; in one operator" in made
+    several = explain(optimize(bind(common.replace(" WHERE", ", d WHERE c.m = d.m AND"), CATALOG), CATALOG))
+    assert several.index("WindowJoin") < several.index("MultiJoin") < several.index("costs")
 
 
 def test_the_option() -> None:

@@ -47,7 +47,7 @@ def _numbered(plan: Plan, numbers: Iterator[int]) -> _Numbered:
 def _lines(tree: _Numbered, inside: bool = False) -> Iterator[str]:
     """The lines of a node and of what it reads; `inside`: it is part of a tree of joins whose costs have been told."""
     yield f"#{tree.number} {describe(tree.plan)}  {_properties(tree.plan.schema)}"
-    told = None if inside else costs(tree.plan)
+    told = costs(tree.plan) if not inside or isinstance(tree.plan, MultiJoin) else None
     if told is not None:
         yield f"│    {told}"
     for position, input_ in enumerate(tree.inputs):

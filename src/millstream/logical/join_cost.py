@@ -81,7 +81,7 @@ class Estimate:
     held: float
 
     def __str__(self) -> str:
-        return f"{self.cost:,.0f} per second, holding {self.held:,.0f}"
+        return f"{self.cost:,.0f} comparisons per second, holding {self.held:,.0f} tuples"
 
 
 def mean_lifetime(lag: float, lifespan: float, window: float) -> float:

@@ -60,6 +60,19 @@ def test_punctuation_on_request(shards: int) -> None:
     assert restored.take_punctuations("q") == [item(1)]
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+def test_punctuation_by_time_of_streams_that_have_none(shards: int) -> None:
+    made = mill(shards=shards, propagation="time:5 s")
+    said = []
+    for value in range(3):
+        made.punctuate("auctions", item(value))
+        made.batch()
+        said.append(made.take_punctuations("q"))
+        made.advance(6_000_000)
+        said.append(made.take_punctuations("q"))
+    assert said == [[], [item(0)], [], [item(1)], [], [item(2)]]
+
+
 def test_results_from_disk_come_when_the_inputs_pause() -> None:
     made = mill(join_memory=1)
     made.insert("auctions", [(1, "ann"), (2, "bob")])

@@ -52,6 +52,10 @@ class JoinComponents:
             return True
         return disk is not None and disk.active and self._holds(Condition.ACTIVATION_REACHED)
 
+    def awaits_time(self) -> bool:
+        """Whether punctuation goes out when enough time has passed."""
+        return self.monitor.settings.propagation == "time" and self._freed()
+
     def act(self, told: int, time: int, *, empty: bool) -> tuple[list[pl.DataFrame], Punctuations]:
         """Raise the events of a step and run who listens; returns rows that were owed, and punctuation."""
         self._found, self._released = [], []

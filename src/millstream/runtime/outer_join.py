@@ -132,7 +132,8 @@ class OuterJoin(WindowJoin):
         return punctuations.keep(kept)
 
     def waiting(self) -> bool:
-        return any(side in self._ranged and len(held) for side, held in self._unmatched.items())
+        ranged = any(side in self._ranged and len(held) for side, held in self._unmatched.items())
+        return ranged or super().waiting()
 
     def output_bound(self, bounds: Sequence[int]) -> int:
         return min(super().output_bound(bounds), self._oldest_owed())

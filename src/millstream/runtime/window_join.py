@@ -198,6 +198,9 @@ class WindowJoin(Operator):
     def unfinished(self) -> bool:
         return self._components.unfinished()
 
+    def waiting(self) -> bool:
+        return self._components.awaits_time()
+
     def _hold_time(self, safe: int) -> None:
         """While pairs are owed, time goes on only to where it was when the first of them was missed."""
         assert self._relocation is not None

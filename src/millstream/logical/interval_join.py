@@ -3,10 +3,15 @@
 The condition bounds the difference d = a.ts - b.ts to [low, high]. The windows of a join say that a is at most W_a
 older (d >= -W_a) and b at most W_b older (d <= W_b), so W_a = max(0, -low) and W_b = max(0, high) admit every pair that
 the condition admits. A bound that the windows do not imply stays a condition.
+
+The result r of a join is as new as its newest part, so that a part p is at most its *lag* older. A condition on p and a
+further stream c then bounds r and c too: c is at most as much newer than r as it is newer than p, and r at most the lag
+of p more newer than c than p is. Such windows say less than the condition, which stays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -39,6 +44,29 @@ def interval_windows(
     made_right = right if right is not None else Window(range=max(0, min(highs)))
     implied = [bound.conjunct for bound in bounds if _implied(bound, made_left, made_right)]
     return made_left, made_right, [c for c in found if c not in implied]
+
+
+def result_windows(
+    found: list[Expression], parts: Iterable[tuple[str, int]], right_time: str, left: Window, right: Window | None
+) -> tuple[Window, Window]:
+    """The windows of a join's result, given the times of its parts with their lags, and of a further stream."""
+    lefts: list[int] = []
+    rights: list[int] = []
+    for time, lag in parts:
+        bounds = [bound for c in found if (bound := _bound(c, time, right_time)) is not None]
+        lefts += [max(0, -bound.low) for bound in bounds if bound.low is not None]
+        rights += [max(0, lag + bound.high) for bound in bounds if bound.high is not None]
+    if not lefts or not rights:
+        return left, right or Window()
+    return Window(range=min(lefts)) if left == Window() else left, right or Window(range=min(rights))
+
+
+def lags(left: dict[str, int], right: dict[str, int], windows: tuple[Window, Window]) -> dict[str, int]:
+    """How much older than a result its parts may be, where that is bounded, given the same of both sides."""
+    if any(window.rows is not None for window in windows):
+        return {}
+    sides = zip((left, right), (window.range for window in windows), strict=True)
+    return {name: lag + range_ for parts, range_ in sides if range_ is not None for name, lag in parts.items()}
 
 
 def _implied(bound: Bound, left: Window, right: Window) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
@@ -17,6 +19,12 @@ def time_of(entry: Entry) -> Column | None:
     if time is None or entry.schema.kind is not TimeKind.EXTERNAL:
         return None
     return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
+
+
+def times_of(members: Iterable[Entry], lags: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The time columns of the streams in a result of which it is known how much older than it they may be."""
+    times = ((time_of(member), member.alias) for member in members)
+    return [(time.name, lags[alias]) for time, alias in times if time is not None and alias in lags]
 
 
 def any_time_of(entry: Entry) -> Column:

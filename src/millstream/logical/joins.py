@@ -11,7 +11,7 @@ outer join leaves both as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from millstream.algebra.expression import Binary, Column, Expression, Literal, Unary, conjunction
@@ -20,8 +20,8 @@ from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.logical.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
-from millstream.logical.interval_join import interval_windows
-from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of
+from millstream.logical.interval_join import interval_windows, lags, result_windows
+from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of, times_of
 from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
 from millstream.logical.plan import UNBOUNDED, Plan, Project, Select, Sequence, TableJoin, Window, WindowJoin
 from millstream.logical.rows_join import check_counting, counting_join, in_one_operator, in_turn, uncountable
@@ -34,13 +34,15 @@ Pairs = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Joined:
     """A plan, the relations in it, and which of them are streams. `prefix` is None once columns carry their alias. The
-    columns of `padded` relations may be NULL because they have no partner."""
+    columns of `padded` relations may be NULL because they have no partner; `lags` say how much older than a row its
+    parts may be, where that is bounded."""
 
     plan: Plan
     names: frozenset[str]
     streams: tuple[Entry, ...]
     prefix: str | None
     padded: frozenset[str] = frozenset()
+    lags: dict[str, int] = field(default_factory=dict)
 
     def inner(self, column: str) -> str:
         """The plan's own name for a column of the whole FROM."""
@@ -123,7 +125,7 @@ class JoinBinder:
             type_ = Type.BIGINT if plan.schema.unit == 1 else Type.TIMESTAMP
             items = tuple((a.name, Column(a.type, a.name)) for a in plan.schema)
             plan = Project(plan, (*items, (ENTRY_TIME, Column(type_, TS))))
-        return Joined(plan, frozenset({entry.alias}), (entry,), entry.alias)
+        return Joined(plan, frozenset({entry.alias}), (entry,), entry.alias, lags={entry.alias: 0})
 
     # --- tables ---------------------------------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ class JoinBinder:
         )
         if kept is None:
             self.keys.add(placed.keys, plan.schema)
-        return Joined(plan, left.names | right, left.streams, None, left.padded)
+        return replace(left, plan=plan, names=left.names | right, prefix=None)
 
     # --- all streams ------------------------------------------------------------------------------------------------
 
@@ -177,27 +179,28 @@ class JoinBinder:
         self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
         check_counting(plan, streams, windows)
-        return Joined(plan, left.names | right.names, streams, None, left.padded)
+        older = lags(left.lags, right.lags, windows)
+        return Joined(plan, left.names | right.names, streams, None, left.padded, older)
 
     def _outer_pair(self, left: Joined, right: Joined) -> Joined:
         """Keys stay two columns: where one side is padded they differ."""
-        newcomer = right.streams[0]
-        kept = newcomer.written.kind
+        newcomer, kept = right.streams[0], right.streams[0].written.kind
         windows, keys, residual = self._condition(left, right, self.keys.renamed(list(self._on[newcomer.alias])))
         plan = OuterJoin(
             left.plan, right.plan, *windows, kept, _inner(left, right, keys), residual, left.prefix, right.prefix
         )
-        check_counting(plan, left.streams + right.streams, windows)
+        streams = left.streams + right.streams
+        check_counting(plan, streams, windows)
         padded = left.padded | (right.names if kept != "RIGHT" else frozenset())
         padded |= left.names if kept != "LEFT" else frozenset()
-        return Joined(plan, left.names | right.names, left.streams + right.streams, None, padded)
+        older = lags(left.lags, right.lags, windows)
+        return Joined(plan, left.names | right.names, streams, None, padded, older)
 
     def _condition(
         self, left: Joined, right: Joined, found: list[Expression]
     ) -> tuple[tuple[Window, Window], Pairs, Expression | None]:
         """What a join asks of a pair: the windows, keys and all else."""
-        newcomer = right.streams[0]
-        placed = split_keys(found, left.names, right.names)
+        newcomer, placed = right.streams[0], split_keys(found, left.names, right.names)
         residual = list(placed.residual)
         windows: tuple[Window, Window]
         if len(left.streams) == 1:
@@ -210,6 +213,9 @@ class JoinBinder:
                 windows = made[0], made[1]
         else:
             windows = self._composite(left.streams), self._written(newcomer) or UNBOUNDED
+            if (time := time_of(newcomer)) is not None:
+                parts = times_of(left.streams, left.lags)
+                windows = result_windows(residual, parts, time.name, windows[0], self._written(newcomer))
             if left.padded and windows[1].rows is not None:
                 hint = "give it a RANGE window, or put the outer join last in FROM"
                 raise newcomer.fail("M3020", "a ROWS window after an outer join is not available yet", hint)

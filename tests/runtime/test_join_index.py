@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ LEFT = Schema.of(("k", Type.BIGINT), ("t", Type.VARCHAR))
 RIGHT = Schema.of(("k", Type.INT), ("t", Type.VARCHAR))
 OUTPUT = Schema(tuple(Attribute(f"{p}.{a.name}", a.type) for p, s in (("a", LEFT), ("b", RIGHT)) for a in s))
 small = st.one_of(st.none(), st.integers(0, 4))
+fractions = st.lists(st.sampled_from([None, 0.0, -0.0, 1.5, math.nan]), max_size=3)
 rows = st.lists(st.tuples(small, st.sampled_from(["x", "y", None])), max_size=8)
 
 
@@ -64,3 +66,21 @@ def test_keys_of_all_kinds(left: Any, right: Any, probing_left: bool, keys: tupl
     if not probing_left:
         pairs.sort(key=lambda pair: (pair[1], pair[0]))
     assert list(zip(*(made.tolist() for made in found), strict=True)) == pairs
+
+
+@settings(max_examples=tries(150))
+@given(fractions, fractions, st.booleans())
+def test_fractions(left: list[float | None], right: list[float | None], probing_left: bool) -> None:
+    equality = Equality([("a", "b")], [None])
+    frames = (
+        pl.DataFrame({"a": pl.Series(left, dtype=pl.Float64)}),
+        pl.DataFrame({"b": pl.Series(right, dtype=pl.Float64)}),
+    )
+    found = equality.match(*frames, probing_left=probing_left)
+    pairs = {
+        (i, j)
+        for i, a in enumerate(left)
+        for j, b in enumerate(right)
+        if a is not None and b is not None and (a == b or (math.isnan(a) and math.isnan(b)))
+    }
+    assert set(zip(*(made.tolist() for made in found), strict=True)) == pairs

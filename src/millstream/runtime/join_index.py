@@ -3,6 +3,7 @@
 | | |
 |---|---|
 | NULL | never equals anything; without keys every row meets every other |
+| NaN | equals itself, as it does in conditions |
 | order | by the probing row, then by its partner |
 | one integer key | looked up in an array if the keys lie close together, by binary search if they ascend |
 | integers that repeat | sorted by digits, if they are few or lie close together (`radix_match`) |
@@ -133,6 +134,10 @@ class Equality:
     def _hash(
         self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]
     ) -> tuple[Places, Places]:
+        if left.height == right.height == 1:  # in a join of two single rows, Polars takes NaN for unequal to itself
+            equal = [(a == b).item() is True for a, b in zip(self._keys(left, 0), self._keys(right, 1), strict=True)]
+            found = np.zeros(int(all(equal)), dtype=np.int64)
+            return found, found
         rows = [
             pl.DataFrame([*self._keys(frame, side), pl.Series(name, np.arange(frame.height))])
             for side, (frame, name) in enumerate(((left, _LEFT), (right, _RIGHT)))

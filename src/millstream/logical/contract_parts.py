@@ -32,6 +32,7 @@ from millstream.logical.contract_offers import Offer, Offers, Time, slowest
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import PANE_END, Plan, Window
+from millstream.logical.windows import written
 
 Aggregate = node.WindowAggregate | node.PaneAggregate
 WAITING = "waiting"
@@ -87,12 +88,13 @@ def _join_side(plan: node.WindowJoin, side: int, other: Offers, own: Offers) -> 
     name = f"{('left', 'right')[side]} {named(plan.inputs[side], (plan.left_prefix, plan.right_prefix)[side])}"
     if own_window.rows is not None:
         return Part(name, (str(own_window),), side=side)
+    kept = written(own_window, plan.inputs[side].schema.unit)
     bounds: list[str] = []
     if own_window.range is not None and other.time is Time.MOVES:
-        bounds.append(f"{own_window} and {_all(other.clocks)}")
+        bounds.append(f"{kept} and {_all(other.clocks)}")
     keys = {pair[1 - side]: pair[side] for pair in plan.keys}
     closing = [o for o in other.templates if closes_partners(o, plan, side, own_window)]
-    bounds += [f"{own_window} and {o.origin}" if not o.attributes <= keys.keys() else o.origin for o in closing]
+    bounds += [f"{kept} and {o.origin}" if not o.attributes <= keys.keys() else o.origin for o in closing]
     bounds += _partners_come(plan, side, other, own)
     if bounds:
         return Part(name, tuple(dict.fromkeys(bounds)), side=side)

@@ -14,7 +14,7 @@ brackets stand the kind of time and whether tuples come in its order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import Schema
@@ -24,6 +24,7 @@ from millstream.logical.join_cost import costs
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
 from millstream.logical.plan import Plan, Window
+from millstream.logical.windows import attribute_unit, spelled, written
 
 
 def explain(plan: Plan) -> str:
@@ -83,18 +84,18 @@ def describe(plan: Plan) -> str:
             return "Distinct"
         case node.WindowJoin():
             order = "merging" if plan.merges else "on arrival"
-            sides = f"{_side(plan.left_prefix, plan.left_window)}, {_side(plan.right_prefix, plan.right_window)}"
+            sides = _sides(plan.inputs, (plan.left_prefix, plan.right_prefix), (plan.left_window, plan.right_window))
             keys = _keys(plan.keys, plan.left_prefix, plan.right_prefix)
             return f"WindowJoin {sides}{keys}{_where(plan.residual)} {order}"
         case OuterJoin():
             order = "merging" if plan.merges else "on arrival"
-            sides = f"{_side(plan.left_prefix, plan.left_window)}, {_side(plan.right_prefix, plan.right_window)}"
+            sides = _sides(plan.inputs, (plan.left_prefix, plan.right_prefix), (plan.left_window, plan.right_window))
             keys = _keys(plan.keys, plan.left_prefix, plan.right_prefix)
             asked = "" if plan.residual is None else f" {'AND' if keys else 'ON'} {plan.residual}"
             return f"OuterJoin {plan.kept} {sides}{keys}{asked} {order}"
         case MultiJoin():
             order = "merging" if plan.merges else "on arrival"
-            sides = ", ".join(map(_side, plan.prefixes, plan.windows))
+            sides = _sides(plan.members, plan.prefixes, plan.windows)
             keys = " AND ".join(" = ".join(names) for names in plan.equal)
             return f"MultiJoin {sides} ON {keys}{_where(plan.residual)} {order}"
         case node.TableJoin():
@@ -106,11 +107,15 @@ def describe(plan: Plan) -> str:
             return f"Sequence {plan.mode}{keys}{_where(plan.residual)}"
         case node.WindowAggregate():
             below = " over panes" if plan.over_panes else _of_partials(plan.partials)
-            window = "" if plan.range is None else f" [RANGE {plan.range} SLIDE {plan.slide}{_on(plan.attribute)}]"
+            window = ""
+            if plan.range is not None and plan.slide is not None:
+                unit = _unit(plan)
+                lengths = f"RANGE {spelled(plan.range, unit)} SLIDE {spelled(plan.slide, unit)}"
+                window = f" [{lengths}{_on(plan.attribute)}]"
             return f"WindowAggregate{window}{_calls(plan.group, plan.aggregates)}{below}"
         case node.PaneAggregate():
             calls = f"{_calls(plan.group, plan.aggregates)}{_of_partials(plan.partials)}"
-            return f"PaneAggregate [PANE {plan.pane}{_on(plan.attribute)}]{calls}"
+            return f"PaneAggregate [PANE {spelled(plan.pane, _unit(plan))}{_on(plan.attribute)}]{calls}"
     return type(plan).__name__
 
 
@@ -133,8 +138,16 @@ def _where(residual: Expression | None) -> str:
     return "" if residual is None else f" WHERE {residual}"
 
 
-def _side(prefix: str | None, window: Window) -> str:
-    return f"{prefix} {window}" if prefix else str(window)
+def _sides(inputs: Iterable[Plan], prefixes: Iterable[str | None], windows: Iterable[Window]) -> str:
+    """The inputs of a join by name, each with its window."""
+    sides = zip(inputs, prefixes, windows, strict=True)
+    return ", ".join(f"{prefix or ''} {written(window, own.schema.unit)}".lstrip() for own, prefix, window in sides)
+
+
+def _unit(plan: node.WindowAggregate | node.PaneAggregate) -> int:
+    """Units a second of what the windows of an aggregate are over."""
+    source = plan.input.schema
+    return source.unit if plan.attribute is None else attribute_unit(source.type_of(plan.attribute).is_integer)
 
 
 def _on(attribute: str | None) -> str:

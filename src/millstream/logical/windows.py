@@ -73,6 +73,24 @@ def join_window(window: ast.WindowClause | None, unit: int) -> Window:
     return UNBOUNDED if window.range is None else Window(range=units(window.range, unit, "RANGE", zero=True))
 
 
+def written(window: Window, unit: int) -> str:
+    """A window of a join as it may be written.
+
+    >>> written(Window(range=90_000_000), 1_000_000), written(Window(range=90), 1), written(Window(rows=3), 1)
+    ('[RANGE 90 SECONDS]', '[RANGE 90]', '[ROWS 3]')
+    """
+    return str(window) if window.range is None else f"[RANGE {spelled(window.range, unit)}]"
+
+
+def spelled(length: int, unit: int) -> str:
+    """A length of time as it may be written, given the units a second."""
+    if unit == 1:
+        return str(length)
+    sizes = ((MICROS, "SECOND"), (1000, "MILLISECOND"), (1, "MICROSECOND"))
+    size, name = next(known for known in sizes if length % known[0] == 0)
+    return f"{length // size} {name}{'' if length == size else 'S'}"
+
+
 def refuse_slide(slide: ast.Duration) -> None:
     hint = "SLIDE says when an aggregate puts out its windows: add one, such as COUNT(*)."
     raise PlanError("M3015", "SLIDE needs an aggregate", hint=hint, line=slide.line, column=slide.column)

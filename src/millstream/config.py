@@ -88,6 +88,9 @@ class Options(BaseSettings):
     join_memory: int = Field(
         default=0, ge=0, description="most memory for the state of a join on a shard, such as 64 MB; 0 is no limit"
     )
+    disk_join_threshold: int = Field(
+        default=1, ge=1, description="so many tuples must have missed partners on disk before a pause is used for them"
+    )
 
     @field_validator("strategy")
     @classmethod

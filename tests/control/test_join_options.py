@@ -91,6 +91,24 @@ def test_results_from_disk_come_when_the_inputs_pause() -> None:
     assert restored.state_rows("q") == 2
 
 
+def test_few_tuples_that_missed_partners_wait_for_more() -> None:
+    made = mill(join_memory=1, disk_join_threshold=3)
+    made.insert("auctions", [(1, "ann"), (2, "bob")])
+    made.batch()
+    made.insert("bids", [(1, 10), (2, 20)])
+    made.batch()
+    assert made.take_rows("q").height == 0
+    made.insert("bids", [(1, 11)])
+    made.batch()
+    assert made.take_rows("q").height == 3
+    made.insert("bids", [(2, 21)])
+    made.batch()
+    assert made.take_rows("q").height == 0
+    made.execute("SET disk_join_threshold = 1")
+    made.batch()
+    assert made.take_rows("q").rows() == [(2, "bob", 21)]
+
+
 @pytest.mark.parametrize("shards", [1, 2])
 def test_a_threshold_that_is_lowered_purges_what_was_put_off(shards: int) -> None:
     made = mill(shards=shards, purge_threshold=10)
@@ -132,6 +150,7 @@ def test_a_query_is_restored_as_it_was_planned(option: str) -> None:
         ("punctuation_index", "both"),
         ("join_memory", "much"),
         ("join_memory", -1),
+        ("disk_join_threshold", 0),
     ],
 )
 def test_values_that_an_option_cannot_have(name: str, value: object) -> None:

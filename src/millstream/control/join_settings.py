@@ -21,4 +21,5 @@ def join_settings(options: Options) -> JoinSettings:
         number if mode == "count" else 1,
         number if mode == "time" else 0,
         options.join_memory,
+        options.disk_join_threshold,
     )

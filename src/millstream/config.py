@@ -10,12 +10,14 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from millstream.errors import OptionError, did_you_mean
+from millstream.join_rules import listeners_of
 
 STRATEGIES = ("dfs", "bfs", "rr", "batch")
 ETS_MODES = ("demand", "punctuation", "heartbeat", "none")
 PROPAGATIONS = ("eager", "count", "time", "request")
 INDEX_MODES = ("eager", "lazy")
 MULTI_JOINS = ("auto", "always", "never")
+DEFAULT = "default"
 _SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _LENGTHS = {"": 1, "us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
@@ -91,6 +93,10 @@ class Options(BaseSettings):
     disk_join_threshold: int = Field(
         default=1, ge=1, description="so many tuples must have missed partners on disk before a pause is used for them"
     )
+    join_listeners: str = Field(
+        default=DEFAULT,
+        description="which components of joins run on which event: default, or rules such as StreamEmpty: Disk Join",
+    )
 
     @field_validator("strategy")
     @classmethod
@@ -120,8 +126,9 @@ class Options(BaseSettings):
 
     @property
     def join_grouping(self) -> str:
-        """How joins are grouped. Only joins of two use the disk, or put punctuation out at other times than at once."""
-        of_two = self.join_memory or self.propagation != "eager"
+        """How joins are grouped. Only joins of two use the disk, have listeners, or put punctuation out at other
+        times than at once."""
+        of_two = self.join_memory or self.propagation != "eager" or self.join_listeners != DEFAULT
         return "never" if self.multi_join == "auto" and of_two else self.multi_join
 
     @field_validator("propagation")
@@ -137,6 +144,13 @@ class Options(BaseSettings):
             raise ValueError(f"one of {', '.join(INDEX_MODES)}")
         return value.lower()
 
+    @field_validator("join_listeners")
+    @classmethod
+    def _known_listeners(cls, value: str) -> str:
+        if value.strip().lower() in ("", DEFAULT):
+            return DEFAULT
+        return "; ".join(map(str, listeners_of(value)))
+
     @field_validator("join_memory", mode="before")
     @classmethod
     def _known_size(cls, value: Any) -> Any:
@@ -150,7 +164,7 @@ class Options(BaseSettings):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(map(str, first["loc"]))
-            reason = first["msg"].removeprefix("Value error, ").lower()
+            reason = _reason(first["msg"])
             hint = f"set by MILLSTREAM_{name.upper()}, or given"
             raise OptionError("M6002", f"option '{name}' cannot be {first['input']!r}: {reason}", hint=hint) from None
 
@@ -162,9 +176,14 @@ class Options(BaseSettings):
         try:
             setattr(self, name, value)
         except ValidationError as error:
-            reason = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise OptionError(
                 "M6002",
-                f"option '{name}' cannot be {value!r}: {reason.lower()}",
+                f"option '{name}' cannot be {value!r}: {_reason(error.errors()[0]['msg'])}",
                 hint=str(type(self).model_fields[name].description),
             ) from None
+
+
+def _reason(message: str) -> str:
+    """Why a value is refused, as the rest of a sentence."""
+    plain = message.removeprefix("Value error, ")
+    return plain[:1].lower() + plain[1:]

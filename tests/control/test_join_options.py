@@ -110,6 +110,29 @@ def test_few_tuples_that_missed_partners_wait_for_more() -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 2])
+def test_listeners_are_changed_while_a_query_runs(shards: int) -> None:
+    made = mill(shards=shards)
+    made.execute("SET join_listeners = 'propagate_request: state purge, Index Build, propagation'")
+    assert made.options.join_listeners == "PropagateRequest: State Purge, Index Build, Propagation"
+    made.insert("auctions", [(1, "ann"), (2, "bob")])
+    made.insert("bids", [(1, 10)])
+    made.punctuate("auctions", item(1))
+    made.punctuate("bids", item(1))
+    made.batch()
+    assert made.take_rows("q").rows() == [(1, "ann", 10)]
+    assert made.take_punctuations("q") == [] and made.state_rows("q") == 3  # nobody listens
+    restored = LocalMill.restore(made.snapshot())
+    for one in (made, restored):
+        one.request_punctuation("q")
+        one.batch()
+        assert one.take_punctuations("q") == [item(1)] and one.state_rows("q") == 1
+        one.execute("SET join_listeners = 'default'")
+        one.punctuate("bids", item(2))
+        one.batch()
+        assert one.state_rows("q") == 0 and one.take_punctuations("q") == [item(2)]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
 def test_a_threshold_that_is_lowered_purges_what_was_put_off(shards: int) -> None:
     made = mill(shards=shards, purge_threshold=10)
     made.insert("auctions", [(1, "ann"), (2, "bob")])
@@ -150,6 +173,10 @@ def test_a_query_is_restored_as_it_was_planned(option: str) -> None:
         ("punctuation_index", "both"),
         ("join_memory", "much"),
         ("join_memory", -1),
+        ("join_listeners", "StreamFull: Disk Join"),
+        ("join_listeners", "StreamEmpty: Disk Joint"),
+        ("join_listeners", "StreamEmpty if bored: Disk Join"),
+        ("join_listeners", "StreamEmpty"),
         ("disk_join_threshold", 0),
     ],
 )

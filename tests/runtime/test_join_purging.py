@@ -11,7 +11,8 @@ from millstream.algebra.pattern import Pattern, below, equal, one_of
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.runtime.join_events import Component, Event, Rule, registry_for
+from millstream.join_rules import Component, Event, Rule
+from millstream.runtime.join_events import registry_for
 from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Operator, Output

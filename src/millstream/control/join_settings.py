@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from millstream.config import Options, propagation_of
+from millstream.config import DEFAULT, Options, propagation_of
 from millstream.runtime.join_settings import IndexMode, JoinSettings, PropagationMode
 
 
@@ -22,4 +22,5 @@ def join_settings(options: Options) -> JoinSettings:
         number if mode == "time" else 0,
         options.join_memory,
         options.disk_join_threshold,
+        "" if options.join_listeners == DEFAULT else options.join_listeners,
     )

@@ -80,7 +80,7 @@ def check_counting(
         scanned = {scan.stream for scan in part.walk() if isinstance(scan, Scan)}
         if twice := sorted(scanned & read):
             message = f"a ROWS window in a join of '{twice[0]}' with itself needs its tuples in the order of time"
-            hint = f"declare ORDER BY on '{twice[0]}', without WATERMARK FOR and PUNCTUATED ON, or take a RANGE window"
+            hint = f"declare ORDER BY on '{twice[0]}', with WATERMARK FOR if they come in any order; or a RANGE window"
             raise streams[-1].fail("M3008", message, hint)
         read |= scanned
 

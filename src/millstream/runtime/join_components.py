@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
-from millstream.runtime.join_events import Component, Condition, Monitor, Registry, registry_for
+from millstream.join_rules import Component, Condition, Registry, listeners_of
+from millstream.runtime.join_events import Monitor, registry_for
 from millstream.runtime.join_relocation import Relocation
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.join_side import JoinSide
@@ -37,7 +38,9 @@ class JoinComponents:
 
     def configure(self, settings: JoinSettings, registry: Registry | None) -> None:
         self.monitor.settings = settings
-        self.registry = registry_for(settings) if registry is None else registry
+        if registry is None:
+            registry = listeners_of(settings.listeners) if settings.listeners else registry_for(settings)
+        self.registry = registry
         for side in self._sides:
             side.index_by(settings.index)
 

@@ -28,51 +28,11 @@ the purge of tuples on the fly wait for no event.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from millstream.algebra.schema import FOREVER, NEVER
+from millstream.join_rules import Component, Condition, Event, Registry, Rule
 from millstream.runtime.join_settings import JoinSettings
-
-
-class Event(Enum):
-    PURGE_THRESHOLD_REACH = "PurgeThresholdReach"
-    NEW_PUNCT_READY = "NewPunctReady"
-    STATE_FULL = "StateFull"
-    STREAM_EMPTY = "StreamEmpty"
-    PROPAGATE_COUNT_REACH = "PropagateCountReach"
-    PROPAGATE_TIME_EXPIRE = "PropagateTimeExpire"
-    PROPAGATE_REQUEST = "PropagateRequest"
-
-
-class Component(Enum):
-    STATE_PURGE = "State Purge"
-    STATE_RELOCATION = "State Relocation"
-    DISK_JOIN = "Disk Join"
-    INDEX_BUILD = "Index Build"
-    PROPAGATION = "Propagation"
-
-
-class Condition(Enum):
-    ALWAYS = "always"
-    UNUSED_PUNCTUATION = "punctuation is unused"
-    ALL_USED = "all punctuation is used"
-    ACTIVATION_REACHED = "activation threshold is reached"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    event: Event
-    listeners: tuple[Component, ...]
-    condition: Condition = Condition.ALWAYS
-
-    def __str__(self) -> str:
-        condition = "" if self.condition is Condition.ALWAYS else f" if {self.condition.value}"
-        return f"{self.event.value}{condition}: {', '.join(listener.value for listener in self.listeners)}"
-
-
-Registry = tuple[Rule, ...]
 
 
 def registry_for(settings: JoinSettings) -> Registry:

@@ -7,6 +7,7 @@
 | `propagation` | eager: as soon as nothing stored matches; every so many punctuations; every so long; on request |
 | `memory_limit` | bytes that stored tuples may take in memory, more go to disk; 0: no limit |
 | `activation` | so many tuples must have missed partners on disk before the disk join runs in a pause |
+| `listeners` | which components run on which event, as `join_rules`; none: as the other settings say |
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class JoinSettings:
     """In units of the timestamps."""
     memory_limit: int = 0
     activation: int = 1
+    listeners: str = ""
 
 
 @runtime_checkable

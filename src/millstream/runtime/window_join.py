@@ -37,9 +37,9 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.join_rules import Registry
 from millstream.runtime.frames import stack
 from millstream.runtime.join_components import JoinComponents
-from millstream.runtime.join_events import Registry
 from millstream.runtime.join_index import Equality
 from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, JoinWindow, named
 from millstream.runtime.join_purge import Renaming, Translation, key_names, time_name

@@ -35,7 +35,7 @@ def growth(sizes: Sizes) -> Finding:
 def output_rate(sizes: Sizes) -> Finding:
     """Results over time, a page a step."""
     made, _, _ = _both("output_rate", "5.3", sizes.long // 5, 30, min(PAGE_ROWS, sizes.long // 80))
-    made.notes.append("slow-down: CPU time of the last quarter of the stream over that of the first")
+    made.notes.append("slower: CPU time of the last quarter of the stream over that of the first")
     return made
 
 
@@ -50,7 +50,7 @@ def _both(name: str, figures: str, count: int, every: int, rows: int) -> tuple[F
         name,
         f"PJoin and a join that hears no punctuation; one every {every} tuples, steps of {rows:,}",
         figures,
-        ("join", "state, mean", "at the end", "MB", "results", "CPU s", "slow-down"),
+        ("join", "state", "at end", "MB", "results", "CPU s", "slower"),
     )
     for label, trace in (("with punctuation", aware), ("without", unaware)):
         mean_state, at_end = round(trace.steady(trace.state)), trace.state[-1]

@@ -38,9 +38,9 @@ def _panels(count: int) -> tuple[Any, list[Axes]]:
     return figure, panels
 
 
-def _done(figure: Any, path: Path) -> None:
+def _done(figure: Any, path: Path, **legend: Any) -> None:
     for axes in figure.axes:
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, **legend)
     figure.savefig(path, dpi=130)
 
 
@@ -113,7 +113,7 @@ def _several(findings: Findings, path: Path) -> None:
     bars.set_yticks(range(len(cases)), [name for name, _ in cases], fontsize=8)
     bars.invert_yaxis()
     bars.set_xlabel("one operator; the fastest tree of window joins = 1")
-    _done(figure, path)
+    _done(figure, path, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
 def _open_auctions(findings: Findings, path: Path) -> None:

@@ -92,7 +92,7 @@ def early(sizes: Sizes) -> Finding:
         "early_punctuation",
         f"punctuation out; the second stream closes values {late // SECOND} s later",
         "8.4",
-        ("join", "out after a quarter", "at the end", "closed by both", "delay, s"),
+        ("join", "out at 1/4", "at end", "closed by both", "delay, s"),
     )
     values = min(len(own.closed) for own in streams)
     closed = np.searchsorted(streams[0].closed_at, np.arange(1, len(traces["PWJoin, 1 s"].state) + 1) * length)

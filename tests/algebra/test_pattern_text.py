@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -237,3 +238,16 @@ def test_any_text_is_a_pattern_or_an_error_of_ours(text: str, schema: Schema) ->
         else:
             assert parse_pattern(pattern.format(schema), schema) == pattern
             assert not any(isinstance(r.hi, float) and math.isnan(r.hi) for _, r in pattern.items)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "matching"),
+    [
+        ("[{1001, 2004}, *, *]", [(2004, 1, "x"), (1002, 1, "x"), (1001, 1, "x")], [True, False, True]),
+        ("[[10, 20), *, *]", [(10, 1, "x"), (19, 1, "x"), (20, 1, "x"), (None, 1, "x")], [True, True, False, False]),
+        ("[∅, *, *]", [(10, 1, "x"), (None, 1, "x")], [False, False]),
+    ],
+)
+def test_what_patterns_match(text: str, rows: list[tuple[Any, ...]], matching: list[bool]) -> None:
+    frame = pl.DataFrame(rows, schema={a.name: a.type.polars for a in THREE}, orient="row")
+    assert parse_pattern(text, THREE).match(frame).to_list() == matching

@@ -56,6 +56,8 @@ def _table(cursor: Cursor) -> ast.Statement:
             pairs += options(cursor)
         else:
             key = _primary_key(cursor)
+    if any(cursor.at(*clause.split()) for clause in CLAUSES):
+        cursor.fail("PRIMARY KEY or WITH after the columns of a table", hint="the other clauses belong to streams")
     return ast.CreateTable(name, columns, key, pairs)
 
 
@@ -85,7 +87,8 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
 
 def _primary_key(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("PRIMARY", "KEY")
-    return names(cursor, "a column of the key")
+    with cursor.like("PRIMARY KEY (id)"):
+        return names(cursor, "a column of the key")
 
 
 class _Clauses:

@@ -81,6 +81,8 @@ def _comparison_hint(left: Expression, right: Expression) -> str:
         return f"CAST({text} AS {other.type.value})"
     if Type.TIMESTAMP in types:
         return "write the value as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"
+    if Type.BOOLEAN in types:
+        return "a BOOLEAN compares with TRUE, FALSE and other conditions"
     return ""
 
 

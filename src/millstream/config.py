@@ -126,10 +126,19 @@ class Options(BaseSettings):
 
     @property
     def join_grouping(self) -> str:
-        """How joins are grouped. Only joins of two use the disk, have listeners, or put punctuation out at other
-        times than at once."""
-        of_two = self.join_memory or self.propagation != "eager" or self.join_listeners != DEFAULT
-        return "never" if self.multi_join == "auto" and of_two else self.multi_join
+        """How joins are grouped."""
+        return "never" if self.multi_join == "auto" and self.of_two else self.multi_join
+
+    @property
+    def of_two(self) -> list[str]:
+        """The options that are set and that only joins of two know: to use the disk, to have listeners, to put
+        punctuation out at other times than at once."""
+        changed = {
+            "join_memory": self.join_memory > 0,
+            "propagation": self.propagation != "eager",
+            "join_listeners": self.join_listeners != DEFAULT,
+        }
+        return [name for name, is_set in changed.items() if is_set]
 
     @field_validator("propagation")
     @classmethod

@@ -12,6 +12,7 @@ from millstream.lang import ast
 from millstream.logical.binder import bind_select, bind_stream, bind_table
 from millstream.logical.contract import explain_contract
 from millstream.logical.explain import explain
+from millstream.logical.multi_join import MultiJoin
 from millstream.logical.plan import Plan, Scan
 from millstream.optimizer import optimize
 from millstream.physical.explain import explain_physical
@@ -115,8 +116,22 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
     if stage == "PHYSICAL":
-        return explain_physical(mill.plot("query", plan), options.shards, options.strategy)
-    return explain(plan)
+        made = explain_physical(mill.plot("query", plan), options.shards, options.strategy)
+    else:
+        made = explain(plan)
+    return made + _why_a_tree(mill, statement)
+
+
+def _why_a_tree(mill: Mill, statement: ast.Explain) -> str:
+    """A line on options for whose sake streams are joined by twos that would otherwise be joined in one operator."""
+    options = mill.options
+    if options.multi_join != "auto" or not options.of_two:
+        return ""
+    plan = optimize(bind_select(statement.statement.select, mill.catalog), mill.catalog, paned=options.paned)
+    if not any(isinstance(part, MultiJoin) for part in plan.walk()):
+        return ""
+    names = " and ".join(options.of_two)
+    return f"\n\njoined by twos because {names} {'is' if len(options.of_two) == 1 else 'are'} set"
 
 
 def _explain_named(mill: Mill, name: str) -> str:

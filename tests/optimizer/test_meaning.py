@@ -68,6 +68,10 @@ class Queries:
     def window(self) -> str:
         return self.pick("", " [RANGE 3]", " [RANGE 5]", " [ROWS 1]", " [ROWS 2]", " [ROWS 0]", " [NOW]")
 
+    def windows(self) -> tuple[str, str]:
+        one, other = self.window(), self.window()
+        return one, " [ROWS 1]" if one == other == " [ROWS 0]" else other  # two of no rows are refused
+
     def query(self) -> str:
         names = ("x.k", "y.k", "x.v", "y.v", "x.ts", "y.ts")
         match self.draw.randrange(7):
@@ -76,7 +80,8 @@ class Queries:
             case 1:
                 keys = self.pick("x.k = y.k", "x.k = y.v", "x.k = y.k AND x.v = y.v", "x.v <= y.v")
                 more = self.where(*names).replace(" WHERE ", " AND ")
-                sides = f"{self.source()} x{self.window()}, {self.source()} y{self.window()}"
+                windows = self.windows()
+                sides = f"{self.source()} x{windows[0]}, {self.source()} y{windows[1]}"
                 return f"SELECT x.v, y.v, y.k FROM {sides} WHERE {keys}{more}"
             case 2:
                 call = self.pick("COUNT(*)", "SUM(v)", "MIN(v)", "MAX(v)", "AVG(v)", "MAX(v) - MIN(v)", "SUM(v + 1)")

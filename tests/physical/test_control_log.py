@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,3 +73,23 @@ def test_a_job_drops_what_its_shards_have_heard(tmp_path: Path, monkeypatch) -> 
     again = SparkMill.recover(Jobs(None, tmp_path, shards=2), wall=True)  # type: ignore[arg-type]
     assert set(again.queries) == {"q"} and again.counts("s")["accepted"] == 200
     again.jobs.close()
+
+
+def test_a_batch_may_be_delivered_while_a_query_comes_or_goes(tmp_path: Path) -> None:
+    mill = SparkMill(Jobs(None, tmp_path, shards=2), wall=True)  # type: ignore[arg-type]
+    mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+    mill.execute("CREATE QUERY q AS SELECT k FROM s")
+    mill.execute("CREATE QUERY r AS SELECT k FROM s")
+    job = mill.jobs.job()
+    [label, *_] = mill.homes.of["q"].top.labels
+    rows = pl.DataFrame({"k": [1]})
+    assert set(mill.outputs_state(job)) == {"q", "r"}
+    held = mill.homes.of.pop("q")  # it is about to go
+    mill.deliver(job, label, "q", rows)
+    mill.finish_batch(job, 0)
+    assert set(mill.outputs_state(job)) == {"r"}
+    mill.homes.of["q"] = held
+    del mill.queries["q"]  # it is about to come
+    mill.deliver(job, label, "q", rows)
+    assert set(mill.outputs_state(job)) == {"r"}
+    mill.jobs.close()

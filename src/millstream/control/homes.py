@@ -117,7 +117,7 @@ class Homes:
 
     def asked(self) -> set[str]:
         """The streams whose time some operator has asked for in the last batch, in whichever stage it is."""
-        asked = {stream for status in self._heard.values() for stream in status.asked}
+        asked = {stream for status in [*self._heard.values()] for stream in status.asked}
         between = {stream for stream in asked if exchanged(stream)}
         return (asked - between).union(*(home.below(stream) for stream in between for home in self.of.values()))
 

@@ -88,9 +88,10 @@ class SparkMill(Mill):
     def stop_query(self, name: str) -> None:
         super().stop_query(name)
         self._note("drop", ("query", name))
-        sink = self._sinks.pop(name, None)
-        if sink is not None:
-            sink.close()
+        with self._lock:
+            sink = self._sinks.pop(name, None)
+            if sink is not None:
+                sink.close()
 
     def forget(self, relation: str) -> None:
         super().forget(relation)
@@ -307,32 +308,38 @@ class SparkMill(Mill):
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""
         self.homes.clear()
-        self.close_sinks()
         self.queries.clear()
-        self._sinks.clear()
+        with self._lock:
+            self.close_sinks()
+            self._sinks.clear()
 
     # --- results ----------------------------------------------------------------------------------------------------
 
     def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
         with self._lock:
-            if query in self.queries:
-                shard = self.homes.of[query].top.labels.index(label)
-                self.queries[query].output.deliver(shard, element)
+            for running, home in self._running(query):
+                running.output.deliver(home.top.labels.index(label), element)
 
     def heard(self, job: Job, label: int, status: Status) -> None:
         self.homes.hear(job, label, status)
 
     def finish_batch(self, job: Job, batch: int) -> None:
         with self._lock:
-            for name, sink in self._sinks.items():
-                if self.homes.of[name].job is job:
-                    output = self.queries[name].output
-                    sink.write(batch, output.take_rows(), output.take_punctuations())
+            for name, sink in [*self._sinks.items()]:
+                for running, home in self._running(name):
+                    if home.job is job:
+                        sink.write(batch, running.output.take_rows(), running.output.take_punctuations())
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """What later punctuations of the queries in a job depend on."""
         with self._lock:
-            return {name: q.output.snapshot() for name, q in self.queries.items() if self.homes.of[name].job is job}
+            found = [pair for name in [*self.queries] for pair in self._running(name)]
+            return {running.name: running.output.snapshot() for running, home in found if home.job is job}
+
+    def _running(self, name: str) -> list[tuple[RunningQuery, Home]]:
+        """A query and where it runs, or nothing: jobs ask by themselves, while it comes or goes."""
+        running, home = self.queries.get(name), self.homes.of.get(name)
+        return [] if running is None or home is None else [(running, home)]
 
     def take_rows(self, name: str) -> pl.DataFrame:
         self.sync()

@@ -42,7 +42,11 @@ def outer_queries(draw: st.DrawFn) -> str:
 
 @st.composite
 def outer_cases(draw: st.DrawFn) -> Case:
-    return replace(draw(cases()), query=draw(outer_queries()))
+    case = replace(draw(cases()), query=draw(outer_queries()))
+    if "UNION" in case.query:
+        # A union waits for tuples that may still be padded, on each shard for its own: it is the same when all are out.
+        case = replace(case, elements=(*case.elements, ("s1", "[*, *, *]"), ("s2", "[*, *, *]")))
+    return case
 
 
 @given(

@@ -8,7 +8,6 @@ statements, and how far the streams are that it feeds) is in a log of its own, f
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from millstream.algebra.schema import NEVER, TimeKind
 from millstream.config import Options
 from millstream.control.adopted import adopted_streams, routes_of
 from millstream.control.base import Element, Mill, RunningQuery
+from millstream.control.deliveries import Deliveries
 from millstream.control.homes import Home, Homes, Place
 from millstream.control.job import Job
 from millstream.control.jobs import Jobs
@@ -47,7 +47,6 @@ from millstream.physical.records import (
 )
 from millstream.physical.stage import Status
 from millstream.physical.topology import base_stream, scans
-from millstream.sinks import Sink, make_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,13 +63,12 @@ class SparkMill(Mill):
         self.jobs, self.name, self.wall = jobs, name, wall
         self.options.shards = jobs.shards
         self.homes = Homes()
-        self._sinks: dict[str, Sink] = {}
+        self._deliveries = Deliveries(self.queries, self.homes)
         self._pending: list[tuple[str, Element]] = []
         self._told: dict[str, int] = {}
         self._written: dict[Job, int] = {}
         """How far the logs of its jobs have to be worked off before all that this mill has said has been heard."""
         self._settled = -1  # the clock when operators were last asked what they wait for
-        self._lock = threading.RLock()
         self.recovering = False
         self.noted = 0
         """How many things have been noted that statements do."""
@@ -88,10 +86,7 @@ class SparkMill(Mill):
     def stop_query(self, name: str) -> None:
         super().stop_query(name)
         self._note("drop", ("query", name))
-        with self._lock:
-            sink = self._sinks.pop(name, None)
-            if sink is not None:
-                sink.close()
+        self._deliveries.close_sink(name)
 
     def forget(self, relation: str) -> None:
         super().forget(relation)
@@ -159,13 +154,7 @@ class SparkMill(Mill):
         return self._frames[name]
 
     def _sink_to(self, query: RunningQuery) -> None:
-        if query.sink is None:
-            return
-        options = {option: value for option, value in query.sink_options.items() if option != "connector"}
-        job = self.homes.of[query.name].job
-        sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
-        sink.open(query.name, query.plan.schema)
-        self._sinks[query.name] = sink
+        self._deliveries.open_sink(query)
 
     def _connected(self, plan: Plan) -> dict[str, StreamDefinition]:
         """The streams with a connector that a plan reads."""
@@ -302,53 +291,36 @@ class SparkMill(Mill):
         return self._opened[name]
 
     def close_sinks(self) -> None:
-        for sink in self._sinks.values():
-            sink.close()
+        self._deliveries.close()
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""
         self.homes.clear()
         self.queries.clear()
-        with self._lock:
-            self.close_sinks()
-            self._sinks.clear()
+        self.close_sinks()
 
     # --- results ----------------------------------------------------------------------------------------------------
 
     def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
-        with self._lock:
-            for running, home in self._running(query):
-                running.output.deliver(home.top.labels.index(label), element)
+        self._deliveries.take(label, query, element)
 
     def heard(self, job: Job, label: int, status: Status) -> None:
         self.homes.hear(job, label, status)
 
     def finish_batch(self, job: Job, batch: int) -> None:
-        with self._lock:
-            for name, sink in [*self._sinks.items()]:
-                for running, home in self._running(name):
-                    if home.job is job:
-                        sink.write(batch, running.output.take_rows(), running.output.take_punctuations())
+        self._deliveries.finish_batch(job, batch)
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
-        """What later punctuations of the queries in a job depend on."""
-        with self._lock:
-            found = [pair for name in [*self.queries] for pair in self._running(name)]
-            return {running.name: running.output.snapshot() for running, home in found if home.job is job}
-
-    def _running(self, name: str) -> list[tuple[RunningQuery, Home]]:
-        """A query and where it runs, or nothing: jobs ask by themselves, while it comes or goes."""
-        running, home = self.queries.get(name), self.homes.of.get(name)
-        return [] if running is None or home is None else [(running, home)]
+        return self._deliveries.outputs_state(job)
 
     def take_rows(self, name: str) -> pl.DataFrame:
         self.sync()
-        with self._lock:
+        with self._deliveries.lock:
             return super().take_rows(name)
 
     def take_punctuations(self, name: str) -> list[Pattern]:
         self.sync()
-        with self._lock:
+        with self._deliveries.lock:
             return super().take_punctuations(name)
 
     def state_rows(self, name: str) -> int:

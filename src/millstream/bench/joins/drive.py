@@ -90,11 +90,15 @@ def run(join: Operator, steps: Sequence[Step], *, sized: bool = False) -> Trace:
     made = Trace()
     gc.collect()
     for step in steps:
-        start = time.process_time()
-        out = join.process(step)
-        made.cpu_s.append(time.process_time() - start)
-        note(made, out, join.tables(), sized=sized)
+        _perform(join, step, made, sized=sized)
     return made
+
+
+def _perform(join: Operator, step: Step, trace: Trace, *, sized: bool = False) -> None:
+    start = time.process_time()
+    out = join.process(step)
+    trace.cpu_s.append(time.process_time() - start)
+    note(trace, out, join.tables(), sized=sized)
 
 
 def abreast(joins: Mapping[str, Callable[[], Operator]], steps: Sequence[Step], rounds: int) -> dict[str, list[Trace]]:
@@ -108,11 +112,7 @@ def abreast(joins: Mapping[str, Callable[[], Operator]], steps: Sequence[Step], 
         for at, step in enumerate(steps, number):
             first = at % len(names)
             for name in names[first:] + names[:first]:
-                join, trace = running[name]
-                start = time.process_time()
-                out = join.process(step)
-                trace.cpu_s.append(time.process_time() - start)
-                note(trace, out, join.tables(), sized=False)
+                _perform(running[name][0], step, running[name][1])
         for name, (_, trace) in running.items():
             made[name].append(trace)
     return made

@@ -173,10 +173,7 @@ class StateTable:
         """The whole content in order of arrival, not to be changed in place."""
         if self._recent and self._frame is not None and self._count <= ONE_CHUNK_ROWS:
             # The new rows go to the end of a copy; joining all segments up again would take much longer.
-            self._frame = self._frame.clone()
-            for rows in self._recent:
-                self._frame.extend(rows)
-            self._recent = []
+            self._frame, self._recent = stack([self._frame, *self._recent]), []
         if self._frame is None or self._recent:
             self._recent = []
             parts = list(self._segments.values())

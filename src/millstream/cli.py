@@ -71,6 +71,7 @@ def test(
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
+    local: Annotated[bool, typer.Option("--local", help="in this process, without Spark and Java")] = False,
     master: Annotated[str, typer.Option(help="where Spark runs: local[*], spark://…")] = "local[*]",
     checkpoint: Annotated[Path | None, typer.Option(help="folder to keep state in, and to resume from")] = None,
     shards: Annotated[int | None, typer.Option(min=1, help="parts of the key space; as many as cores")] = None,
@@ -78,13 +79,12 @@ def run(
     log: Annotated[Path | None, typer.Option(help="file for what Spark has to say")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="serve metrics for Prometheus here")] = None,
 ) -> None:
-    """Run a file of statements on Spark until its sources end, or Ctrl-C."""
+    """Run a file of statements, on Spark unless it is to be local, until its sources end, or Ctrl-C."""
     from millstream.control.runner import run_file
 
-    given = {} if shards is None else {"shards": shards}
-    run_file(
-        _read(file), console, master=master, checkpoint=checkpoint, seconds=seconds, log=log, port=metrics_port, **given
-    )
+    given: dict[str, Any] = {} if shards is None else {"shards": shards}
+    given |= {"checkpoint": checkpoint, "seconds": seconds, "log": log, "port": metrics_port}
+    run_file(_read(file), console, local=local, master=master, **given)
 
 
 @app.command()
@@ -120,10 +120,10 @@ def explain(
 ) -> None:
     """Print the plan of every query in a file, as Spark would run it."""
     from millstream.config import Options
-    from millstream.control.mill import PlanningMill
+    from millstream.control.mill import LocalMill
     from millstream.lang import ast, parse
 
-    mill = PlanningMill(Options(shards=shards))
+    mill = LocalMill(Options(shards=shards))
     for statement in parse(_read(file)):
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             name = getattr(statement, "name", "")

@@ -19,10 +19,9 @@ from millstream.physical.topology import DATAFRAME, Route, Topology, adopted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from millstream.physical.control_log import ControlLog
+    from millstream.physical.reading import Log
 
 NOW = "__now"
-PIECE_ROWS = 200_000
 TYPES = {
     "boolean": "BOOLEAN",
     "tinyint": "INT",
@@ -78,11 +77,11 @@ def adopted_streams(streams: dict[str, StreamDefinition]) -> frozenset[str]:
     return frozenset(name for name, stream in streams.items() if adopted(stream))
 
 
-def routes_of(log: ControlLog, mill: str) -> dict[str, Route]:
+def routes_of(log: Log, mill: str) -> dict[str, Route]:
     """Who gets the DataFrames, as the log has it now."""
     topology = Topology()
     for record in log.read(0, log.end()):
-        topology.apply(record)
+        topology.note(record)
     found = {name: route for (owner, name), route in topology.routes().items() if owner == mill}
     return {name: route for name, route in found.items() if adopted(route.definition)}
 

@@ -1,39 +1,59 @@
-"""What every host has in common: statements, catalog, sources of streams that are fed from the driver, and their clock.
+"""A mill: statements, the catalog, queries, and the streams that are fed from here.
 
-A mill takes statements and elements; how queries run is its host's business: in this process on a virtual clock
-(`LocalMill`), or as a Spark job (`SparkMill`).
+Queries run in jobs (`jobs`), in this process or on Spark. What a mill decides goes into the jobs' control logs, in
+order; shards apply it. Results come back batch by batch. Streams with a connector are read by the jobs themselves.
+What the driver alone must know is in a journal of its own, from which a mill is recovered.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count, takewhile
+from itertools import count
 from typing import Any
 
 import polars as pl
 
-from millstream.algebra.clock import Clock, VirtualClock
-from millstream.algebra.pattern import Pattern, parse_pattern
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.clock import Clock, SystemClock, VirtualClock
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import MICROS
 from millstream.config import Options
+from millstream.control.connectors import Connectors
+from millstream.control.deliveries import Deliveries
+from millstream.control.feeds import Feeds
+from millstream.control.homes import Home, Homes, Place
+from millstream.control.job import Job
+from millstream.control.jobs import Jobs
+from millstream.control.join_settings import join_settings
+from millstream.control.journal import Journal
 from millstream.control.outputs import QueryOutput
 from millstream.control.statements import relations, run_statement, scanned
-from millstream.errors import BindError, InputError, MillstreamError, OptionError, PatternError, did_you_mean
-from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
+from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.rows import read_rows
-from millstream.ingest.source import PunctuatedRows, StreamSource
+from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
 from millstream.logical.binder import bind_select
 from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
-from millstream.physical.plotting import Plotted
+from millstream.physical import stages
+from millstream.physical.plotting import Plotted, plot
+from millstream.physical.records import (
+    Ask,
+    Configure,
+    Element,
+    Feed,
+    OpenGroup,
+    Promise,
+    Record,
+    RequestPunctuation,
+    Settings,
+    StartQuery,
+)
+from millstream.physical.shard_batch import Status
 
-Element = pl.DataFrame | Punctuations
+ON_DEMAND = ("demand", "punctuation")
 
 
 def wants_punctuation(sink: Any) -> bool:
@@ -53,53 +73,29 @@ class RunningQuery:
     sink_options: Mapping[str, str] = field(default_factory=dict)
 
 
-class Mill(ABC):
-    def __init__(self, options: Options | None = None, clock: Clock | None = None) -> None:
+class Mill:
+    """With `wall` its clock is the machine's, and a pacer tells operators that wait the time; otherwise the clock is
+    virtual, and `sync` does."""
+
+    def __init__(self, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> None:
         self.options = options or Options.read()
-        self.clock: Clock = clock or VirtualClock()
+        self.clock: Clock = SystemClock() if wall else VirtualClock()
+        self.jobs, self.name, self.wall = jobs, name, wall
+        self.options.shards = jobs.shards
         self.catalog = Catalog()
         self.queries: dict[str, RunningQuery] = {}
         self.tables: dict[str, pl.DataFrame] = {}
-        self._statements: dict[tuple[str, str], tuple[str, frozenset[str]]] = {}
-        self._sources: dict[str, StreamSource] = {}
-        self._arrived: list[tuple[str, Any]] = []
+        self.journal = Journal(jobs, name)
+        self.feeds = Feeds(self.clock)
+        self.connectors = Connectors(self.catalog)
+        self.homes = Homes()
+        self.deliveries = Deliveries(self.queries, self.homes)
+        self._written: dict[Job, int] = {}
+        """How far the logs of its jobs have to be worked off before all that this mill has said has been heard."""
+        self._settled = -1  # the clock when operators were last asked what they wait for
         self._next_beat = self._beat_after(0)
 
-    # --- what a host does -------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _attach(self, name: str, plan: Plan, *, punctuated: bool) -> QueryOutput:
-        """Start to run a plan; its results go to the output, punctuation only if it is wanted."""
-
-    @abstractmethod
-    def plot(self, name: str, plan: Plan) -> list[Plotted]:
-        """How a plan would be spread over shards, readers before those they read."""
-
-    @abstractmethod
-    def _sink_to(self, query: RunningQuery) -> None:
-        """Send the results of a query where it says, or raise."""
-
-    @abstractmethod
-    def _detach(self, name: str) -> None:
-        """Stop running a query."""
-
-    @abstractmethod
-    def _configure(self) -> None:
-        """The options have changed."""
-
-    @abstractmethod
-    def _push(self, stream: str, element: Element) -> None:
-        """Hand an element to all queries that read the stream."""
-
-    @abstractmethod
-    def _run(self) -> None:
-        """Process what was pushed."""
-
-    @abstractmethod
-    def _beat(self) -> None:
-        """Every source sends its time in band, and queries take it in."""
-
-    # --- statements and queries -----------------------------------------------------------------------------------
+    # --- statements and queries -------------------------------------------------------------------------------------
 
     def execute(self, text: str) -> str:
         """Run a script of statements; what `EXPLAIN` and `SHOW` have to say comes back as text."""
@@ -121,64 +117,98 @@ class Mill(ABC):
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
         plan = self.plan(select)
-        output = self._attach(name, plan, punctuated=wants_punctuation(sink))
+        if name not in self.homes.of:  # otherwise it was recovered
+            self._settle(name, plan, punctuated=wants_punctuation(sink))
+        output = QueryOutput(plan.schema, len(self.homes.of[name].top.labels))
         query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))
         self.queries[name] = query
         try:
-            self._sink_to(query)
+            self.deliveries.open_sink(query)
         except MillstreamError:
-            self._detach(name)
+            self._leave(name)
             del self.queries[name]
             raise
-        self.remember("query", name, text, (*relations(select), *scanned(plan)))
+        self.journal.statement("query", name, text, (*relations(select), *scanned(plan)))
 
     def plan(self, select: ast.Query) -> Plan:
         """The optimized plan of a query."""
         options, plan = self.options, bind_select(select, self.catalog)
         return optimize(plan, self.catalog, paned=options.paned, multi_join=options.join_grouping)
 
+    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+        """How a plan would be spread over shards, readers before those they read."""
+        return plot(name, plan, self.connectors.read_by(plan), self.jobs.shards)
+
+    def _settle(self, name: str, plan: Plan, *, punctuated: bool) -> None:
+        """Start to run a plan."""
+        streams, plotted = self.connectors.read_by(plan), self.plot(name, plan)
+        frames = self.connectors.open_all(streams)
+        job = self.jobs.job(frozenset(frames), stages.depth([made.part for made in plotted]))
+
+        def opened(made: Plotted) -> OpenGroup:
+            number, labels = job.allot(job.shards if made.keys is not None else 1, self)
+            return OpenGroup(number, self.name, labels, made.keys, self.settings(), made.part.stage)
+
+        def started(made: Plotted, groups: dict[str, OpenGroup]) -> StartQuery:
+            return made.start(name, groups, streams, self.tables, punctuated=punctuated)
+
+        self._written[job] = self.homes.settle(name, job, plotted, opened, started)
+        if frames:
+            job.adopt(self.name, frames)
+
+    def adopt(self, name: str, frame: Any) -> None:
+        """Let a DataFrame be the source of a stream that was declared so."""
+        self.connectors.frames[name] = frame
+        for home in self.homes.of.values():
+            if any(name in place.reads for place in home.places):
+                home.job.adopt(self.name, {name: frame})
+
     def stop_query(self, name: str) -> None:
-        self._detach(name)
+        self._leave(name)
         del self.queries[name]
-        del self._statements["query", name]
+        self.journal.drop("query", name)
+        self.deliveries.close_sink(name)
+
+    def _leave(self, name: str) -> None:
+        if name in self.homes.of and not self.journal.recovering:
+            self.homes.leave(name)
 
     def free_name(self) -> str:
         """A name for a query that has none."""
         return next(name for n in count(1) if (name := f"query_{n}") not in self.queries)
 
-    def remember(self, kind: str, name: str, text: str, reads: Iterable[str]) -> None:
-        """Keep a statement for the checkpoint, with the relations that it reads."""
-        bases = {base.lower().removesuffix("__late").removesuffix("__bad") for base in reads}
-        self._statements[kind, name] = (text, frozenset(bases))
-
-    def readers(self, relation: str) -> list[tuple[str, str]]:
-        """The queries and derived streams that read a relation."""
-        return [key for key, (_, reads) in self._statements.items() if relation in reads]
-
     def forget(self, relation: str) -> None:
-        self._sources.pop(relation, None)
+        """A stream or table is gone."""
+        self.feeds.sources.pop(relation, None)
         self.tables.pop(relation, None)
-        self._statements.pop(("relation", relation), None)
+        self.connectors.forget(relation)
+        self.journal.drop("relation", relation)
 
     def set_option(self, name: str, value: Any) -> None:
         if name.lower() == "shards" and self.queries:
             raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
         self.options.change(name, value)
+        if name.lower() == "shards" and not self.journal.recovering:
+            self.jobs.reshard(self.options.shards)
         self._next_beat = min(self._next_beat, self._beat_after(self.clock.now()))
-        self._configure()
+        self._tell(Configure(self.name, self.settings()))
+        self.journal.note("option", (name, value))
 
     def open_source(self, definition: StreamDefinition) -> None:
-        self._sources[definition.name] = StreamSource(
-            definition.schema,
-            self.clock,
-            watermark=definition.watermark,
-            primary_key=definition.primary_key,
-            max_skew=definition.max_skew,
-            ascending=definition.ascending,
-            page_rows=self.options.page_rows,
-        )
+        self.feeds.open(definition, self.options.page_rows)
 
-    # --- data -----------------------------------------------------------------------------------------------------
+    def settings(self) -> Settings:
+        """How the graphs of this mill's shards run."""
+        options = self.options
+        return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
+
+    def _tell(self, record: Record) -> None:
+        """Write a record to the log of every job that runs something for this mill."""
+        if not self.journal.recovering:
+            for job in self.homes.jobs():
+                self._written[job] = job.append(record)
+
+    # --- data -------------------------------------------------------------------------------------------------------
 
     def insert(self, name: str, rows: Any) -> None:
         """Queue rows for the next batch: tuples or dicts, a Polars frame, an Arrow table, punctuated rows. Rows of a
@@ -186,63 +216,35 @@ class Mill(ABC):
         name = self._relation(name)
         if name in self.tables:
             self._extend_table(name, rows)
-            return
-        if isinstance(rows, PunctuatedRows):
-            check_punctuations(rows.punctuations, self._sources[name].schema)
-        self._arrived.append((name, rows))
+        else:
+            self.feeds.insert(name, rows)
 
     def punctuate(self, name: str, *patterns: Pattern | str) -> None:
         """Queue punctuations, as patterns or as text."""
         name = self._relation(name)
-        schema = self.catalog.stream(name).schema
-        parsed = [parse_pattern(p, schema) if isinstance(p, str) else check_pattern(p, schema) for p in patterns]
-        self._arrived += [(name, pattern) for pattern in parsed]
+        self.catalog.stream(name)
+        self.feeds.punctuate(name, patterns)
 
     def feed_line(self, name: str, line: str) -> None:
         """Queue one line of text: a tuple, or an element in brackets. One that is malformed becomes a bad row."""
         name = self._relation(name)
         if name in self.tables:
             self._extend_table(name, [line])
-            return
-        try:
-            pattern = read_element(line, self._sources[name].schema)
-        except (PatternError, InputError) as error:
-            self._arrived.append((name, RejectedLine(line, error.message)))
         else:
-            self._arrived.append((name, pattern or line))
+            self.feeds.line(name, line)
 
     def _relation(self, name: str) -> str:
         name = name.lower()
-        if name not in self._sources and name not in self.tables:
-            known = [*self._sources, *self.tables]
+        if name not in self.feeds.sources and name not in self.tables:
+            known = [*self.feeds.sources, *self.tables]
             raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
+        if name in self.feeds.sources and (connector := self.catalog.stream(name).options.get("connector")):
+            hint = "only streams without a connector are fed"
+            raise BindError("M2097", f"stream '{name}' is read from {connector}", hint=hint)
         return name
 
-    def batch(self) -> None:
-        """Process everything queued, as one micro-batch."""
-        if not self._arrived:
-            self._run()
-        while self._arrived:
-            name = self._arrived[0][0]
-            run = self._next_run(name)
-            taken = self._sources[name].take(run)
-            del self._arrived[: len(run)]
-            for element in taken.elements:
-                self._push(name, element)
-            if (order := self._sources[name].order()) is not None:
-                self._push(name, order)  # for readers that got none of the tuples: behind a filter, on another shard
-            if taken.late.height:
-                self._push(f"{name}__late", taken.late)
-            if taken.bad.height:
-                self._push(f"{name}__bad", taken.bad)
-            self._run()  # before the next stream's elements, so that operators see streams in order of arrival
-
-    def _next_run(self, name: str) -> list[Any]:
-        """The elements that have come of one stream before any of another."""
-        return [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
-
     def _extend_table(self, name: str, rows: Any) -> None:
-        if readers := self.readers(name):
+        if readers := self.journal.readers(name):
             what, reader = readers[0]
             hint = f"fill it before the {what} '{reader}' starts to read it"
             raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
@@ -251,6 +253,33 @@ class Mill(ABC):
             line, reason = given.bad.row(0)[:2]
             raise BindError("M2095", f"row '{line}' does not fit table '{name}'", detail=reason)
         self.tables[name] = pl.concat([self.tables[name], given.frame.select(self.tables[name].columns)])
+        self.journal.note("table", (name, self.tables[name]))
+
+    def batch(self) -> None:
+        """Process everything queued, as one micro-batch."""
+        while self.feeds:
+            # A record for each run of one stream's elements: operators see streams in order of arrival.
+            elements = self.feeds.take()
+            if elements:
+                self._tell(Feed(self.name, self.clock.now(), tuple(elements)))
+            self._note_sources()
+        self._catch_up()
+
+    def _note_sources(self) -> None:
+        """Whoever recovers this mill goes on at this time."""
+        if self.jobs.folder is not None:
+            self.note_sources()
+
+    def note_sources(self) -> None:
+        self.journal.note("sources", (self.clock.now(), self._next_beat, *self.feeds.snapshot()))
+
+    def restore_sources(self, now: int, next_beat: int, told: Mapping[str, int], held: Mapping[str, Any]) -> None:
+        """The streams fed from here go on where they were."""
+        self._reach(now)
+        self._next_beat = next_beat
+        self.feeds.restore(told, held)
+
+    # --- time -------------------------------------------------------------------------------------------------------
 
     def advance(self, micros: int) -> None:
         """Let system time pass; heartbeats that fall into it are sent, and idle operators ask for time."""
@@ -259,11 +288,12 @@ class Mill(ABC):
         period = round(self.options.heartbeat * MICROS)
         while self.options.ets == "heartbeat" and self._next_beat <= target:
             self._reach(self._next_beat)
-            self._beat()
+            self._promise(self.feeds.times([*self.feeds.sources]), beat=True)
             self._next_beat += period
         self._reach(target)
         self._next_beat = max(self._next_beat, self._beat_after(self.clock.now()))
-        self._run()
+        self._catch_up()
+        self._note_sources()
 
     def _reach(self, now: int) -> None:
         """Move a virtual clock on."""
@@ -275,7 +305,49 @@ class Mill(ABC):
         period = round(self.options.heartbeat * MICROS)
         return now // period * period + period
 
-    # --- results --------------------------------------------------------------------------------------------------
+    def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
+        if times and self.homes.groups:
+            self._tell(Promise(self.name, self.clock.now(), times, beat))
+            self._note_sources()
+
+    def _catch_up(self) -> None:
+        """On a virtual clock, operators are told the time they wait for before it moves on."""
+        if self.wall or self.journal.recovering:
+            return
+        moved = self.clock.now() != self._settled
+        skewed = any(stream.max_skew is not None for stream in self.catalog.streams)
+        if self.jobs.at_once or (self.options.ets in ON_DEMAND and (moved or skewed)):
+            self.sync()
+
+    def sync(self) -> None:
+        """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
+        rounds = 0
+        while self.homes.groups:
+            for job in self.homes.jobs():
+                job.start()
+                job.wait(self._written.get(job, 0))
+            self._settled = self.clock.now()
+            # A clock that moves by itself would give a new promise for ever: there is one, or the pacer gives it.
+            if self.options.ets not in ON_DEMAND or (self.wall and (rounds or not self.jobs.at_once)):
+                return
+            times = self.feeds.times(sorted(self.homes.asked() - self.connectors.names()))
+            if not times:
+                return
+            self._promise(times)
+            rounds += 1
+
+    def pace(self, *, beat: bool = False) -> None:
+        """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
+        if any(not job.settled() for job in self.homes.jobs()):
+            return
+        connected = self.connectors.names()
+        asked = set(self.feeds.sources) if beat else self.homes.asked()
+        told = {name for name in asked & connected if self.connectors.can_promise(name)}
+        if told:
+            self._tell(Ask(self.name, tuple(sorted(told)), beat))
+        self._promise(self.feeds.times(sorted(asked - connected)), beat=beat)
+
+    # --- results ----------------------------------------------------------------------------------------------------
 
     def query(self, name: str) -> RunningQuery:
         found = self.queries.get(name.lower())
@@ -288,19 +360,79 @@ class Mill(ABC):
 
     def take_rows(self, name: str) -> pl.DataFrame:
         """All rows of a query since the last call."""
-        return self.query(name).output.take_rows()
+        query = self.query(name)
+        self.sync()
+        with self.deliveries.lock:
+            return query.output.take_rows()
 
     def take_punctuations(self, name: str) -> list[Pattern]:
-        return self.query(name).output.take_punctuations()
+        query = self.query(name)
+        self.sync()
+        with self.deliveries.lock:
+            return query.output.take_punctuations()
 
-    @abstractmethod
     def state_rows(self, name: str) -> int:
         """How many tuples the operators of a query hold, over all shards."""
+        query = self.query(name)
+        self.sync()
+        if not self.homes.heard_all(query.name):
+            self.call_roll()  # after a restart shards have nothing to say until they are asked
+            self.sync()
+        return sum(status.state[place.name] for place, _, status in self.heard_of(name))
 
-    @abstractmethod
     def request_punctuation(self, name: str) -> None:
         """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
+        self.batch()
+        job = self.job(name)
+        self._written[job] = job.append(RequestPunctuation(self.name, self.query(name).name))
 
     def counts(self, stream: str) -> dict[str, int]:
-        source = self._sources[self._relation(stream)]
+        source = self.feeds.sources[self._relation(stream)]
         return {"accepted": source.accepted, "late": source.late, "bad": source.bad}
+
+    def fed(self, stream: str) -> StreamSource | None:
+        """The source of a stream that is fed from here; None if the jobs read it."""
+        return None if self.catalog.stream(stream).options.get("connector") else self.feeds.sources.get(stream)
+
+    def ended(self) -> bool:
+        """Whether every stream that the jobs read for some query has ended, on every shard."""
+        if not self.queries or any(not job.settled() for job in self.homes.jobs()):
+            return False
+        return self.homes.ended(self.connectors.names())
+
+    def waiting(self) -> dict[str, int]:
+        """How many rows wait in each of the streams that the jobs read, as far as that is known."""
+        return self.connectors.waiting(self.name, self.homes.jobs())
+
+    def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
+        """The last report of the shards that run a query: the part of it, the number of the shard, its status."""
+        return self.homes.heard_of(self.query(name).name)
+
+    def home(self, name: str) -> Home:
+        """Where a query runs."""
+        return self.homes.of[self.query(name).name]
+
+    def job(self, name: str) -> Job:
+        """The job that runs a query."""
+        return self.home(name).job
+
+    # --- as a tenant of jobs ----------------------------------------------------------------------------------------
+
+    def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
+        self.deliveries.take(label, query, element)
+
+    def finish_batch(self, job: Job, batch: int) -> None:
+        self.deliveries.finish_batch(job, batch)
+
+    def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
+        return self.deliveries.outputs_state(job)
+
+    def call_roll(self) -> None:
+        """Have every shard report, though there may be nothing left to do."""
+        self._tell(Ask(self.name, ()))
+
+    def close(self) -> None:
+        """Take everything this mill runs out of its jobs."""
+        self.homes.clear()
+        self.queries.clear()
+        self.deliveries.close()

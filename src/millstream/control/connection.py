@@ -26,12 +26,14 @@ import polars as pl
 from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.control.adopted import declaration
-from millstream.control.jobs import Jobs
+from millstream.control.base import Mill
+from millstream.control.jobs import Jobs, LocalJobs, SparkJobs
 from millstream.control.listener import BatchListener, OnProgress
+from millstream.control.local_job import LocalJob
 from millstream.control.pacer import Pacer
 from millstream.control.progress import Progress, progress_of
+from millstream.control.recovery import recover
 from millstream.control.session import start_session
-from millstream.control.spark_mill import SparkMill
 from millstream.control.statements import run_statement, sink_of
 from millstream.errors import BindError, MillstreamError, OptionError
 from millstream.lang import ast, parse
@@ -46,6 +48,7 @@ SinkLike = str | Sink | Callable[[int, pl.DataFrame], None] | None
 def connect(
     spark: SparkSession | None = None,
     *,
+    local: bool = False,
     master: str | None = None,
     checkpoint: str | Path | None = None,
     settings: Mapping[str, str] | None = None,
@@ -55,6 +58,8 @@ def connect(
     """Connect to Millstream.
 
     `spark`       a session to use; None: one is started, and stopped when the connection is closed.
+    `local`       run in this process, without Spark and without Java. Batches run while the program waits: in
+                  `insert`, `take` and `await_end`.
     `master`      for a session of our own: `local[*]`, `spark://…`
     `checkpoint`  a folder that all jobs can reach; a connection to a folder that was used before goes on where it was.
                   None: a temporary folder.
@@ -62,6 +67,10 @@ def connect(
     `log`         where the JVM and the workers of a session of our own write their messages; None: nowhere.
     `options`     Millstream's options: strategy, ets, heartbeat, page_rows, shards, paned.
     """
+    if local:
+        if spark is not None or master is not None:
+            raise OptionError("M6052", "local, and a session or a master", hint="local=True needs neither")
+        return Connection(None, checkpoint, Options.read(**options), own=False)
     own = spark is None
     if spark is None:
         spark = start_session(master or "local[*]", settings, log)
@@ -72,13 +81,20 @@ def connect(
 
 
 class Connection:
-    def __init__(self, spark: SparkSession, checkpoint: str | Path | None, options: Options, *, own: bool) -> None:
+    """Without `spark` everything runs in this process."""
+
+    def __init__(
+        self, spark: SparkSession | None, checkpoint: str | Path | None, options: Options, *, own: bool
+    ) -> None:
         self.spark = spark
         self._own = own
-        self._scratch = None if checkpoint is not None else tempfile.TemporaryDirectory(prefix="millstream-")
-        self.checkpoint = Path(checkpoint) if self._scratch is None else Path(self._scratch.name)  # type: ignore[arg-type]
-        self._jobs = Jobs(spark, self.checkpoint.absolute(), shards=options.shards)
-        self.mill = SparkMill.recover(self._jobs, options=options, wall=True)
+        kept = checkpoint is not None or spark is None
+        self._scratch = None if kept else tempfile.TemporaryDirectory(prefix="millstream-")
+        place = checkpoint if self._scratch is None else self._scratch.name
+        self.checkpoint = None if place is None else Path(place).absolute()
+        self._jobs = self._made_jobs(options.shards)
+        self.mill = Mill(self._jobs, options=options, wall=True)
+        recover(self.mill)
         self._pacer = Pacer(self.mill)
         self._listener = BatchListener(self.mill)
         self._at_close: list[Callable[[], None]] = []
@@ -86,6 +102,12 @@ class Connection:
         if self.mill.queries:
             self.mill.call_roll()
             self._start()
+
+    def _made_jobs(self, shards: int) -> Jobs:
+        if self.spark is None:
+            return LocalJobs(self.checkpoint, shards=shards)
+        assert self.checkpoint is not None
+        return SparkJobs(self.spark, self.checkpoint, shards=shards)
 
     def __enter__(self) -> Connection:
         return self
@@ -166,11 +188,13 @@ class Connection:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._listener.attach(self.spark)
         for job in self._jobs.all():
-            if job.complete:
-                job.start()
-        self._pacer.start()
+            if isinstance(job, LocalJob):
+                job.after_batch = self._listener.hear_local
+            job.start()
+        if self.spark is not None:
+            self._listener.attach(self.spark)
+            self._pacer.start()
 
     def on_progress(self, callback: OnProgress) -> Callable[[], None]:
         """Call this with a `Progress` after every batch, for each query, from a thread of Spark's; calling what comes
@@ -198,8 +222,16 @@ class Connection:
             if deadline is not None and time.monotonic() > deadline:
                 return False
             poll()
-            time.sleep(0.05)
+            if not self._work():
+                time.sleep(0.05)
         return True
+
+    def _work(self) -> bool:
+        """Run a batch in this process, if there is something to do."""
+        worked = [job.step() for job in self._jobs.all() if isinstance(job, LocalJob)]
+        if worked and not any(worked):
+            self._pacer.look()
+        return any(worked)
 
     def close(self) -> None:
         """Stop all queries. What has been worked off stays in the checkpoint."""
@@ -211,9 +243,9 @@ class Connection:
         self._pacer.stop()
         self._jobs.stop()
         self._listener.detach()
-        self.mill.close_sinks()
+        self.mill.deliveries.close()
         self._jobs.close()
-        if self._own:
+        if self._own and self.spark is not None:
             self.spark.stop()
         if self._scratch is not None:
             self._scratch.cleanup()

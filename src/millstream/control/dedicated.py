@@ -15,17 +15,16 @@ import pyarrow as pa
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.control.job import Job
-from millstream.control.join_settings import join_settings
+from millstream.control.spark_job import SparkJob
 from millstream.control.session import QUERY_SETTINGS
-from millstream.errors import BindError
+from millstream.errors import BindError, OptionError
 from millstream.lang import ast
 from millstream.physical import stages
 from millstream.physical.codec import decode
 from millstream.physical.hashing import spread
 from millstream.physical.plotting import plot
 from millstream.physical.post import ROWS
-from millstream.physical.records import OpenGroup, Settings
+from millstream.physical.records import OpenGroup
 from millstream.physical.topology import base_stream, scans
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ SPARK_TYPES = {
 
 def to_frame(connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema) -> DataFrame:
     mill, spark = connection.mill, connection.spark
+    if spark is None:
+        raise OptionError("M6056", "a DataFrame needs Spark", hint="connect() without local=True")
     plan = mill.plan(statement.select)
     streams = {base_stream(scan.stream) for scan in scans(plan)}
     for name in sorted(streams):
@@ -59,11 +60,11 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
     digest = hashlib.sha1(repr((plan, mill.options.shards)).encode()).hexdigest()[:12]
     definitions = {name: mill.catalog.stream(name) for name in streams}
     plotted = plot(NAME, plan, definitions, mill.options.shards)
-    folder = connection.checkpoint.absolute() / "frames" / digest
-    job = Job(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in plotted]))
+    assert connection.checkpoint is not None
+    folder = connection.checkpoint / "frames" / digest
+    job = SparkJob(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in plotted]))
     if not job.log.end():
-        options = mill.options
-        settings = Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
+        settings = mill.settings()
         groups: dict[str, OpenGroup] = {}
         taken: set[int] = set()
         for number, made in enumerate(plotted):

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from millstream.control.base import Element, RunningQuery
 from millstream.control.homes import Home, Homes
+from millstream.physical.records import Element
 from millstream.sinks import Sink, make_sink
 
 if TYPE_CHECKING:
+    from millstream.control.base import RunningQuery
     from millstream.control.job import Job
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from millstream.physical.exchange import MARK, exchanged
 from millstream.physical.hashing import Key
 from millstream.physical.partitioning import Keys
-from millstream.physical.records import CloseGroup, OpenGroup, StopQuery
-from millstream.physical.stage import Status
+from millstream.physical.plotting import Plotted
+from millstream.physical.records import CloseGroup, OpenGroup, StartQuery, StopQuery
+from millstream.physical.shard_batch import Status
 
 if TYPE_CHECKING:
     from millstream.control.job import Job
@@ -60,29 +61,43 @@ class Home:
 
 
 class Homes:
-    """The homes of a mill's queries, the groups of shards open for it, and the last word of every shard."""
+    """The homes of a mill's queries, and the groups of shards open for it."""
 
     def __init__(self) -> None:
         self.of: dict[str, Home] = {}
         self.groups: dict[GroupKey, OpenGroup] = {}
-        self._heard: dict[tuple[Job, int], Status] = {}
 
     def jobs(self) -> set[Job]:
         """The jobs that run something for the mill."""
         return {job for job, *_ in list(self.groups)}
 
-    def group(self, job: Job, keys: Keys | None, stage: int, make: Callable[[], OpenGroup]) -> OpenGroup:
-        """The group of a job that reads hashed by these keys in this stage; it is made if there is none."""
-        key = group_key(job, keys, stage)
-        if key not in self.groups:
-            self.groups[key] = make()
-            job.append(self.groups[key])
-        return self.groups[key]
+    def settle(
+        self,
+        name: str,
+        job: Job,
+        plotted: list[Plotted],
+        opened: Callable[[Plotted], OpenGroup],
+        started: Callable[[Plotted, dict[str, OpenGroup]], StartQuery],
+    ) -> int:
+        """Start the parts of a query in a job. `opened` makes a group for a part where there is none, `started` the
+        record that starts it. Returns how far the job's log then reaches."""
+        groups: dict[str, OpenGroup] = {}
+        self.of[name] = home = Home(job)
+        end = 0
+        for made in plotted:
+            key = group_key(job, made.keys, made.part.stage)
+            if key not in self.groups:
+                self.groups[key] = opened(made)
+                job.append(self.groups[key])
+            groups[made.part.name] = self.groups[key]
+            home.places.append(Place(made.part.name, self.groups[key], made.reads))
+            end = job.append(started(made, groups))
+        return end
 
     def leave(self, name: str) -> None:
         """Stop a query, and close the groups that nothing else runs in."""
         home = self.of.pop(name)
-        for place in reversed(home.places):  # nobody is sent anything any more when he is stopped
+        for place in reversed(home.places):  # senders before their readers
             if place.name not in home.stopped:
                 home.job.append(StopQuery(place.group.group, place.name))
         self.close_unused()
@@ -94,30 +109,28 @@ class Homes:
             if group not in used:
                 job.append(CloseGroup(group.group))
                 self.groups = {key: kept for key, kept in self.groups.items() if (key[0], kept) != (job, group)}
-                for label in group.labels:
-                    self._heard.pop((job, label), None)
+                job.forget(group.labels)
 
     def clear(self) -> None:
         """Close all groups."""
         self.of.clear()
         self.close_unused()
 
-    def hear(self, job: Job, label: int, status: Status) -> None:
-        self._heard[job, label] = status
-
     def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
-        """The last word of the shards that run a query: the part of it, the number of the shard, its status."""
+        """The last report of the shards that run a query: the part of it, the number of the shard, its status."""
         home = self.of[name]
-        found = [(place, n, (home.job, label)) for place in home.places for n, label in enumerate(place.group.labels)]
-        return [(place, number, self._heard[key]) for place, number, key in found if key in self._heard]
+        found = [(place, n, home.job.status(label)) for place in home.places for n, label in enumerate(place.group.labels)]
+        return [(place, number, status) for place, number, status in found if status is not None]
 
     def heard_all(self, name: str) -> bool:
-        """Whether every shard that runs a query has had its say."""
-        return len(self.heard_of(name)) == sum(len(group.labels) for group in self.of[name].groups)
+        """Whether every shard that runs a query has reported."""
+        home = self.of[name]
+        return all(label in home.job.heard for group in home.groups for label in group.labels)
 
     def asked(self) -> set[str]:
         """The streams whose time some operator has asked for in the last batch, in whichever stage it is."""
-        asked = {stream for status in [*self._heard.values()] for stream in status.asked}
+        heard = [job.heard.get(label) for (job, *_), group in [*self.groups.items()] for label in group.labels]
+        asked = {stream for status in heard if status is not None for stream in status.asked}
         between = {stream for stream in asked if exchanged(stream)}
         return (asked - between).union(*(home.below(stream) for stream in between for home in self.of.values()))
 
@@ -126,5 +139,5 @@ class Homes:
         return all(self._ended(home.job, place, streams) for home in self.of.values() for place in home.places)
 
     def _ended(self, job: Job, place: Place, streams: set[str]) -> bool:
-        heard = [self._heard.get((job, label)) for label in place.group.labels]
+        heard = [job.heard.get(label) for label in place.group.labels]
         return all(status is not None and place.reads & streams <= status.ended for status in heard)

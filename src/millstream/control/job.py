@@ -1,7 +1,7 @@
-"""A Spark job that hosts mills: it reads the control log, runs the shards, and delivers what they put out.
+"""A job that hosts mills: it reads the control log, runs the shards, and delivers what they put out.
 
-The job's Spark plan never changes: one source, and one stateful stage or several in a row, with an exchange by shard
-before each. What it runs is in the log.
+What it runs is in the log: groups of shards, their queries, what is fed to them. Who runs the shards is its host's
+business: Spark (`spark_job`), or this process (`local_job`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pickle
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,23 +20,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from millstream.algebra.punctuation import Punctuations
-from millstream.control.adopted import packed, routes_of
-from millstream.control.session import QUERY_SETTINGS
-from millstream.errors import MillstreamError, OptionError
-from millstream.physical.codec import decode
 from millstream.physical.control_log import ControlLog
-from millstream.physical.durable import SegmentFiles
 from millstream.physical.hashing import spread
-from millstream.physical.post import INPUT, OUTPUT, PUNCTUATIONS, ROWS
-from millstream.physical.records import Ask, Feed, OpenGroup, Promise, Record, RequestPunctuation
-from millstream.physical.reports import read_report
-from millstream.physical.stage import Status
-from millstream.physical.topology import Route
+from millstream.physical.memory_log import MemoryLog
+from millstream.physical.records import Ask, Element, Feed, OpenGroup, Promise, Record, RequestPunctuation
+from millstream.physical.shard_batch import Status
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import DataFrame
 
 __all__ = ["Job", "Tenant"]
 
@@ -43,14 +35,10 @@ PASSING = (Feed, Promise, Ask, RequestPunctuation)
 """Records that nobody needs once shards have heard them."""
 REPEATABLE = 4
 """Of so many batches at the end the records are kept; Spark repeats one at most."""
-COMMIT_SECONDS = 10.0
-"""For how long a job that stops waits for Spark to commit what has been delivered."""
 COMPACT_AFTER = 16_000_000
 """Bytes by which a log may grow before it is compacted."""
-
-
-class Stopped(Exception):
-    """A batch that nobody has seen anything of is given up; it is done anew after the next start."""
+Result = tuple[int, str, Element]
+"""What a shard puts out: its label, the query, an element."""
 
 
 class Tenant(Protocol):
@@ -58,8 +46,7 @@ class Tenant(Protocol):
 
     name: str
 
-    def deliver(self, job: Job, label: int, query: str, element: pl.DataFrame | Punctuations) -> None: ...
-    def heard(self, job: Job, label: int, status: Status) -> None: ...
+    def deliver(self, job: Job, label: int, query: str, element: Element) -> None: ...
     def finish_batch(self, job: Job, batch: int) -> None: ...
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]: ...
 
@@ -80,16 +67,19 @@ class LastBatch:
         return self.rows / self.seconds if self.seconds else 0.0
 
 
-class Job:
-    def __init__(
-        self, spark: SparkSession, checkpoint: Path, *, shards: int, stages: int = 1, cached: bool = True
-    ) -> None:
-        self.spark, self.checkpoint, self.cached = spark, checkpoint, cached
-        self.id, self.shards, self.stages = _identity(checkpoint, shards, stages)
-        self.log = ControlLog(checkpoint / "control.log", writable=True)
+class Job(ABC):
+    """`folder` is where its log and its state are kept; None: in memory."""
+
+    def __init__(self, folder: Path | None, *, shards: int, stages: int = 1) -> None:
+        self.folder = folder
+        self.title = "memory" if folder is None else folder.name
+        self.id, self.shards, self.stages = _identity(folder, shards, stages)
+        self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
         self.tenants: dict[int, Tenant] = {}
-        self._known: dict[str, Tenant] = {}
         """Who owns a label."""
+        self._known: dict[str, Tenant] = {}
+        self.heard: dict[int, Status] = {}
+        """The last report of every shard, by label."""
         self.position = 0
         """How far the log has been worked off."""
         self.last = LastBatch()
@@ -99,24 +89,69 @@ class Job:
         """Batches delivered since it was opened, and how long they took."""
         self.report: dict[str, Any] | None = None
         """Spark's own report on the last batch that the listener has heard of."""
-        self.frames: dict[str, DataFrame] = {}
-        """The DataFrames that the job reads, by the name of their stream."""
-        self.routes: dict[str, Route] = {}
-        """Who gets them, as the running Spark plan has it."""
         self._needed = 0
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
         self._last_batch = -1
         self._reached: deque[int] = deque(maxlen=REPEATABLE)
         """How far the log had been worked off after each of the last batches."""
-        self._query: StreamingQuery | None = None
-        self._stopping = False
-        """Whether no more batches are to be delivered."""
-        self._delivering: int | None = None
-        """The thread that delivers a batch."""
         self._changed = threading.Condition()
-        self._failure: BaseException | None = None
-        self._lifecycle = threading.RLock()
         self._appending = threading.Lock()
+        self._lifecycle = threading.RLock()
+
+    # --- what a host does -------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether batches are run."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Run batches from now on, where the last one ended."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Run no more batches; what was delivered is committed."""
+
+    @abstractmethod
+    def wait(self, position: int, timeout: float = 120.0) -> None:
+        """Until the log has been worked off up to a position."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise what has stopped the job, if it has stopped."""
+
+    @abstractmethod
+    def places(self) -> dict[str, Any]:
+        """How far the job has read its streams, by mill and name."""
+
+    @abstractmethod
+    def _committed(self) -> list[int]:
+        """The numbers of batches that will not be run again."""
+
+    @abstractmethod
+    def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:
+        """Take the DataFrames that a mill's queries read in this job, as far as they are there."""
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Spark's own reports on the batches of this start, as far as it keeps them."""
+        return []
+
+    def status(self, label: int) -> Status | None:
+        """A shard's last report, whole."""
+        return self.heard.get(label)
+
+    def restart(self) -> None:
+        """Stop, and go on from what was committed."""
+        with self._lifecycle:
+            self.stop()
+            self.start()
+
+    def close(self) -> None:
+        self.stop()
+        self.log.close()
+
+    # --- the log ----------------------------------------------------------------------------------------------------
 
     def append(self, record: Record, *, concerns: bool = True) -> int:
         """Write a record to the log. `concerns`: some shard will hear of it, so that one can wait for it."""
@@ -139,174 +174,50 @@ class Job:
         self.tenants |= dict.fromkeys(labels, tenant)
         self._known[tenant.name] = tenant
 
+    def forget(self, labels: Iterable[int]) -> None:
+        """Shards that are closed have nothing to say any more."""
+        for label in labels:
+            self.heard.pop(label, None)
+
     @property
     def name(self) -> str:
         """The name of its Spark query."""
         return f"millstream-{self.id}"
 
-    @property
-    def running(self) -> bool:
-        return self._query is not None and self._query.isActive
-
-    def start(self) -> None:
-        with self._lifecycle:
-            if not self.running:
-                self._start()
-
-    def reroute(self, mill: str) -> None:
-        """Take note of who gets the DataFrames; a running job is started again if that has changed."""
-        with self._lifecycle:
-            before, self.routes = self.routes, routes_of(self.log, mill)
-            if self.running and before != self.routes:
-                self.restart()
-
-    @property
-    def complete(self) -> bool:
-        """Whether all DataFrames are there that the job reads."""
-        return self.routes.keys() <= self.frames.keys()
-
-    def _start(self) -> None:
-        for name, value in QUERY_SETTINGS.items():
-            self.spark.conf.set(name, value)
-        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
-        self._failure, self._stopping = None, False
-        writer = self.frame().writeStream.outputMode("append").foreachBatch(self._receive)
-        writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
-        self._query = writer.start()
-
-    def frame(self) -> DataFrame:
-        """The job's Spark plan: pages in, pages out."""
-        from millstream.physical.entry import FORMAT, LazyStage, PageSource
-
-        self.spark.dataSource.register(PageSource)
-        reader = self.spark.readStream.format(FORMAT).option("log", str(self.log.path))
-        pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
-        for name, route in self.routes.items():
-            pages = pages.unionAll(packed(self.frames[name], route))
-        for number in range(self.stages):
-            stage = LazyStage(self.id, number, self.stages, cached=self.cached)
-            schema = OUTPUT if number + 1 == self.stages else INPUT
-            pages = pages.groupBy("shard").transformWithState(stage, schema, "Append", "None")
-        return pages
-
-    def stop(self) -> None:
-        with self._changed:
-            self._stopping = True
-        query, self._query = self._query, None
-        if query is not None:
-            self._settle(query)
-            query.stop()
-
-    def _settle(self, query: StreamingQuery) -> None:
-        """Until Spark has committed the batch that was delivered last, which the next job would deliver again."""
-        deadline = time.monotonic() + COMMIT_SECONDS
-        while not self._committed() and time.monotonic() < deadline and query.isActive:
-            time.sleep(0.01)
-
-    def _committed(self) -> bool:
-        if self._delivering not in (None, threading.get_ident()):
-            return False
-        return self._last_batch < 0 or (self.checkpoint / "spark" / "commits" / str(self._last_batch)).exists()
-
-    def restart(self) -> None:
-        """Stop the Spark query and go on from its checkpoint."""
-        with self._lifecycle:
-            self.stop()
-            self.start()
-
-    def close(self) -> None:
-        self.stop()
-        self.log.close()
-        SegmentFiles(self.id).clear()
-
-    def wait(self, position: int, timeout: float = 120.0) -> None:
-        """Until the log has been worked off up to a position."""
-        deadline = time.monotonic() + timeout
-        with self._changed:
-            while self.position < position:
-                self.check()
-                if not self._changed.wait(0.2) and time.monotonic() > deadline:
-                    raise OptionError("M6050", f"the Spark job has not caught up within {timeout:.0f} s")
-
-    def places(self) -> dict[str, Any]:
-        """How far the job has read its streams, by mill and name."""
-        progress: Any = self.report
-        if progress is None and self._query is not None:
-            progress = self._query.lastProgress
-        if progress is None:
-            return {}
-        held = progress["sources"][0]["endOffset"]
-        offset = json.loads(held) if isinstance(held, str) else held
-        made: dict[str, Any] = json.loads(offset["streams"]) if offset else {}
-        return made
-
-    def reports(self) -> list[dict[str, Any]]:
-        """Spark's own reports on the batches of this start, as far as it keeps them."""
-        return [] if self._query is None else [json.loads(report.json) for report in self._query.recentProgress]
-
     def settled(self) -> bool:
         """Whether everything in the log has been worked off."""
         return self.position >= self._needed
 
-    def check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._lifecycle.acquire(blocking=False):  # unless it is being restarted
-            try:
-                if self._query is not None and not self._query.isActive:
-                    raise failure(self._query)
-            finally:
-                self._lifecycle.release()
+    # --- deliveries -------------------------------------------------------------------------------------------------
 
-    def _receive(self, frame: DataFrame, batch: int) -> None:
-        try:
-            self._deliver(frame, batch)
-        except Exception as error:
-            if self._query is not None:  # it is not being stopped
-                self._failure = explained(error)
-            raise
-        finally:
-            self._delivering = None
-
-    def _deliver(self, frame: DataFrame, batch: int) -> None:
-        """Take a batch of pages from the shards. A batch that was delivered before a restart is not delivered twice."""
+    def deliver(self, batch: int, results: Iterable[Result], reports: Iterable[tuple[int, Status]], begun: float) -> None:
+        """Hand what a batch has made to the tenants. One that was delivered before a restart is not delivered twice."""
         again = batch <= self._last_batch
-        position, told = self.position, False
+        position, told, written = self.position, False, 0
         served: dict[int, Tenant] = {}
-        begun, written = time.monotonic(), 0
         taken: Counter[tuple[int, str, int]] = Counter()
-        words: list[tuple[Tenant, int, Status]] = []
-        made = frame.toArrow()
-        with self._changed:
-            if self._stopping:
-                raise Stopped
-            self._delivering = threading.get_ident()
-        for label, query, kind, page in zip(
-            *(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True
-        ):
+        words: list[tuple[int, Status]] = []
+        for label, query, element in () if again else results:
             tenant = self.tenants.get(label)
-            if tenant is None:
-                continue
-            served[id(tenant)] = tenant
-            if kind not in (ROWS, PUNCTUATIONS):
-                status: Status = pickle.loads(page.as_buffer())
-                position = max(position, status.position)
+            if tenant is not None:
+                served[id(tenant)] = tenant
+                told = told or not isinstance(element, pl.DataFrame)
+                tenant.deliver(self, label, query, element)
+        for label, status in reports:
+            tenant = self.tenants.get(label)
+            if tenant is not None:
+                served[id(tenant)] = tenant
+                position, written = max(position, status.position), written + status.written
                 for stream, count in status.rows_in.items():
                     taken[id(tenant), stream, status.group] += count
-                written += status.written
-                words.append((tenant, label, status))
-            elif not again:
-                element = decode(page.as_buffer()) if kind == ROWS else pickle.loads(page.as_buffer())
-                told = told or kind == PUNCTUATIONS
-                tenant.deliver(self, label, query, element)
+                words.append((label, status))
         rows = _distinct(taken)
         if not again:
             for tenant in served.values():
                 tenant.finish_batch(self, batch)
             if told:
                 self._save_outputs(batch)
-        for tenant, label, status in words:  # that a stream has ended is heard when its last results are out
-            tenant.heard(self, label, status)
+        self.heard.update(words)  # that a stream has ended is heard when its last results are out
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position
@@ -321,30 +232,40 @@ class Job:
         """Drop what shards have heard from a log that has grown: not who runs what, and not what Spark may repeat."""
         if len(self._reached) < REPEATABLE or self.log.size < self.log.compacted + COMPACT_AFTER:
             return
-        heard = self._reached[0]
+        self._drop_passing(self._reached[0])
+
+    def _drop_passing(self, heard: int) -> None:
         with self._appending:
             self.log.compact(lambda position, record: position > heard or not isinstance(record, PASSING))
 
+    # --- outputs ----------------------------------------------------------------------------------------------------
+
+    def _outputs(self) -> dict[str, dict[str, dict[str, object]]]:
+        return {name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}
+
     def _save_outputs(self, batch: int) -> None:
         """Keep what later punctuations depend on, for this batch and the one before it."""
-        folder = self.checkpoint / "outputs"
+        if self.folder is None:
+            return
+        folder = self.folder / "outputs"
         folder.mkdir(exist_ok=True)
         draft = folder / f".{batch}"
-        draft.write_bytes(pickle.dumps({name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}))
+        draft.write_bytes(pickle.dumps(self._outputs()))
         draft.rename(folder / str(batch))
         for old in sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))[:-3]:
             old.unlink()
 
     def outputs_state(self, tenant: str) -> dict[str, dict[str, object]]:
-        """What was kept of a tenant's outputs by the last batch that will not be delivered again: Spark has committed
-        it, or it was delivered by this job before Spark was started anew."""
-        done = [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
-        kept = [int(path.name) for path in (self.checkpoint / "outputs").glob("[0-9]*")]
-        fit = [batch for batch in kept if batch <= max([self._last_batch, *done])]
+        """What was kept of a tenant's outputs by the last batch that will not be delivered again: it is committed, or
+        was delivered by this job before it was started anew."""
+        if self.folder is None:
+            return self._outputs().get(tenant, {})
+        kept = [int(path.name) for path in (self.folder / "outputs").glob("[0-9]*")]
+        fit = [batch for batch in kept if batch <= max([self._last_batch, *self._committed()])]
         if not fit:
             return {}
         held: dict[str, dict[str, dict[str, object]]] = pickle.loads(
-            (self.checkpoint / "outputs" / str(max(fit))).read_bytes()
+            (self.folder / "outputs" / str(max(fit))).read_bytes()
         )
         return held.get(tenant, {})
 
@@ -357,32 +278,16 @@ def _distinct(taken: Counter[tuple[int, str, int]]) -> int:
     return sum(most.values())
 
 
-def failure(query: StreamingQuery) -> Exception:
-    """What has ended a query, in a form worth showing."""
-    error: Any = query.exception()
-    return OptionError("M6051", "the Spark query has ended") if error is None else explained(error)
-
-
-def explained(error: BaseException) -> Exception:
-    """An error of Spark's as the error of Millstream's that it carries, if it does."""
-    if isinstance(error, MillstreamError):
-        return error
-    text = str(error).strip()
-    if (found := read_report(text)) is not None:
-        return found
-    said = text.partition("\n\n=== Streaming Query ===")[0].partition("\n=== Streaming Query ===")[0].splitlines()
-    hint = "Start again with the same checkpoint, and it goes on where it was."
-    return OptionError("M6051", said[0] if said else type(error).__name__, detail="\n".join(said[1:]), hint=hint)
-
-
-def _identity(checkpoint: Path, shards: int, stages: int) -> tuple[str, int, int]:
-    """The job of a checkpoint: its name, and the numbers of shards and stages it was begun with."""
-    path = checkpoint / "job.json"
+def _identity(folder: Path | None, shards: int, stages: int) -> tuple[str, int, int]:
+    """A job's name, and the numbers of shards and stages it was begun with."""
+    made = uuid.uuid4().hex[:12]
+    if folder is None:
+        return made, shards, stages
+    path = folder / "job.json"
     if path.exists():
         held: dict[str, Any] = json.loads(path.read_text())
         return held["id"], held["shards"], held["stages"]
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    made = uuid.uuid4().hex[:12]
+    folder.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(".job.json")
     draft.write_text(json.dumps({"id": made, "shards": shards, "stages": stages}))
     draft.rename(path)

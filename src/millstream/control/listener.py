@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.control.job import Job
-    from millstream.control.spark_mill import SparkMill
+    from millstream.control.base import Mill
 
 OnProgress = Callable[[Progress], object]
 LOG = logging.getLogger("millstream")
@@ -31,7 +31,7 @@ LOG = logging.getLogger("millstream")
 class BatchListener:
     """Tells the jobs of a mill what Spark reports of them, and callbacks how the queries fare."""
 
-    def __init__(self, mill: SparkMill) -> None:
+    def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._callbacks: list[OnProgress] = []
         self._told: dict[str, int] = {}
@@ -74,6 +74,10 @@ class BatchListener:
         if job is None:
             return
         job.report = dict(report)
+        self.hear_local(job)
+
+    def hear_local(self, job: Job) -> None:
+        """A job has done a batch."""
         if self._callbacks:
             for progress in list(running(self._mill, job)):
                 self._tell(progress)

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from millstream.control.connection import Connection
 from millstream.control.job import Job
 from millstream.control.progress import Progress, durations, running
-from millstream.control.spark_mill import SparkMill
+from millstream.control.base import Mill
 from millstream.control.stream_progress import StreamProgress, stream_progress
 from millstream.errors import OptionError
 from millstream.runtime.engine import NodeStatistics
@@ -33,7 +33,7 @@ QUERY, OPERATOR, JOB, STREAM = ("query",), ("query", "operator", "shard"), ("job
 class Watched(Protocol):
     """What metrics are read from."""
 
-    mill: SparkMill
+    mill: Mill
 
 
 class MillCollector(Collector):
@@ -129,9 +129,9 @@ def _streams(streams: Sequence[StreamProgress]) -> Iterator[Metric]:
 
 
 def _jobs(jobs: Sequence[Job]) -> Iterator[Metric]:
-    named = [((job.checkpoint.name,), job) for job in jobs]
+    named = [((job.title,), job) for job in jobs]
     delivered = [(label, job) for label, job in named if job.batches]
-    yield _gauge("job_up", "Whether the Spark query runs.", JOB, [(label, float(_up(job))) for label, job in named])
+    yield _gauge("job_up", "Whether the job runs.", JOB, [(label, float(_up(job))) for label, job in named])
     yield _counter("batches", "Batches delivered.", JOB, [(label, job.batches) for label, job in named])
     yield _counter("busy_seconds", "Time that they took.", JOB, [(label, job.seconds) for label, job in named])
     yield _counter("job_rows", "Rows taken by the shards.", JOB, [(label, job.rows_in) for label, job in named])

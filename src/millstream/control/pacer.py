@@ -7,20 +7,22 @@ could promise some; if so it writes the promise to the control log, and the job 
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millstream.control.spark_mill import SparkMill
+    from millstream.control.base import Mill
 
 INTERVAL = 0.1
 """Seconds between two looks."""
 
 
 class Pacer:
-    def __init__(self, mill: SparkMill) -> None:
+    def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self._looked = 0.0
 
     def start(self) -> None:
         if self._thread is None:
@@ -34,9 +36,19 @@ class Pacer:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            mode = self._mill.options.ets
-            beats = mode == "heartbeat"
+            beats = self._mill.options.ets == "heartbeat"
             if self._stopped.wait(self._mill.options.heartbeat if beats else INTERVAL):
                 return
-            if beats or mode in ("demand", "punctuation"):
-                self._mill.pace(beat=beats)
+            self._pace()
+
+    def look(self) -> None:
+        """For jobs that have no thread of their own: tell the time, if that is due."""
+        due = self._mill.options.heartbeat if self._mill.options.ets == "heartbeat" else INTERVAL
+        if time.monotonic() >= self._looked + due:
+            self._looked = time.monotonic()
+            self._pace()
+
+    def _pace(self) -> None:
+        mode = self._mill.options.ets
+        if mode != "none":
+            self._mill.pace(beat=mode == "heartbeat")

@@ -16,7 +16,7 @@ from millstream.runtime.engine import NodeStatistics
 
 if TYPE_CHECKING:
     from millstream.control.job import Job
-    from millstream.control.spark_mill import SparkMill
+    from millstream.control.base import Mill
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
 UNITS = ("B", "kB", "MB", "GB")
@@ -90,7 +90,7 @@ class Progress:
             yield "spark  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in longest)
 
 
-def progress_of(mill: SparkMill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
+def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
     """`streams`: how far the streams are, if the caller knows."""
     query, job = mill.query(name), mill.job(name)
     name, heard = query.name, mill.heard_of(name)
@@ -128,7 +128,7 @@ def progress_of(mill: SparkMill, name: str, streams: Mapping[str, StreamProgress
     )
 
 
-def running(mill: SparkMill, job: Job | None = None) -> Iterator[Progress]:
+def running(mill: Mill, job: Job | None = None) -> Iterator[Progress]:
     """All queries, or those that a job runs. One that is stopped meanwhile is left out."""
     streams = stream_progress(mill)
     for name in list(mill.queries):

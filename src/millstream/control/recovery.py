@@ -6,11 +6,11 @@ driver may have ended at any moment, also between the writing of the one and of 
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.config import Options
 from millstream.control.homes import Home, Place, group_key
 from millstream.physical.exchange import exchanged
 from millstream.physical.records import CloseGroup, OpenGroup, Remember, StartQuery, StopQuery
@@ -18,13 +18,23 @@ from millstream.physical.topology import base_stream, scans
 
 if TYPE_CHECKING:
     from millstream.control.job import Job
-    from millstream.control.spark_mill import SparkMill
+    from millstream.control.jobs import Jobs
+    from millstream.control.base import Mill
 
 
-def recover(mill: SparkMill) -> None:
+def recovered(jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> Mill:
+    """The mill of that name as the logs have it."""
+    from millstream.control.base import Mill
+
+    mill = Mill(jobs, name, options, wall=wall)
+    recover(mill)
+    return mill
+
+
+def recover(mill: Mill) -> None:
     """Bring a new mill to where the logs are."""
     jobs = mill.jobs
-    mill.recovering = True
+    mill.journal.recovering = True
     kept = [job.outputs_state(mill.name) for job in jobs.all()]  # before the mill can be asked to keep it
     stopped = set[str]().union(*[_find_groups(mill, job) for job in jobs.all()])
     for record in jobs.log.read(0, jobs.log.end()):
@@ -34,11 +44,13 @@ def recover(mill: SparkMill) -> None:
         for query, state in states.items():
             if query in mill.queries:
                 mill.queries[query].output.restore(state)
-    mill.recovering = False
+    mill.journal.recovering = False
     _make_good(mill, stopped)
+    if not mill.wall and mill.homes.groups:
+        mill.call_roll()  # to hear what operators wait for
 
 
-def _find_groups(mill: SparkMill, job: Job) -> set[str]:
+def _find_groups(mill: Mill, job: Job) -> set[str]:
     """The groups of the mill in a job, and which query runs where; returns the queries that run no more."""
     opened: dict[int, OpenGroup] = {}
     stopped: set[str] = set()
@@ -73,7 +85,7 @@ def _reads(record: StartQuery) -> frozenset[str]:
     return frozenset(base_stream(made_of.get(stream, stream)) for stream in read)
 
 
-def _replay(mill: SparkMill, note: Remember) -> None:
+def _replay(mill: Mill, note: Remember) -> None:
     match note.kind, note.value:
         case "statement", str(text):
             mill.execute(text)
@@ -87,12 +99,12 @@ def _replay(mill: SparkMill, note: Remember) -> None:
             mill.catalog.forget(relation)
             mill.forget(relation)
         case "file", (int() | None as done, int(noted)):
-            mill.carried_out = done, noted
-        case "sources", bytes(state):
-            mill.restore_sources(pickle.loads(state))
+            mill.journal.carried_out = done, noted
+        case "sources", (int(now), int(beat), dict(told), dict(held)):
+            mill.restore_sources(now, beat, told, held)
 
 
-def _make_good(mill: SparkMill, stopped: set[str]) -> None:
+def _make_good(mill: Mill, stopped: set[str]) -> None:
     """A job's log hears of queries before the driver's own does. If the driver ended in between, a query that it does
     not know had not been started, and one that the job runs no more had been stopped."""
     for name in mill.homes.of.keys() - mill.queries.keys():

@@ -1,4 +1,4 @@
-"""`millstream run`: a file of statements on Spark, with a line that says how it goes."""
+"""`millstream run`: a file of statements, on Spark or in this process, with a line that says how it goes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from rich.console import Console
 
 from millstream.control.connection import Connection, connect
 from millstream.control.session import calm
-from millstream.control.spark_mill import SparkMill
 from millstream.lang import ast, parse
 from millstream.sinks.screen import TERMINAL
 
@@ -19,7 +18,8 @@ def run_file(
     text: str,
     console: Console,
     *,
-    master: str,
+    local: bool = False,
+    master: str = "local[*]",
     checkpoint: Path | None,
     seconds: float | None = None,
     log: Path | None = None,
@@ -28,21 +28,24 @@ def run_file(
 ) -> None:
     """Run until the sources end, the time is up, or Ctrl-C. A SELECT without INTO goes to the console."""
     statements = parse(text)
-    with console.status("starting Spark"):
-        connection = connect(master=master, checkpoint=checkpoint, log=log, **options)
-    calm()
+    if local:
+        connection = connect(local=True, checkpoint=checkpoint, **options)
+    else:
+        with console.status("starting Spark"):
+            connection = connect(master=master, checkpoint=checkpoint, log=log, **options)
+        calm()
     with connection:
         if port is not None:
             from millstream.control.metrics import serve
 
             serve(connection, port)
         mill = connection.mill
-        if mill.noted:
+        if mill.journal.noted:
             console.print(f"resumed from {checkpoint}: {', '.join(mill.queries)}", markup=False)
-        for number in range(_carried_out(mill, len(statements)), len(statements)):
-            mill.carry_on(number)
+        for number in range(mill.journal.left_off(len(statements)), len(statements)):
+            mill.journal.carry_on(number)
             _run(connection, statements[number], console)
-        mill.carry_on(None)
+        mill.journal.carry_on(None)
         line = ProgressLine(connection, console)
         try:
             done = connection.await_end(seconds, line.show)
@@ -51,14 +54,6 @@ def run_file(
         finally:
             line.close()
         console.print(line.summary("all streams have ended" if done else "stopped"), markup=False)
-
-
-def _carried_out(mill: SparkMill, count: int) -> int:
-    """How many statements of the file an earlier run has carried out, which may have ended at any moment."""
-    done, noted = mill.carried_out or (None if mill.noted else 0, mill.noted)
-    if done is None:
-        return count
-    return done if mill.noted == noted else done + 1
 
 
 def _run(connection: Connection, statement: ast.Statement, console: Console) -> None:
@@ -94,7 +89,7 @@ class ProgressLine:
             return "no query runs"
         rate = max(progress.rows_per_second for progress in shown)
         held = sum(progress.state_rows for progress in shown)
-        waits = mill.behind()
+        waits = sum(mill.waiting().values())
         lag = f"   {waits:,} rows behind" if waits else ""
         return f"batch {shown[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}"
 

@@ -1,4 +1,4 @@
-"""Carrying out statements on the in-process host: what each does to its catalog, streams and queries."""
+"""Carrying out statements: what each does to a mill's catalog, streams and queries."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             definition = bind_stream(statement, mill.catalog)
             mill.catalog.add_stream(definition)
             mill.open_source(definition)
-            mill.remember("relation", definition.name, statement.text, (clause.stream for clause in definition.closes))
+            closed = (clause.stream for clause in definition.closes)
+            mill.journal.statement("relation", definition.name, statement.text, closed)
         case ast.CreateDerivedStream():
             derived = bind_select(statement.select, mill.catalog)
             mill.catalog.add_derived(statement.name, derived)
             read = (*relations(statement.select), *scanned(derived))
-            mill.remember("relation", statement.name, statement.text, read)
+            mill.journal.statement("relation", statement.name, statement.text, read)
         case ast.CreateTable():
             table = bind_table(statement, mill.catalog)
             mill.catalog.check_free(table.name)
             mill.tables[table.name] = read_table(table.schema, dict(table.options))
             mill.catalog.add_table(table)
-            mill.remember("relation", table.name, statement.text, ())
+            mill.journal.statement("relation", table.name, statement.text, ())
         case ast.CreateQuery():
             mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement))
         case ast.SelectStatement():
@@ -97,7 +98,7 @@ def _drop(mill: Mill, statement: ast.Drop) -> None:
         elif not statement.if_exists:
             raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, mill.queries))
         return
-    readers = mill.readers(name)
+    readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]
         word = "QUERY" if what == "query" else "STREAM"

@@ -24,11 +24,11 @@ from millstream.errors import MillstreamError
 from millstream.logical.catalog import LATE, StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.physical.partitioning import EVERYWHERE, Keys
-from millstream.physical.stage import Status
+from millstream.physical.shard_batch import Status
 from millstream.physical.topology import base_stream, scans
 
 if TYPE_CHECKING:
-    from millstream.control.spark_mill import SparkMill
+    from millstream.control.base import Mill
 
 Counts = tuple[int, int, int]
 
@@ -63,7 +63,7 @@ class _Readers:
         return accepted, late, bad
 
 
-def stream_progress(mill: SparkMill) -> dict[str, StreamProgress]:
+def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
     """All streams that some query reads, and all that are fed from the driver."""
     waiting, groups = _waiting(mill), _groups(mill)
     made: dict[str, StreamProgress] = {}
@@ -89,14 +89,14 @@ def streams_read(plan: Plan) -> set[str]:
     return {base_stream(scan.stream) for scan in scans(plan)}
 
 
-def _waiting(mill: SparkMill) -> dict[str, int]:
+def _waiting(mill: Mill) -> dict[str, int]:
     try:
         return mill.waiting()
     except (MillstreamError, OSError):  # a folder that is gone ends the job; here it only cannot be looked into
         return {}
 
 
-def _groups(mill: SparkMill) -> Iterable[_Readers]:
+def _groups(mill: Mill) -> Iterable[_Readers]:
     made: dict[tuple[str, int], _Readers] = {}
     for name, query in list(mill.queries.items()):
         try:

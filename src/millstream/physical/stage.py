@@ -1,8 +1,8 @@
-"""The stage host: one stateful processor of Spark for every query there will ever be.
+"""The stage of a Spark job: one stateful processor for every query there will ever be.
 
-Spark groups the rows of a batch by shard and calls the processor once for each. It restores their order, hands them to
-the shard's host, writes back what changed, and puts out what the queries did, one page per query, and a status. What a
-part of a query puts out for a later stage goes to the shards there.
+Spark groups the rows of a batch by shard and calls the processor once for each. It decodes them, restores their order,
+has the shard work (`shard_batch`), writes back what changed, and puts out what came of it as rows: for the driver, and
+for the shards of later stages.
 """
 
 from __future__ import annotations
@@ -10,65 +10,22 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 from pyspark.sql import Row
 
-from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS
-from millstream.errors import MillstreamError, OperatorError
 from millstream.physical import durable
-from millstream.physical.blame import blame, events
 from millstream.physical.codec import decode, encode
-from millstream.physical.failures import FAULTS
-from millstream.physical.hashing import shard_of
 from millstream.physical.host import ShardHost
 from millstream.physical.parts import Part
 from millstream.physical.post import CONTROL, PART, PUNCTUATIONS, ROWS, SENT_PUNCTUATIONS, SENT_ROWS, STATUS, address
-from millstream.physical.records import Element, Feed, Record, RequestPunctuation, Sending
 from millstream.physical.reports import reporting
+from millstream.physical.shard_batch import Given, Sent, brief_status, full_status, run_batch
 from millstream.physical.worker import settle
-from millstream.runtime.engine import NodeStatistics
 
 TOKEN = "token"
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """What a shard hears at the beginning of a batch: the log up to this position, and the clock."""
-
-    position: int
-    now: int
-    records: list[Record]
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How a shard fares after a batch."""
-
-    position: int
-    asked: frozenset[str]
-    state: dict[str, int]
-    """Rows held per query."""
-    operators: dict[str, NodeStatistics]
-    counts: dict[str, tuple[int, int, int]]
-    seconds: float
-    written: int
-    """Bytes of state written."""
-    rows_in: dict[str, int] = field(default_factory=dict)
-    """Rows taken in the batch, per stream."""
-    ended: frozenset[str] = frozenset()
-    """Streams of which nothing more will come."""
-    nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The nodes of each query, by their names in `operators`."""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes held per operator with state."""
-    newest: dict[str, int] = field(default_factory=dict)
-    """The highest timestamp seen per stream."""
-    group: int = 0
-    """The group that the shard belongs to."""
 
 
 class Stage:
@@ -89,44 +46,27 @@ class Stage:
 
     def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
         started = time.perf_counter()
-        ordered = sorted(rows, key=lambda row: (row.kind, row.seq))
-        store = _SparkStore(self._values)
+        given, store = _given(rows), _SparkStore(self._values)
         shard = durable.take(self.job, label, store, cached=self.cached)
-        host = shard.host
-        control = Control(-1, 0, [])  # none comes with a batch that has only rows of DataFrames
-        if ordered[0].kind == CONTROL:
-            control = pickle.loads(ordered.pop(0).page)
-        sent = [row for row in ordered if row.kind > PART]
-        if sent:
-            ordered = ordered[: -len(sent)]
-            control.records[:] = _with_sent(control.records, _sent(sent))
-        try:
-            taken = _feed(host, control, ordered)
-        except FAULTS as error:
-            raise _explained(error, store, control, ordered) from error
-        made = list(self._pages(label, host))
-        asked = frozenset(host.take_asked())
-        if host.closed:
+
+        def fresh() -> ShardHost:
+            return ShardHost() if store.token() is None else durable.load(store, None).host
+
+        made = run_batch(shard.host, given, fresh)
+        if shard.host.closed:
             durable.discard(self.job, label, store, shard)
         else:
             durable.keep(self.job, label, store, shard, cached=self.cached)
-        yield from made
-        status = Status(
-            control.position,
-            asked,
-            host.state_rows(),
-            host.statistics(),
-            host.counts(),
-            time.perf_counter() - started,
-            shard.written,
-            taken,
-            host.ended(),
-            host.nodes(),
-            host.state_bytes(),
-            host.newest(),
-            host.setup.group,
-        )
-        yield self._row(label, "", STATUS, pickle.dumps(status))
+        for query, element in made.results:
+            if isinstance(element, pl.DataFrame):
+                yield self._row(label, query, ROWS, encode(element.drop(TS)))
+            else:
+                yield self._row(label, query, PUNCTUATIONS, pickle.dumps(element))
+        for sent in made.sent:
+            yield self._sent(sent)
+        seconds = time.perf_counter() - started
+        brief = brief_status(shard.host, given.control.position, made, seconds, shard.written)
+        yield self._row(label, "", STATUS, pickle.dumps(full_status(shard.host, brief)))
 
     def close(self) -> None:
         settle()
@@ -141,101 +81,34 @@ class Stage:
         return Row(shard=shard, seq=seq, kind=kind, stream=query, head=b"", page=page)
 
     def _passed(self, row: Any) -> Row:
-        """A row for somebody further on."""
+        """A row for a later stage, or for the driver."""
         if self.number + 1 == self.stages:
             return Row(shard=int(row.seq), query=row.stream, kind=row.kind, page=bytes(row.page))
         shard, seq = address(int(row.seq), self.number + 1, -row.shard)
         return Row(shard=shard, seq=seq, kind=row.kind, stream=row.stream, head=bytes(row.head), page=bytes(row.page))
 
-    def _pages(self, label: int, host: ShardHost) -> Iterator[Row]:
-        """One page of rows and one of punctuations for each query: rows may go first, for what a punctuation excludes
-        does not come after it."""
-        rows: dict[str, list[pl.DataFrame]] = {}
-        told: dict[str, list[Punctuations]] = {}
-        for query, element in host.take_outputs():
-            if isinstance(element, pl.DataFrame):
-                rows.setdefault(query, []).append(element)
-            elif element:
-                told.setdefault(query, []).append(element)
-        for query, frames in rows.items():
-            page = pl.concat(frames, rechunk=False) if len(frames) > 1 else frames[0]
-            sending = host.sending(query)
-            if sending is None:
-                yield self._row(label, query, ROWS, encode(page.drop(TS)))
-            else:
-                yield from self._send_rows(sending, host.setup.labels.index(label), page)
-        for query, batches in told.items():
-            marks = Punctuations.concat(batches)
-            sending = host.sending(query)
-            if sending is not None:
-                number, page_of_marks = host.setup.labels.index(label), pickle.dumps((host.clock.now(), marks))
-                for to in sending.labels:
-                    yield self._sent(sending, to, number, SENT_PUNCTUATIONS, page_of_marks)
-            elif len(marks):
-                yield self._row(label, query, PUNCTUATIONS, pickle.dumps(marks))
-
-    def _send_rows(self, sending: Sending, number: int, page: pl.DataFrame) -> Iterator[Row]:
-        if sending.key is None:
-            yield self._sent(sending, sending.labels[0], number, SENT_ROWS, encode(page))
-            return
-        shards = shard_of(page, sending.key, len(sending.labels))
-        for place, to in enumerate(sending.labels):
-            part = page.filter(pl.Series(shards == place))
-            if part.height:
-                yield self._sent(sending, to, number, SENT_ROWS, encode(part))
-
-    def _sent(self, sending: Sending, to: int, number: int, kind: int, page: bytes) -> Row:
-        shard, seq = address(to, self.number + 1, sending.stage)
-        return Row(shard=shard, seq=seq, kind=kind, stream=f"{sending.stream}.{number}", head=b"", page=page)
-
-
-def _sent(rows: list[Any]) -> Feed:
-    """What other shards have sent, to be processed together: tuples before punctuations."""
-    elements: list[tuple[str, Element]] = []
-    now = 0
-    for row in rows:
-        if row.kind == SENT_ROWS:
-            elements.append((row.stream, decode(row.page)))
+    def _sent(self, sent: Sent) -> Row:
+        """A row for a shard of a later stage."""
+        shard, seq = address(sent.label, self.number + 1, sent.stage)
+        if isinstance(sent.element, pl.DataFrame):
+            kind, page = SENT_ROWS, encode(sent.element)
         else:
-            at, marks = pickle.loads(row.page)
-            now = max(now, at)
-            elements.append((row.stream, marks))
-    return Feed("", now, tuple(elements))
+            kind, page = SENT_PUNCTUATIONS, pickle.dumps((sent.now, sent.element))
+        return Row(shard=shard, seq=seq, kind=kind, stream=sent.stream, head=b"", page=page)
 
 
-def _with_sent(records: list[Record], sent: Feed) -> list[Record]:
-    """What a shard hears, with what others have sent. These have heard the same requests for punctuation, and their
-    answers are among what they sent: one is put to this shard when it knows them."""
-    requests = [record for record in records if isinstance(record, RequestPunctuation)]
-    return [*(record for record in records if not isinstance(record, RequestPunctuation)), sent, *requests]
-
-
-def _feed(host: ShardHost, control: Control, rows: list[Any]) -> dict[str, int]:
-    """Hand a batch to a shard and run it; returns how many rows of each stream it has taken."""
-    for record in control.records:
-        host.apply(record)
-    taken: dict[str, int] = {}
-    if rows:
-        host.reach(control.now)
-        for row in rows:
-            part = Part.from_bytes(row.stream, row.head, row.page)
-            taken[part.stream] = taken.get(part.stream, 0) + part.count
-            host.take_part(part)
-    host.run()
-    host.tell_time()
-    return taken
-
-
-def _explained(error: BaseException, store: durable.Store, control: Control, rows: list[Any]) -> MillstreamError:
-    """The error of a batch with the row that it is about; the store has the shard as it was before."""
-    if isinstance(error, MillstreamError) and not isinstance(error, OperatorError):
-        return error
-    parts = [Part.from_bytes(row.stream, row.head, row.page) for row in rows]
-
-    def fresh() -> ShardHost:
-        return ShardHost() if store.token() is None else durable.load(store, None).host
-
-    return blame(fresh, list(events(control.records, control.now, parts)), error)
+def _given(rows: Iterator[Any]) -> Given:
+    """The rows of a batch, decoded and in order."""
+    given = Given()
+    for row in sorted(rows, key=lambda row: (row.kind, row.seq)):
+        if row.kind == CONTROL:
+            given.control = pickle.loads(row.page)
+        elif row.kind == PART:
+            given.parts.append(Part.from_bytes(row.stream, row.head, row.page))
+        else:
+            now, element = (0, decode(row.page)) if row.kind == SENT_ROWS else pickle.loads(row.page)
+            given.sent.append(Sent(0, 0, row.stream, now, element))
+    return given
 
 
 class _SparkStore:

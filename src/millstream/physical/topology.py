@@ -52,9 +52,19 @@ class Route:
 class _Group:
     opened: OpenGroup
     queries: dict[str, StartQuery] = field(default_factory=dict)
+    reads: frozenset[str] = frozenset()
+    """The streams that its queries read."""
 
-    def reads(self) -> set[str]:
-        return {part.stream for query in self.queries.values() for part in scans(query.plan)}
+    def start(self, name: str, query: StartQuery) -> None:
+        self.queries[name] = query
+        self._look()
+
+    def stop(self, name: str) -> None:
+        del self.queries[name]
+        self._look()
+
+    def _look(self) -> None:
+        self.reads = frozenset(part.stream for query in self.queries.values() for part in scans(query.plan))
 
     def runs(self, query: str) -> bool:
         """Whether it runs a query or a part of it."""
@@ -80,21 +90,34 @@ def adopted(stream: StreamDefinition) -> bool:
 class Topology:
     def __init__(self) -> None:
         self.groups: dict[int, _Group] = {}
+        self._routes: dict[StreamKey, Route] | None = None
 
-    def apply(self, record: Record) -> list[tuple[int, Record]]:
-        """Take a record; the labels it concerns, with what each shall hear."""
+    def note(self, record: Record) -> None:
+        """Take a record whose addressees are of no interest."""
         match record:
             case OpenGroup(group=number):
                 self.groups[number] = _Group(record)
-                return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
             case StartQuery(group=number, name=name):
-                self.groups[number].queries[name] = record
-                return [(label, record) for label in self.groups[number].opened.labels]
-            case CloseGroup(group=number):
-                return [(label, record) for label in self.groups.pop(number).opened.labels]
+                self.groups[number].start(name, record)
             case StopQuery(group=number, name=name):
-                del self.groups[number].queries[name]
+                self.groups[number].stop(name)
+            case CloseGroup(group=number):
+                del self.groups[number]
+            case _:
+                return
+        self._routes = None
+
+    def apply(self, record: Record) -> list[tuple[int, Record]]:
+        """Take a record; the labels it concerns, with what each shall hear."""
+        closed = self.groups.get(record.group) if isinstance(record, CloseGroup) else None
+        self.note(record)
+        match record:
+            case OpenGroup():
+                return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
+            case StartQuery(group=number) | StopQuery(group=number):
                 return [(label, record) for label in self.groups[number].opened.labels]
+            case CloseGroup() if closed is not None:
+                return [(label, record) for label in closed.opened.labels]
             case Configure(mill=mill) | Promise(mill=mill) | Ask(mill=mill):
                 return [(label, record) for group in self._of(mill) for label in group.opened.labels]
             case RequestPunctuation(mill=mill, query=query):
@@ -119,9 +142,14 @@ class Topology:
 
     def routes(self) -> dict[StreamKey, Route]:
         """The streams that the job reads for some query."""
+        if self._routes is None:
+            self._routes = self._found_routes()
+        return self._routes
+
+    def _found_routes(self) -> dict[StreamKey, Route]:
         made: dict[StreamKey, Route] = {}
         for group in self.groups.values():
-            keys, reads = group.opened.keys, group.reads()
+            keys, reads = group.opened.keys, group.reads
             found: dict[str, StreamDefinition] = {}
             for query in group.queries.values():
                 found |= query.streams
@@ -152,7 +180,7 @@ def base_stream(name: str) -> str:
     return name.removesuffix(LATE).removesuffix(BAD)
 
 
-def _columns(definition: StreamDefinition, group: _Group, reads: set[str]) -> set[str]:
+def _columns(definition: StreamDefinition, group: _Group, reads: frozenset[str]) -> set[str]:
     """The columns of a stream that the queries of a group need, with those its source looks at."""
     names = set(definition.schema.names)
     if definition.name + LATE in reads:
@@ -195,7 +223,7 @@ def _read(chain: list[node.Plan]) -> set[str] | None:
 
 def _dealt(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
     """Each shard's share of fed elements: its rows, and all punctuations."""
-    labels, keys, reads = group.opened.labels, group.opened.keys, group.reads()
+    labels, keys, reads = group.opened.labels, group.opened.keys, group.reads
     shares: list[list[tuple[str, Element]]] = [[] for _ in labels]
     for stream, element in feed.elements:
         if stream not in reads:

@@ -93,10 +93,10 @@ class LocalHost:
 
     def restart(self, mill: Mill) -> Mill:
         assert isinstance(mill, LocalMill)
-        return LocalMill.restore(mill.snapshot())
+        return mill.restarted()
 
     def close(self, mill: Mill) -> None:
-        pass
+        mill.close()
 
 
 LOCAL = LocalHost()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from millstream.config import Options
 from millstream.control.base import Mill
-from millstream.control.jobs import Jobs
-from millstream.control.spark_mill import SparkMill
+from millstream.control.jobs import SparkJobs
+from millstream.control.recovery import recovered
 from millstream.testing.runner import Outcome, Variant, run_text, transcripts
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class SparkHost:
 
     def __init__(self, spark: SparkSession, shards: int, *, cached: bool = True) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-test-"))
-        self.jobs = Jobs(spark, self._folder, shards=shards, cached=cached)
+        self.jobs = SparkJobs(spark, self._folder, shards=shards, cached=cached)
         self._names = count(1)
         self._changed = threading.Condition()
         self._open = self._asking = self._restarts = 0
@@ -40,20 +40,18 @@ class SparkHost:
     def open(self, options: Options) -> Mill:
         with self._changed:
             self._open += 1
-            return SparkMill(self.jobs, f"t{next(self._names)}", options)
+            return Mill(self.jobs, f"t{next(self._names)}", options)
 
     def restart(self, mill: Mill) -> Mill:
-        assert isinstance(mill, SparkMill)
         mill.sync()
         with self._changed:
             self._asking, before = self._asking + 1, self._restarts
             self._restart_if_all_ask()
             while self._restarts == before:
                 self._changed.wait()
-        return SparkMill.recover(self.jobs, mill.name, mill.options)
+        return recovered(self.jobs, mill.name, mill.options)
 
     def close(self, mill: Mill) -> None:
-        assert isinstance(mill, SparkMill)
         with self._changed:
             self._open -= 1
             mill.close()

@@ -64,7 +64,8 @@ def main(folder: str, output: str, stop: str, *, cores: int = 2) -> None:
             report = job.report
             if report is not None and report["batchId"] != seen:
                 seen = report["batchId"]
-                shards = max((status.seconds for status in mill.mill.statuses(query.name or "")), default=0.0)
+                heard = mill.mill.heard_of(query.name or "")
+                shards = max((status.seconds for _, _, status in heard), default=0.0)
                 phases = {**report["durationMs"], "shard": shards * 1e3}
                 sink.write({"at": time.time(), "rows": [], "phases": phases})
             time.sleep(0.05)

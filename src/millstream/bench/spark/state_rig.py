@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,79 +12,24 @@ import polars as pl
 
 from millstream.bench.spark.state_input import Batch, query, statements
 from millstream.config import Options
-from millstream.physical import durable
-from millstream.physical.parts import Part
-
-
-class DictStore:
-    """A state store in a dictionary."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, bytes] = {}
-        self._token: str | None = None
-
-    def token(self) -> str | None:
-        return self._token
-
-    def put_token(self, token: str) -> None:
-        self._token = token
-
-    def get(self, key: str) -> bytes:
-        return self._held[key]
-
-    def put(self, key: str, value: bytes) -> None:
-        self._held[key] = value
-
-    def remove(self, key: str) -> None:
-        del self._held[key]
-
-    def clear(self) -> None:
-        self._held.clear()
-        self._token = None
 
 
 def without_spark(folder: Path, size: int, *, shards: int = 2) -> list[Batch]:
-    """Drive the reader and the shards as Spark does, one after another in this process."""
-    from millstream.control.jobs import Jobs
-    from millstream.control.spark_mill import SparkMill
-    from millstream.physical.page_source import PageReader
+    """The same job in this process, its state kept in a folder."""
+    from millstream.control.base import Mill
+    from millstream.control.jobs import LocalJobs
+    from millstream.control.local_job import LocalJob
 
-    jobs = Jobs(None, folder / "checkpoint", shards=shards)
-    mill = SparkMill(jobs, options=Options(), wall=True)
+    jobs, made = LocalJobs(folder / "checkpoint", shards=shards), list[Batch]()
+    mill = Mill(jobs, options=Options(), wall=True)
     mill.execute(statements(folder) + f"CREATE QUERY q AS {query(size)};")
-    job, made = jobs.job(), []
-    reader, stores = PageReader({"log": str(job.log.path), "parallelism": str(shards)}), dict[int, DictStore]()
-    offset = reader.initialOffset()
-    while (end := reader.latestOffset(offset, None)) != offset:
-        began = time.perf_counter()
-        rows = [
-            row for work in reader.partitions(offset, end) for page in reader.read(work) for row in page.to_pylist()
-        ]
-        parts = []
-        for label in sorted({row["shard"] for row in rows}):
-            mine = sorted((row for row in rows if row["shard"] == label), key=lambda row: (row["kind"], row["seq"]))
-            parts.append(_shard(job.id, label, stores.setdefault(label, DictStore()), mine))
-        held, written, seconds = zip(*parts, strict=True)
-        made.append(Batch(sum(held), sum(written), max(seconds), time.perf_counter() - began))
-        offset = end
+    job = mill.job("q")
+    assert isinstance(job, LocalJob)
+    while job.step():
+        held = sum(sum(status.state.values()) for _, _, status in mill.heard_of("q"))
+        made.append(Batch(held, job.last.written, max(s.seconds for s in job.heard.values()), job.last.seconds))
     jobs.close()
     return made
-
-
-def _shard(job: str, label: int, store: DictStore, rows: Sequence[dict[str, Any]]) -> tuple[int, int, float]:
-    """Rows held, bytes written and seconds of one shard in one batch."""
-    began = time.perf_counter()
-    shard = durable.take(job, label, store)
-    control = pickle.loads(rows[0]["page"])
-    for record in control.records:
-        shard.host.apply(record)
-    shard.host.reach(control.now)
-    for row in rows[1:]:
-        shard.host.take_part(Part.from_bytes(row["stream"], row["head"], row["page"]))
-    shard.host.run()
-    shard.host.take_outputs()
-    durable.keep(job, label, store, shard)
-    return sum(shard.host.state_rows().values()), shard.written, time.perf_counter() - began
 
 
 def on_spark(spark: Any, folder: Path, size: int) -> list[Batch]:
@@ -97,7 +40,7 @@ def on_spark(spark: Any, folder: Path, size: int) -> list[Batch]:
         mill.sql(statements(folder))
 
         def note(batch: int, rows: pl.DataFrame) -> None:  # noqa: ARG001
-            statuses = mill.mill.statuses("q")
+            statuses = [status for _, _, status in mill.mill.heard_of("q")]
             held = sum(sum(status.state.values()) for status in statuses)
             written = sum(status.written for status in statuses)
             seen[batch] = held, written, max((status.seconds for status in statuses), default=0.0)

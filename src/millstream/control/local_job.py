@@ -1,0 +1,209 @@
+"""A job that this process runs, batch by batch, whenever its results are waited for.
+
+Batches, shards, stages and deliveries are those of a Spark job; pages go from shard to shard as they are. Live shards
+are the truth: a job without a folder writes its state only when it is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.control.job import Job, Result
+from millstream.control.local_state import LocalState, MemoryState, SqliteState
+from millstream.errors import BindError, OptionError
+from millstream.physical import durable
+from millstream.physical.durable import DurableShard
+from millstream.physical.host import ShardHost
+from millstream.physical.reading import BatchReader, Dealt, Offset
+from millstream.physical.shard_batch import Given, Sent, Status, brief_status, full_status, run_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def wall_clock() -> int:
+    return time.time_ns() // 1000
+
+
+class LocalJob(Job):
+    """`clock` tells the time of batches. Without `cached` every batch reads its state back from where it is kept."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        shards: int = 1,
+        stages: int = 1,
+        clock: Callable[[], int] = wall_clock,
+        cached: bool = True,
+    ) -> None:
+        super().__init__(folder, shards=shards, stages=stages)
+        self.clock, self.cached = clock, cached
+        self._state: LocalState = MemoryState() if folder is None else SqliteState(folder / "state.db")
+        self._reader = BatchReader(self.log, shards)
+        self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
+        self._last_batch, self.position = self._batch, self._offset["log"]
+        self._shards: dict[int, DurableShard] = {}
+        self._closed = False
+        self._working = threading.RLock()
+        """Held while shards are used: metrics are read from other threads."""
+        self.after_batch: Callable[[LocalJob], None] = lambda _: None
+
+    # --- batches ----------------------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Run one batch; false if there is nothing to do."""
+        with self._working:
+            if not self._step():
+                return False
+        self.after_batch(self)
+        return True
+
+    def _step(self) -> bool:
+        start, begun = self._offset, time.monotonic()
+        end = self._state.begun() or self._reader.latest(start, self.clock())
+        if end == start:
+            return False
+        batch = self._batch + 1
+        self._state.begin(batch, end)
+        if not self._state.durable:  # what a batch that fails has changed stays changed
+            self._batch, self._offset = batch, end
+        try:
+            results, reports = self._run(self._reader.deal(start, end))
+            self.deliver(batch, results, reports, begun)
+            self.position = max(self.position, end["log"])
+        except BaseException:
+            self._state.abandon()
+            if self._state.durable:
+                self._shards.clear()
+            raise
+        self._state.commit(batch)
+        self._batch, self._offset = batch, end
+        return True
+
+    def _run(self, dealt: Dealt) -> tuple[list[Result], list[tuple[int, Status]]]:
+        stages: list[dict[int, Given]] = [defaultdict(Given) for _ in range(self.stages)]
+        for label, stage, control in dealt.control:
+            stages[stage][label].control = control
+        for work in dealt.pieces:
+            for label, part in work.packed():
+                stages[0][label].parts.append(part)
+        results: list[Result] = []
+        reports: list[tuple[int, Status]] = []
+        for shards in stages:
+            for label, given in shards.items():
+                status, made, sent = self._work(label, given)
+                results += made
+                reports.append((label, status))
+                for message in sent:
+                    stages[message.stage][message.label].sent.append(message)
+        return results, reports
+
+    def _work(self, label: int, given: Given) -> tuple[Status, list[Result], list[Sent]]:
+        """One batch of one shard."""
+        begun, store = time.perf_counter(), self._state.store(label)
+        shard = self._shard(label)
+        kept = self._state.durable or not self.cached
+
+        def fresh() -> ShardHost:
+            return ShardHost() if store.token() is None else durable.load(store, None).host
+
+        made = run_batch(shard.host, given, fresh if kept else None)
+        if shard.host.closed:
+            store.clear()
+            del self._shards[label]
+        elif kept:
+            self._keep(label, shard)
+        status = brief_status(
+            shard.host, given.control.position, made, time.perf_counter() - begun, shard.written if kept else 0
+        )
+        return status, [(label, query, element) for query, element in made.results], made.sent
+
+    def _shard(self, label: int) -> DurableShard:
+        if label not in self._shards:
+            store = self._state.store(label)
+            self._shards[label] = DurableShard() if store.token() is None else durable.load(store, None)
+        return self._shards[label]
+
+    def _keep(self, label: int, shard: DurableShard) -> None:
+        """Write what has changed."""
+        store, token = self._state.store(label), uuid.uuid4().hex[:16]
+        durable.save(shard, store, token, None)
+        store.put_token(token)
+        if not self.cached:
+            self._shards.pop(label, None)
+
+    def host(self, label: int) -> ShardHost:
+        """A shard as it is now."""
+        return self._shard(label).host
+
+    def status(self, label: int) -> Status | None:
+        with self._working:
+            heard = self.heard.get(label)
+            return None if heard is None else full_status(self.host(label), heard)
+
+    def _compact(self) -> None:
+        if self._state.durable:
+            super()._compact()
+        elif self.position > self.log.compacted + _MANY:
+            self._drop_passing(self.position)
+            self.log.compacted = self.position
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return not self._closed
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        """What is kept in memory is written down, so that a new mill finds it as it would find a checkpoint."""
+        if not self._state.durable:
+            for label, shard in list(self._shards.items()):
+                self._keep(label, shard)
+        self._shards.clear()
+        self._reader = BatchReader(self.log, self.shards)
+
+    def close(self) -> None:
+        self._closed = True
+        self._shards.clear()
+        self._state.close()
+        self.log.close()
+
+    def wait(self, position: int, timeout: float = 120.0) -> None:  # noqa: ARG002
+        while self.position < position:
+            if not self.step():
+                raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
+
+    def check(self) -> None:
+        pass
+
+    def places(self) -> dict[str, Any]:
+        made: dict[str, Any] = json.loads(self._offset["streams"])
+        return made
+
+    @property
+    def offset(self) -> Offset:
+        """Where the last batch ended."""
+        return self._offset
+
+    def _committed(self) -> list[int]:
+        return [self._batch]
+
+    def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:  # noqa: ARG002
+        for name in frames:
+            hint = "connect to Spark"
+            raise BindError("M2102", f"stream '{name}' is a DataFrame, which this process cannot read", hint=hint)
+
+
+_MANY = 1_000
+"""Records after which a log in memory is rid of those that nobody needs."""

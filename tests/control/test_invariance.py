@@ -123,7 +123,7 @@ def outcome(case: Case, options: Options, seed: int, *, restart: bool = False) -
             rows.update(mill.take_rows("q").rows())
             said.update(map(str, mill.take_punctuations("q")))
             if restart:
-                mill = LocalMill.restore(mill.snapshot())
+                mill = mill.restarted()
     mill.batch()
     rows.update(mill.take_rows("q").rows())
     said.update(map(str, mill.take_punctuations("q")))

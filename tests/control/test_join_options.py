@@ -25,7 +25,9 @@ def mill(**options: object) -> LocalMill:
 
 
 def joins(made: LocalMill) -> list[WindowJoin]:
-    return [operator for operator in made.group("q").operators("q") if isinstance(operator, WindowJoin)]
+    return [
+        operator for host in made.hosts("q") for operator in host.operators("q") if isinstance(operator, WindowJoin)
+    ]
 
 
 def item(value: int) -> Pattern:
@@ -39,7 +41,7 @@ def test_options_reach_the_joins_of_all_shards() -> None:
     made.execute("SET propagation = 'count:3'")
     made.execute("SET join_memory = 0")
     assert [join.settings for join in joins(made)] == [JoinSettings(5, "eager", "count", propagation_count=3)] * 2
-    restored = LocalMill.restore(made.snapshot())
+    restored = made.restarted()
     assert [join.settings for join in joins(restored)] == [join.settings for join in joins(made)]
 
 
@@ -55,7 +57,7 @@ def test_punctuation_on_request(shards: int) -> None:
     made.punctuate("bids", item(1))
     made.batch()
     assert made.take_punctuations("q") == [] and made.state_rows("q") == 0
-    restored = LocalMill.restore(made.snapshot())
+    restored = made.restarted()
     restored.request_punctuation("q")
     assert restored.take_punctuations("q") == [item(1)]
 
@@ -80,7 +82,7 @@ def test_results_from_disk_come_when_the_inputs_pause() -> None:
     made.insert("bids", [(1, 10), (2, 20)])
     made.batch()
     assert sorted(made.take_rows("q").rows()) == [(1, "ann", 10), (2, "bob", 20)]
-    restored = LocalMill.restore(made.snapshot())
+    restored = made.restarted()
     assert restored.state_rows("q") == made.state_rows("q") == 4
     restored.insert("bids", [(1, 11)])
     restored.punctuate("auctions", item(1))
@@ -110,7 +112,8 @@ def test_few_tuples_that_missed_partners_wait_for_more() -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 2])
-def test_listeners_are_changed_while_a_query_runs(shards: int) -> None:
+@pytest.mark.parametrize("restart", [False, True])
+def test_listeners_are_changed_while_a_query_runs(shards: int, restart: bool) -> None:
     made = mill(shards=shards)
     made.execute("SET join_listeners = 'propagate_request: state purge, Index Build, propagation'")
     assert made.options.join_listeners == "PropagateRequest: State Purge, Index Build, Propagation"
@@ -121,15 +124,14 @@ def test_listeners_are_changed_while_a_query_runs(shards: int) -> None:
     made.batch()
     assert made.take_rows("q").rows() == [(1, "ann", 10)]
     assert made.take_punctuations("q") == [] and made.state_rows("q") == 3  # nobody listens
-    restored = LocalMill.restore(made.snapshot())
-    for one in (made, restored):
-        one.request_punctuation("q")
-        one.batch()
-        assert one.take_punctuations("q") == [item(1)] and one.state_rows("q") == 1
-        one.execute("SET join_listeners = 'default'")
-        one.punctuate("bids", item(2))
-        one.batch()
-        assert one.state_rows("q") == 0 and one.take_punctuations("q") == [item(2)]
+    one = made.restarted() if restart else made
+    one.request_punctuation("q")
+    one.batch()
+    assert one.take_punctuations("q") == [item(1)] and one.state_rows("q") == 1
+    one.execute("SET join_listeners = 'default'")
+    one.punctuate("bids", item(2))
+    one.batch()
+    assert one.state_rows("q") == 0 and one.take_punctuations("q") == [item(2)]
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -153,7 +155,7 @@ def test_a_query_is_restored_as_it_was_planned(option: str) -> None:
     made.insert("auctions", [(1, "ann")])
     made.insert("bids", [(1, 10)])
     made.execute(f"SET {option}")
-    restored = LocalMill.restore(LocalMill.restore(made.snapshot()).snapshot())
+    restored = made.restarted().restarted()
     assert restored.options == made.options
     restored.insert("parcels", [(1, 0.5)])
     restored.batch()

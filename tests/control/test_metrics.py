@@ -11,14 +11,14 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from millstream.control.jobs import Jobs
+from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
 from millstream.control.listener import BatchListener
+from millstream.control.local_job import LocalJob
 from millstream.control.metrics import MillCollector, serve
 from millstream.control.progress import Progress, progress_of
-from millstream.control.spark_mill import SparkMill
 from millstream.control.stream_progress import stream_progress
 from millstream.errors import OptionError
-from tests.control.without_spark import JobRun
 
 ROWS, FILE = 600, 200
 SCRIPT = """
@@ -43,10 +43,27 @@ def write_bids(folder: Path, newest: datetime) -> None:
 
 
 @pytest.fixture
-def mill(tmp_path: Path) -> Iterator[SparkMill]:
-    jobs = Jobs(None, tmp_path / "checkpoint", shards=2)  # type: ignore[arg-type]
-    yield SparkMill(jobs, wall=True)
+def mill(tmp_path: Path) -> Iterator[Mill]:
+    jobs = LocalJobs(tmp_path / "checkpoint", shards=2)
+    yield Mill(jobs, wall=True)
     jobs.close()
+
+
+def job_of(mill: Mill) -> LocalJob:
+    job = mill.jobs.job()
+    assert isinstance(job, LocalJob)
+    return job
+
+
+def run_all(job: LocalJob) -> None:
+    while job.step():
+        pass
+
+
+def report(job: LocalJob) -> dict[str, Any]:
+    """What Spark would say of the last batch."""
+    phases = {"addBatch": 120, "queryPlanning": 30, "walCommit": 8, "triggerExecution": 170}
+    return {"name": job.name, "batchId": job.last.batch, "durationMs": phases, "sources": [{"endOffset": job.offset}]}
 
 
 @pytest.fixture
@@ -55,7 +72,7 @@ def bids(tmp_path: Path) -> str:
     return SCRIPT.format(path=tmp_path / "bids")
 
 
-def connection_to(mill: SparkMill) -> Any:
+def connection_to(mill: Mill) -> Any:
     return SimpleNamespace(mill=mill, at_close=lambda _: None)
 
 
@@ -68,23 +85,24 @@ def scraped(text: str) -> Scraped:
     }
 
 
-def scrape(mill: SparkMill) -> Scraped:
+def scrape(mill: Mill) -> Scraped:
     registry = CollectorRegistry()
     registry.register(MillCollector(connection_to(mill)))
     return scraped(generate_latest(registry).decode())
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_operators_are_counted_for_their_query_and_shard(mill: SparkMill, bids: str, cached: bool) -> None:
+def test_operators_are_counted_for_their_query_and_shard(mill: Mill, bids: str, cached: bool) -> None:
     mill.execute(bids)
-    run = JobRun(mill.jobs.job(), cached=cached)
+    run = job_of(mill)
+    run.cached = cached
     while not mill.jobs.job().rows_in:
-        run.batch()
+        run.step()
     found = scrape(mill)
     states, sizes = found["millstream_operator_state_rows"], found["millstream_operator_state_bytes"]
     assert {key for key, size in sizes.items() if size} == {key for key, rows in states.items() if rows}
     assert sum(states.values()) == 10
-    run.all()
+    run_all(run)
     found = scrape(mill)
     rows_in = found["millstream_operator_rows_in_total"]
     sinks = {key: value for key, value in rows_in.items() if key[0].startswith("sink:")}
@@ -98,17 +116,17 @@ def test_operators_are_counted_for_their_query_and_shard(mill: SparkMill, bids: 
     assert sum(found["millstream_operator_steps_total"].values()) > 0
 
 
-def test_streams_and_batches(mill: SparkMill, bids: str) -> None:
+def test_streams_and_batches(mill: Mill, bids: str) -> None:
     mill.execute(bids)
-    run, listener = JobRun(mill.jobs.job()), BatchListener(mill)
+    run, listener = job_of(mill), BatchListener(mill)
     while not mill.jobs.job().rows_in:
-        run.batch()
-    listener.hear(run.report())
+        run.step()
+    listener.hear(report(run))
     early = scrape(mill)
     assert early["millstream_rows_behind"]["bids",] == pytest.approx(ROWS - FILE, rel=0.1)
     assert 60 + ROWS - FILE <= early["millstream_event_lag_seconds"]["bids",] < 60 + ROWS
-    run.all()
-    listener.hear(run.report())
+    run_all(run)
+    listener.hear(report(run))
     found = scrape(mill)
     assert found["millstream_stream_rows_total"] == {
         ("accepted", "bids"): ROWS,
@@ -122,7 +140,7 @@ def test_streams_and_batches(mill: SparkMill, bids: str) -> None:
         > early["millstream_stream_newest_event_timestamp_seconds"]["bids",]
     )
     job = mill.jobs.job()
-    assert found["millstream_job_up"] == {("job-1",): 0}
+    assert found["millstream_job_up"] == {("job-1",): 1}
     assert found["millstream_batches_total"] == {("job-1",): job.batches} and job.batches >= 4
     assert found["millstream_batch_seconds"]["job-1",] == pytest.approx(job.last.seconds)
     assert found["millstream_busy_seconds_total"]["job-1",] >= job.last.seconds
@@ -130,18 +148,18 @@ def test_streams_and_batches(mill: SparkMill, bids: str) -> None:
     assert found["millstream_batch_phase_seconds"]["job-1", "walCommit"] == 0.008
 
 
-def test_rows_are_counted_once_where_shards_look_at_all_of_them(mill: SparkMill, bids: str) -> None:
+def test_rows_are_counted_once_where_shards_look_at_all_of_them(mill: Mill, bids: str) -> None:
     """A windowed aggregate is given partial groups, or all rows where there are bad ones among them."""
     created, _, _ = bids.split(";", 2)
     mill.execute(created)
     mill.add_query("counts", "SELECT auction, COUNT(*) AS n FROM bids [RANGE INTERVAL '60' SECOND] GROUP BY auction")
     mill.add_query("late", "SELECT auction FROM bids__late")
-    JobRun(mill.jobs.job()).all()
+    run_all(job_of(mill))
     stream = stream_progress(mill)["bids"]
     assert (stream.accepted, stream.late, stream.bad) == (ROWS, 1, 1)
 
 
-def test_streams_fed_from_the_driver_and_time_that_is_no_wall_clock(mill: SparkMill) -> None:
+def test_streams_fed_from_the_driver_and_time_that_is_no_wall_clock(mill: Mill) -> None:
     mill.execute("""
         CREATE STREAM a (ts BIGINT, x BIGINT) ORDER BY ts;
         CREATE STREAM b (x BIGINT, ts TIMESTAMP) ORDER BY ts;
@@ -155,11 +173,11 @@ def test_streams_fed_from_the_driver_and_time_that_is_no_wall_clock(mill: SparkM
     assert made["b"].lag is not None and 0 <= made["b"].lag < 60
 
 
-def test_progress_of_a_query(mill: SparkMill, bids: str) -> None:
+def test_progress_of_a_query(mill: Mill, bids: str) -> None:
     mill.execute(bids)
-    run = JobRun(mill.jobs.job())
-    run.all()
-    BatchListener(mill).hear(run.report())
+    run = job_of(mill)
+    run_all(run)
+    BatchListener(mill).hear(report(run))
     progress = progress_of(mill, "SEEN")
     assert (progress.rows_in, progress.rows_out, progress.state_rows) == (ROWS + 2 - 1, 10, 0)
     assert progress.behind == 0 and progress.lag is None and len(progress.shards) == 2
@@ -170,16 +188,16 @@ def test_progress_of_a_query(mill: SparkMill, bids: str) -> None:
     assert lines[-1].startswith("sink:seen ") and len({len(line) for line in lines[5:]}) == 1
 
 
-def test_progress_before_the_first_batch(mill: SparkMill, bids: str) -> None:
+def test_progress_before_the_first_batch(mill: Mill, bids: str) -> None:
     mill.execute(bids)
     progress = progress_of(mill, "hot")
-    assert (progress.batch, progress.behind, progress.operators) == (-1, None, ())
-    assert str(progress) and scrape(mill)["millstream_batches_total"] == {("job-1",): 0}
+    assert (progress.rows_in, progress.behind, progress.rows_out) == (0, None, 0)
+    assert str(progress) and "millstream_rows_behind" not in scrape(mill)
 
 
-def test_callbacks_hear_of_each_batch_once(mill: SparkMill, bids: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_callbacks_hear_of_each_batch_once(mill: Mill, bids: str, caplog: pytest.LogCaptureFixture) -> None:
     mill.execute(bids)
-    run, listener = JobRun(mill.jobs.job()), BatchListener(mill)
+    run, listener = job_of(mill), BatchListener(mill)
     heard: list[Progress] = []
 
     def fails(_: Progress) -> None:
@@ -187,20 +205,20 @@ def test_callbacks_hear_of_each_batch_once(mill: SparkMill, bids: str, caplog: p
 
     listener.add(fails)
     remove = listener.add(heard.append)
-    run.batch()
+    run.step()
     with caplog.at_level(logging.ERROR, "millstream"):
-        listener.hear(run.report())
+        listener.hear(report(run))
     assert len(caplog.records) == 2
-    listener.hear(run.report())
+    listener.hear(report(run))
     listener.hear({"name": "another query of the session"})
-    assert [(p.query, p.batch) for p in heard] == [("hot", 0), ("seen", 0)]
+    assert [(p.query, p.batch) for p in heard] == [("hot", run.last.batch), ("seen", run.last.batch)]
     remove()
-    run.batch()
-    listener.hear(run.report())
+    run.step()
+    listener.hear(report(run))
     assert len(heard) == 2
 
 
-def test_what_spark_calls_never_raises(mill: SparkMill, bids: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_spark_calls_never_raises(mill: Mill, bids: str, caplog: pytest.LogCaptureFixture) -> None:
     mill.execute(bids)
     listener, job = BatchListener(mill), mill.jobs.job()
     event = SimpleNamespace(progress=lambda: SimpleNamespace(name=lambda: job.name, json=lambda: "no JSON"))
@@ -210,14 +228,14 @@ def test_what_spark_calls_never_raises(mill: SparkMill, bids: str, caplog: pytes
     listener.detach()
 
 
-def test_the_endpoint_is_for_this_machine_and_closes(mill: SparkMill, bids: str) -> None:
+def test_the_endpoint_is_for_this_machine_and_closes(mill: Mill, bids: str) -> None:
     mill.execute(bids)
     closing: list[Any] = []
     connection: Any = SimpleNamespace(mill=mill, at_close=closing.append)
     server = serve(connection, 0)
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as answer:
-            assert scraped(answer.read().decode())["millstream_job_up"] == {("job-1",): 0}
+            assert scraped(answer.read().decode())["millstream_job_up"] == {("job-1",): 1}
         with pytest.raises(OptionError, match="M6060"):
             serve(connection, server.port)
     finally:
@@ -227,10 +245,10 @@ def test_the_endpoint_is_for_this_machine_and_closes(mill: SparkMill, bids: str)
         urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10)
 
 
-def test_a_query_that_is_stopped_is_gone(mill: SparkMill, bids: str) -> None:
+def test_a_query_that_is_stopped_is_gone(mill: Mill, bids: str) -> None:
     mill.execute(bids)
-    run = JobRun(mill.jobs.job())
-    run.all()
+    run = job_of(mill)
+    run_all(run)
     mill.execute("DROP QUERY hot")
-    run.all()
+    run_all(run)
     assert {query for _, query, _ in scrape(mill)["millstream_operator_rows_in_total"]} == {"seen"}

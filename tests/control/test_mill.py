@@ -39,11 +39,11 @@ def test_a_bare_select_is_a_query(mill: LocalMill) -> None:
 
 def test_equal_prefixes_are_one_operator(mill: LocalMill) -> None:
     mill.add_query("a", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k")
-    before = len(mill.group("a").graphs[0].operators)
+    before = len(mill.hosts("a")[0].graph.operators)
     mill.add_query("b", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k")
-    assert len(mill.group("a").graphs[0].operators) == before
+    assert len(mill.hosts("a")[0].graph.operators) == before
     mill.add_query("c", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k HAVING COUNT(*) > 1")
-    graph = mill.group("a").graphs[0]
+    graph = mill.hosts("a")[0].graph
     grown = len(graph.operators)
     assert before < grown <= before + 2
     mill.execute("DROP QUERY c; DROP QUERY a")
@@ -64,7 +64,7 @@ def test_dropping_one_reader_leaves_the_other(mill: LocalMill) -> None:
     assert mill.take_rows("again").rows() == [(1,)]
 
 
-def test_a_checkpoint_holds_everything() -> None:
+def half_way() -> LocalMill:
     mill = LocalMill(Options(shards=2, strategy="batch:3"))
     mill.execute(STREAM)
     mill.execute("CREATE TABLE t (id BIGINT, name VARCHAR)")
@@ -77,9 +77,14 @@ def test_a_checkpoint_holds_everything() -> None:
     mill.execute("DROP QUERY gone")
     mill.advance(1_000_000)
     mill.insert("s", [(1, 5.0, 1), (2, 6.0, 7)])
-    copy = LocalMill.restore(mill.snapshot())
+    return mill
+
+
+def test_a_checkpoint_holds_everything() -> None:
+    mill, copy = half_way(), half_way().restarted()
     assert copy.clock.now() == 1_000_000 and copy.options.strategy == "batch:3"
     for one in (mill, copy):
+        one.batch()
         one.take_rows("q")
         one.insert("s", [(1, 2.0, 8)])
         one.punctuate("s", "[ts < 100]")
@@ -127,7 +132,7 @@ def test_tables_are_read_from_files(tmp_path, mill: LocalMill) -> None:
 
 def test_the_strategy_is_switched_while_queries_run(mill: LocalMill) -> None:
     mill.add_query("q", "SELECT window_end, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 0 GROUP BY k")
-    graph = mill.group("q").graphs[0]
+    graph = mill.hosts("q")[0].graph
     assert all(row.transition.startswith("KB") for row in graph.table())
     mill.execute("SET strategy = 'dfs'")
     assert all(row.transition.startswith("DFS") for row in graph.table())
@@ -146,7 +151,7 @@ def test_a_derived_stream_protects_what_it_reads(mill: LocalMill) -> None:
         mill.execute("DROP STREAM d")
     with pytest.raises(BindError, match="read by stream 'd'"):
         mill.execute("DROP STREAM s")
-    LocalMill.restore(mill.snapshot())
+    mill.restarted()
     mill.execute("DROP QUERY q; DROP STREAM d; DROP STREAM s")
 
 

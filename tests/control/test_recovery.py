@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from millstream.config import Options
-from millstream.control.jobs import Jobs
-from millstream.control.runner import _carried_out
-from millstream.control.spark_mill import SparkMill
+from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
+from millstream.control.recovery import recovered
 from millstream.physical.records import StartQuery, StopQuery
-from tests.control.without_spark import JobRun
 
 STREAM = "CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts"
 
@@ -18,23 +17,23 @@ class Killed(BaseException):
     pass
 
 
-def opened(folder: Path) -> SparkMill:
-    return SparkMill.recover(Jobs(None, folder, shards=1), options=Options(), wall=True)  # type: ignore[arg-type]
+def opened(folder: Path) -> Mill:
+    return recovered(LocalJobs(folder, shards=1), options=Options(), wall=True)
 
 
-def killed_before_note(mill: SparkMill, statement: str) -> None:
+def killed_before_note(mill: Mill, statement: str) -> None:
     """Run a statement in a driver that ends just before it writes to its own log."""
 
     def kill(kind: str, value: object) -> None:
         raise Killed
 
-    mill._note = kill  # type: ignore[method-assign]
+    mill.journal.note = kill  # type: ignore[method-assign]
     with pytest.raises(Killed):
         mill.execute(statement)
     mill.jobs.close()
 
 
-def running(mill: SparkMill) -> set[str]:
+def running(mill: Mill) -> set[str]:
     """The queries that the job runs, as its log says."""
     log, found = mill.jobs.job().log, set()
     for record in log.read(0, log.end()):
@@ -54,11 +53,9 @@ def test_a_query_that_was_only_half_started(tmp_path: Path) -> None:
     again = opened(tmp_path)
     assert set(again.queries) == running(again) == {"one"}
     again.execute("CREATE QUERY two AS SELECT k + 2 AS k FROM s")
-    run = JobRun(again.jobs.job())
     again.insert("s", [(1, 1)])
     again.batch()
-    run.all()
-    assert again.queries["two"].output.take_rows().rows() == [(3,)]
+    assert again.take_rows("two").rows() == [(3,)]
     again.jobs.close()
 
 
@@ -75,14 +72,12 @@ def test_a_query_that_was_only_half_stopped(tmp_path: Path) -> None:
 
 def test_a_query_that_is_gone_before_the_first_batch(tmp_path: Path) -> None:
     mill = opened(tmp_path)
-    run = JobRun(mill.jobs.job())
     mill.execute(f"{STREAM}; CREATE QUERY gone AS SELECT k FROM s WHERE k > 0; DROP QUERY gone")
-    run.all()
+    mill.jobs.step()
     mill.execute("CREATE QUERY q AS SELECT k FROM s")
     mill.insert("s", [(1, 1)])
     mill.batch()
-    run.all()
-    assert mill.queries["q"].output.take_rows().rows() == [(1,)]
+    assert mill.take_rows("q").rows() == [(1,)]
     mill.jobs.close()
 
 
@@ -100,22 +95,22 @@ def test_a_name_that_is_used_again(tmp_path: Path) -> None:
 
 def test_a_file_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
     mill = opened(tmp_path)
-    assert _carried_out(mill, 3) == 0
-    mill.carry_on(0)
+    assert mill.journal.left_off(3) == 0
+    mill.journal.carry_on(0)
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert _carried_out(mill, 3) == 0
+    assert mill.journal.left_off(3) == 0
     mill.execute(STREAM)  # done, but not what comes after it
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert _carried_out(mill, 3) == 1
-    mill.carry_on(1)
+    assert mill.journal.left_off(3) == 1
+    mill.journal.carry_on(1)
     mill.execute("SET strategy = 'bfs'")
-    mill.carry_on(2)
+    mill.journal.carry_on(2)
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert _carried_out(mill, 3) == 2
+    assert mill.journal.left_off(3) == 2
     mill.execute("CREATE QUERY q AS SELECT k FROM s")
-    mill.carry_on(None)
+    mill.journal.carry_on(None)
     mill.jobs.close()
-    assert _carried_out(opened(tmp_path), 5) == 5
+    assert opened(tmp_path).journal.left_off(5) == 5

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
-from millstream.control.spark_mill import SparkMill
 from millstream.errors import BindError
-from tests.control.without_spark import InProcessHost
+from millstream.testing.runner import LocalHost
 from tests.tries import tries
 
 STREAMS = """
@@ -28,10 +27,8 @@ TWO_STAGES = "SELECT a.id, b.bidder, p.city FROM a JOIN b ON a.id = b.auction JO
 
 
 @pytest.fixture
-def host() -> Iterator[InProcessHost]:
-    made = InProcessHost(2)
-    yield made
-    made.stop()
+def host() -> Iterator[LocalHost]:
+    yield LocalHost()
 
 
 def begin(mill: Mill, query: str) -> None:
@@ -40,9 +37,8 @@ def begin(mill: Mill, query: str) -> None:
     mill.add_query("q", query)
 
 
-def opened(host: InProcessHost, query: str) -> SparkMill:
+def opened(host: LocalHost, query: str) -> LocalMill:
     mill = host.open(Options(shards=2))
-    assert isinstance(mill, SparkMill)
     begin(mill, query)
     return mill
 
@@ -63,9 +59,9 @@ def close_a(mill: Mill) -> None:
 
 
 @pytest.mark.parametrize("query", [ONE_KEY, TWO_JOINS])
-def test_nothing_goes_out_until_somebody_asks(host: InProcessHost, query: str) -> None:
-    for mill in (LocalMill(), opened(host, query)):
-        if isinstance(mill, LocalMill):
+def test_nothing_goes_out_until_somebody_asks(host: LocalHost, query: str) -> None:
+    for mill in (LocalHost(cached=False).open(Options()), opened(host, query)):
+        if not mill.queries:
             begin(mill, query)
         close_a(mill)
         assert said(mill) == []
@@ -78,7 +74,7 @@ def test_nothing_goes_out_until_somebody_asks(host: InProcessHost, query: str) -
         assert asked(mill) == []
 
 
-def test_a_request_goes_through_the_stages(host: InProcessHost) -> None:
+def test_a_request_goes_through_the_stages(host: LocalHost) -> None:
     mill = opened(host, TWO_STAGES)
     assert mill.job("q").stages == 2
     mill.insert("b", [(1, 5)])
@@ -90,7 +86,7 @@ def test_a_request_goes_through_the_stages(host: InProcessHost) -> None:
     assert asked(mill) == []
 
 
-def test_only_the_query_that_is_meant_answers(host: InProcessHost) -> None:
+def test_only_the_query_that_is_meant_answers(host: LocalHost) -> None:
     mill = opened(host, ONE_KEY)
     mill.add_query("other", "SELECT b.bidder FROM a JOIN b ON a.id = b.auction WHERE a.seller > 3")
     close_a(mill)
@@ -101,12 +97,12 @@ def test_only_the_query_that_is_meant_answers(host: InProcessHost) -> None:
 
 
 @pytest.mark.parametrize("query", [ONE_KEY, TWO_STAGES])
-def test_a_request_is_answered_once_over_a_restart(host: InProcessHost, query: str) -> None:
+def test_a_request_is_answered_once_over_a_restart(host: LocalHost, query: str) -> None:
     mill = opened(host, query)
     mill.punctuate("b", "[bidder = 6]")
     mill.punctuate("p", "[id = 6]")
     mill.request_punctuation("q")
-    again = SparkMill.recover(host.jobs, mill.name, mill.options)  # before the job has heard of it
+    again = LocalMill(mill.options, jobs=mill.jobs)  # before the job has heard of it
     assert len(said(again)) == 1
     third = host.restart(again)
     assert said(third) == []
@@ -117,7 +113,7 @@ def test_a_request_is_answered_once_over_a_restart(host: InProcessHost, query: s
     assert len(asked(third)) == 1
 
 
-def test_a_query_that_is_gone_is_not_asked(host: InProcessHost) -> None:
+def test_a_query_that_is_gone_is_not_asked(host: LocalHost) -> None:
     mill = opened(host, TWO_STAGES)
     close_a(mill)
     mill.request_punctuation("q")
@@ -144,25 +140,22 @@ requests = st.tuples(st.just("request"))
 def test_jobs_answer_as_one_process_does(
     query: str, steps: list[tuple[str, str, int, int]], shards: int, cached: bool
 ) -> None:
-    host = InProcessHost(shards, cached=cached)
-    try:
-        whole, mill = LocalMill(), host.open(Options(shards=shards))
-        begin(whole, query)
-        begin(mill, query)
-        found: tuple[Counter[object], Counter[object]] = (Counter(), Counter())
-        for step in [*steps, ("request",)]:
-            for number, made in enumerate((whole, mill)):
-                match step:
-                    case "row", stream, first, second:
-                        made.insert(stream, [(first, second)])
-                    case "mark", stream, column, value:
-                        made.punctuate(stream, f"[{COLUMNS[stream][column]} = {value}]")
-                    case _:
-                        made.request_punctuation("q")
-                        found[number].update(made.take_rows("q").rows())
-            if step[0] == "request":
-                assert said(mill) == said(whole)
-                assert found[0] == found[1]
-                mill = host.restart(mill)
-    finally:
-        host.stop()
+    host = LocalHost(cached=cached)
+    whole, mill = LocalMill(), host.open(Options(shards=shards))
+    begin(whole, query)
+    begin(mill, query)
+    found: tuple[Counter[object], Counter[object]] = (Counter(), Counter())
+    for step in [*steps, ("request",)]:
+        for number, made in enumerate((whole, mill)):
+            match step:
+                case "row", stream, first, second:
+                    made.insert(stream, [(first, second)])
+                case "mark", stream, column, value:
+                    made.punctuate(stream, f"[{COLUMNS[stream][column]} = {value}]")
+                case _:
+                    made.request_punctuation("q")
+                    found[number].update(made.take_rows("q").rows())
+        if step[0] == "request":
+            assert said(mill) == said(whole)
+            assert found[0] == found[1]
+            mill = host.restart(mill)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
+from millstream.testing.runner import LocalHost
 from tests.control.test_invariance import WAYS
-from tests.control.without_spark import InProcessHost
 from tests.tries import tries
 
 END = 10_000
@@ -184,7 +184,7 @@ def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | N
 
 def restored(mill: Mill) -> Mill:
     assert isinstance(mill, LocalMill)
-    return LocalMill.restore(mill.snapshot())
+    return mill.restarted()
 
 
 @given(
@@ -205,10 +205,7 @@ def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
 @given(st.one_of(cases(), outer_cases()), st.integers(1, 1000), st.integers(1, 3), st.booleans())
 @settings(max_examples=tries(20))
 def test_jobs_give_the_same(case: Case, seed: int, shards: int, cached: bool) -> None:
-    host = InProcessHost(shards, cached=cached)
-    try:
-        found = outcome(host.open(Options(shards=shards)), case, seed, host.restart)
-    finally:
-        host.stop()
+    host = LocalHost(cached=cached)
+    found = outcome(host.open(Options(shards=shards)), case, seed, host.restart)
     whole = outcome(LocalMill(), case, 0, None)
     assert found == whole and whole[0] == case.defined(), case.query

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.progress import progress_of
-from millstream.control.spark_mill import SparkMill
 from millstream.ingest.paged import PieceRows
 from millstream.ingest.rows import NO_BAD
 from millstream.physical.frame_packing import GivenPiece
@@ -22,7 +21,7 @@ from millstream.physical.packing import pack
 from millstream.physical.parts import Target
 from millstream.physical.placeholders import counted
 from millstream.physical.shares import OWN
-from tests.control.without_spark import InProcessHost
+from millstream.testing.runner import LocalHost
 from tests.tries import tries
 
 Row = tuple[int | None, int, int]
@@ -71,21 +70,17 @@ def write(folder: Path, parts: tuple[tuple[Row, ...], ...]) -> None:
 def outcome(
     folder: Path, queries: tuple[str, str], times: tuple[str, str], shards: int, cached: bool
 ) -> dict[str, Any]:
-    host = InProcessHost(shards, cached=cached)
-    try:
-        # on the wall clock nothing is read before both queries run
-        mill = SparkMill(host.jobs, "main", Options(shards=shards), wall=True)
-        for name, time in zip(("s1", "s2"), times, strict=True):
-            mill.execute(DECLARED.format(name=name, path=folder / name, time=time))
-        for name, query in zip(("q", "other"), queries, strict=True):
-            mill.add_query(name, query)
-        rows = {name: Counter(mill.take_rows(name).rows()) for name in ("q", "other")}
-        said = Counter(map(str, mill.take_punctuations("q"))) if times == (TIMES[0], TIMES[0]) else None
-        progress = progress_of(mill, "q")
-        streams = [(stream.name, stream.accepted, stream.late) for stream in progress.streams]
-        return {**rows, "said": said, "streams": streams, "rows in": progress.rows_in, "state": progress.state_rows}
-    finally:
-        host.stop()
+    mill = LocalHost(cached=cached).open(Options(shards=shards))
+    for name, time in zip(("s1", "s2"), times, strict=True):
+        mill.execute(DECLARED.format(name=name, path=folder / name, time=time))
+    for name, query in zip(("q", "other"), queries, strict=True):
+        mill.add_query(name, query)
+    mill.drain()
+    rows = {name: Counter(mill.take_rows(name).rows()) for name in ("q", "other")}
+    said = Counter(map(str, mill.take_punctuations("q"))) if times == (TIMES[0], TIMES[0]) else None
+    progress = progress_of(mill, "q")
+    streams = [(stream.name, stream.accepted, stream.late) for stream in progress.streams]
+    return {**rows, "said": said, "streams": streams, "rows in": progress.rows_in, "state": progress.state_rows}
 
 
 @given(

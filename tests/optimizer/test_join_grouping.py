@@ -267,9 +267,9 @@ def outcome(query: str, way: str, seed: int, shards: int) -> tuple[Counter[Any],
             most = max(most, mill.state_rows("q"))
             found.update(mill.take_rows("q").rows())
         if draw.random() < 0.1:
-            checkpoint = mill.snapshot()
+            mill.batch()
             found.update(mill.take_rows("q").rows())
-            mill = LocalMill.restore(checkpoint)
+            mill = mill.restarted()
     for name in STREAMS[:4]:
         mill.punctuate(name, "[ts < 1000]")
     mill.batch()

@@ -24,7 +24,6 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
-from millstream.control.spark_mill import SparkMill
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import PieceRows, file_source
 from millstream.ingest.rows import NO_BAD
@@ -33,7 +32,8 @@ from millstream.physical import frame_packing
 from millstream.physical.packing import pack
 from millstream.physical.parts import Part, Target
 from millstream.physical.shares import take_share
-from tests.control.without_spark import InProcessHost
+from millstream.testing.runner import LocalHost
+from tests.physical.frame_jobs import FrameJob, frame_mill
 from tests.tries import tries
 
 COLUMNS = "k BIGINT, seq BIGINT, day DATE, ts BIGINT"
@@ -84,7 +84,8 @@ def begin(mill: Mill, asked: tuple[str, ...], declared: str, options: str = "") 
         mill.add_query(name, QUERIES[name])
 
 
-def taken(mill: Mill, found: Found) -> None:
+def taken(mill: LocalMill, found: Found) -> None:
+    mill.drain()
     for name in mill.queries:
         found.setdefault(name, Counter()).update(mill.take_rows(name).rows())
         found.setdefault(f"{name} punctuation", Counter()).update(map(str, mill.take_punctuations(name)))
@@ -100,11 +101,13 @@ def fed(asked: tuple[str, ...], declared: str, rows: pl.DataFrame) -> tuple[Foun
     return found, tuple(mill.counts("s").values())
 
 
-def counted(mill: SparkMill) -> tuple[int, ...]:
+def counted(mill: Mill) -> tuple[int, ...]:
     """Rows accepted, late and bad, over all shards."""
     mill.call_roll()
     mill.sync()
-    return tuple(map(sum, zip(*(status.counts["s"] for status in mill.statuses("read")), strict=True)))
+    return tuple(
+        map(sum, zip(*(status.counts["s"] for status in [status for *_, status in mill.heard_of("read")]), strict=True))
+    )
 
 
 def check(found: Found, expected: Found, asked: tuple[str, ...]) -> None:
@@ -211,28 +214,24 @@ def test_files_give_what_is_fed(
     chance = random.Random(seed)
     folder = folders / str(len(list(folders.iterdir())))
     folder.mkdir()
-    host, found = InProcessHost(shards, cached=cached), Found()
+    host, found = LocalHost(cached=cached), Found()
     options = f"WITH (connector = '{connector}', path = '{folder}', max_rows_per_trigger = {chance.choice([5, 1000])})"
     pieces = chance.randint(1, 4)
-    try:
-        with patch.object(file_source, "how_many", lambda total, *_: min(pieces, total)):
-            mill = host.open(Options(shards=shards))
-            begin(mill, asked, DECLARED[declared], options)
-            number = 0
-            while rows.height:
-                size = chance.randint(1, 20)
-                written(folder, connector, rows.head(size), number)
-                rows, number = rows.slice(size), number + 1
-                if chance.random() < 0.6:
-                    taken(mill, found)
-                    if chance.random() < 0.4:
-                        mill = host.restart(mill)
-            taken(mill, found)
-            assert isinstance(mill, SparkMill)
-            check(found, expected, asked)
-            assert counted(mill) == counts
-    finally:
-        host.stop()
+    with patch.object(file_source, "how_many", lambda total, *_: min(pieces, total)):
+        mill = host.open(Options(shards=shards))
+        begin(mill, asked, DECLARED[declared], options)
+        number = 0
+        while rows.height:
+            size = chance.randint(1, 20)
+            written(folder, connector, rows.head(size), number)
+            rows, number = rows.slice(size), number + 1
+            if chance.random() < 0.6:
+                taken(mill, found)
+                if chance.random() < 0.4:
+                    mill = host.restart(mill)
+        taken(mill, found)
+        check(found, expected, asked)
+        assert counted(mill) == counts
 
 
 @given(streams(), st.sampled_from(ASKED), st.sampled_from(sorted(DECLARED)), st.integers(0, 10_000), st.integers(1, 3))
@@ -242,63 +241,48 @@ def test_dataframes_give_what_is_fed(
 ) -> None:
     expected, counts = fed(asked, DECLARED[declared], rows)
     chance = random.Random(seed)
-    host, found = InProcessHost(shards), Found()
-    try:
-        mill = host.open(Options(shards=shards))
-        assert isinstance(mill, SparkMill)
-        mill.adopt("s", object())  # type: ignore[arg-type]
-        begin(mill, asked, DECLARED[declared], "WITH (connector = 'dataframe')")
-        jobs = {mill.job(name) for name in asked}
-        while rows.height:
-            size = chance.randint(1, 20)
-            batch, rows = rows.head(size).with_columns(pl.lit(1).alias("__now")), rows.slice(size)
+    mill, found = frame_mill(shards), Found()
+    begin(mill, asked, DECLARED[declared], "WITH (connector = 'dataframe')")
+    jobs = {mill.job(name) for name in asked}
+    while rows.height:
+        size = chance.randint(1, 20)
+        batch, rows = rows.head(size), rows.slice(size)
+        with patch.object(frame_packing, "PIECE_ROWS", 7):
             for job in jobs:
-                route = job.routes["s"]
-                columns = tuple(name for name in SCHEMA if name in route.columns)
-                cut = batch.select(*columns, "__now").to_arrow().to_batches(max_chunksize=7)
-                with patch.object(frame_packing, "PIECE_ROWS", 7):
-                    pages = frame_packing.pack_frame(route.definition, columns, tuple(route.targets), iter(cut))
-                    host.jobs.run(job).given += [row for page in pages for row in page.to_pylist()]
-            taken(mill, found)
+                assert isinstance(job, FrameJob)
+                job.give(batch, 7)
         taken(mill, found)
-        check(found, expected, asked)
-        assert counted(mill) == counts
-    finally:
-        host.stop()
+    taken(mill, found)
+    check(found, expected, asked)
+    assert counted(mill) == counts
 
 
 def test_a_generated_stream_closes_its_numbers() -> None:
-    host = InProcessHost(2)
-    try:
-        mill = host.open(Options(shards=2))
-        mill.execute(
-            "CREATE STREAM auction (id BIGINT, seller BIGINT, ts TIMESTAMP) ORDER BY ts ASCENDING (id) "
-            "WITH (connector = 'nexmark', events = 2000)"
-        )
-        mill.add_query("q", "SELECT id, COUNT(*) AS n FROM auction GROUP BY id")
-        rows = mill.take_rows("q")
-        assert rows.height > 100 and rows["n"].to_list() == [1] * rows.height
-        assert mill.state_rows("q") == 0
-    finally:
-        host.stop()
+    host = LocalHost()
+    mill = host.open(Options(shards=2))
+    mill.execute(
+        "CREATE STREAM auction (id BIGINT, seller BIGINT, ts TIMESTAMP) ORDER BY ts ASCENDING (id) "
+        "WITH (connector = 'nexmark', events = 2000)"
+    )
+    mill.add_query("q", "SELECT id, COUNT(*) AS n FROM auction GROUP BY id")
+    mill.drain()
+    rows = mill.take_rows("q")
+    assert rows.height > 100 and rows["n"].to_list() == [1] * rows.height
+    assert mill.state_rows("q") == 0
 
 
 def test_a_late_tuple_on_another_shard_does_not_count(tmp_path: Path) -> None:
     """The second one is late by `seq`, so that `day` stays where it was."""
-    host = InProcessHost(3)
-    try:
-        mill = host.open(Options(shards=3))
-        mill.execute(
-            "CREATE STREAM s (k BIGINT, seq BIGINT, day BIGINT) ASCENDING (seq) ASCENDING (day) "
-            f"WITH (connector = 'parquet', path = '{tmp_path}')"
-        )
-        mill.add_query("q", "SELECT k, seq, day FROM s")
-        mill.add_query("late", "SELECT k FROM s__late")
-        for number, row in enumerate([(1, 10, 0), (2, 5, 100), (3, 11, 50)]):
-            frame = pl.DataFrame([row], schema=["k", "seq", "day"], orient="row")
-            frame.write_parquet(tmp_path / f"{number}.parquet")
-            mill.sync()
-        mill.sync()
-        assert sorted(mill.take_rows("q")["k"]) == [1, 3] and sorted(mill.take_rows("late")["k"]) == [2]
-    finally:
-        host.stop()
+    host = LocalHost()
+    mill = host.open(Options(shards=3))
+    mill.execute(
+        "CREATE STREAM s (k BIGINT, seq BIGINT, day BIGINT) ASCENDING (seq) ASCENDING (day) "
+        f"WITH (connector = 'parquet', path = '{tmp_path}')"
+    )
+    mill.add_query("q", "SELECT k, seq, day FROM s")
+    mill.add_query("late", "SELECT k FROM s__late")
+    for number, row in enumerate([(1, 10, 0), (2, 5, 100), (3, 11, 50)]):
+        frame = pl.DataFrame([row], schema=["k", "seq", "day"], orient="row")
+        frame.write_parquet(tmp_path / f"{number}.parquet")
+        mill.drain()
+    assert sorted(mill.take_rows("q")["k"]) == [1, 3] and sorted(mill.take_rows("late")["k"]) == [2]

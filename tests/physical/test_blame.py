@@ -1,6 +1,6 @@
 """An operator that fails on a page: the error names it, the stream and the row, and nothing is lost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +8,14 @@ import polars as pl
 import pytest
 
 from millstream.config import Options
-from millstream.control.jobs import Jobs
-from millstream.control.spark_mill import SparkMill
+from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
 from millstream.errors import MillstreamError, OperatorError
-from millstream.physical import durable
 from millstream.physical.partial import Partial
-from millstream.physical.reports import read_report
+from millstream.physical.reports import Reported, read_report
 from millstream.runtime.operator import Input, Output
 from millstream.runtime.pipeline import Pipeline
 from millstream.runtime.window_join import WindowJoin
-from tests.control.without_spark import JobRun
 
 NEXMARK = "connector = 'nexmark', events = '4000', max_rows_per_trigger = '1000'"
 BIDS = f"""CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
@@ -47,43 +45,23 @@ class Fault:
 
 class Rig:
     def __init__(self, folder: Path, statements: str, shards: int = 2) -> None:
-        jobs = Jobs(None, folder, shards=shards)  # type: ignore[arg-type]
-        self.mill = SparkMill(jobs, options=Options(), wall=True)
+        self.jobs = LocalJobs(folder, shards=shards)
+        self.mill = Mill(self.jobs, options=Options(), wall=True)
         self.mill.execute(statements)
-        self.run = JobRun(jobs.job(), cached=False)
 
     def failure(self) -> OperatorError:
         """The error that stops it, as the driver reads it from what Spark says."""
         with pytest.raises(MillstreamError) as caught:
             self.all()
-        error = read_report(f"org.apache.spark.SparkException: Job aborted\n  {caught.value}\n\tat java.lang.Thread")
+        line = Reported(caught.value)
+        error = read_report(f"org.apache.spark.SparkException: Job aborted\n  {line}\n\tat java.lang.Thread")
         assert isinstance(error, OperatorError) and error.code == "M6053"
         return error
 
     def all(self) -> None:
-        while self.batch():
+        """A batch that fails leaves the state as it was, and is run again."""
+        while self.jobs.step():
             pass
-
-    def batch(self) -> bool:
-        """A batch that fails leaves the stores as they were, as Spark does."""
-        stages = self.run._stages
-        held = {label: dict(stage._values) for label, stage in stages.items()}
-        try:
-            return self.run.batch()
-        except MillstreamError:
-            for label in list(stages):
-                stages[label]._values.clear()
-                if label not in held:
-                    del stages[label]
-                    continue
-                stages[label]._values.update(held[label])
-            raise
-
-
-@pytest.fixture(autouse=True)
-def no_caches() -> Iterator[None]:
-    yield
-    durable._LIVE.clear()
 
 
 def taken(rig: Rig, query: str) -> list[tuple[Any, ...]]:

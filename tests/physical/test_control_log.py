@@ -4,11 +4,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.control.jobs import Jobs
-from millstream.control.spark_mill import SparkMill
+from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
+from millstream.control.recovery import recovered
 from millstream.physical.control_log import ControlLog
 from millstream.physical.records import Record, Remember
-from tests.control.without_spark import JobRun
 from tests.tries import tries
 
 
@@ -59,24 +59,23 @@ def test_records_keep_their_positions(tmp_path_factory, steps, data) -> None:  #
 def test_a_job_drops_what_its_shards_have_heard(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr("millstream.control.job.COMPACT_AFTER", 5_000)
     monkeypatch.setattr("millstream.control.jobs.COMPACT_AFTER", 5_000)
-    mill = SparkMill(Jobs(None, tmp_path, shards=2), wall=True)  # type: ignore[arg-type]
+    mill = Mill(LocalJobs(tmp_path, shards=2), wall=True)
     mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
     mill.execute("CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k")
-    run = JobRun(mill.jobs.job())
     for ts in range(200):
         mill.insert("s", [(ts % 3, ts)])
         mill.batch()
-        run.all()
+        mill.sync()
     assert mill.jobs.job().log.size < 40_000 and mill.jobs.log.size < 20_000
     assert mill.jobs.job().log.end() > 100_000
     mill.jobs.close()
-    again = SparkMill.recover(Jobs(None, tmp_path, shards=2), wall=True)  # type: ignore[arg-type]
+    again = recovered(LocalJobs(tmp_path, shards=2), wall=True)
     assert set(again.queries) == {"q"} and again.counts("s")["accepted"] == 200
     again.jobs.close()
 
 
 def test_a_batch_may_be_delivered_while_a_query_comes_or_goes(tmp_path: Path) -> None:
-    mill = SparkMill(Jobs(None, tmp_path, shards=2), wall=True)  # type: ignore[arg-type]
+    mill = Mill(LocalJobs(tmp_path, shards=2), wall=True)
     mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
     mill.execute("CREATE QUERY q AS SELECT k FROM s")
     mill.execute("CREATE QUERY r AS SELECT k FROM s")

@@ -19,7 +19,6 @@ from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
 from millstream.control.progress import progress_of
-from millstream.control.spark_mill import SparkMill
 from millstream.ingest.paged import PieceRows, file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
@@ -27,7 +26,8 @@ from millstream.physical import frame_packing
 from millstream.physical.packing import pack
 from millstream.physical.parts import Part, Target
 from millstream.physical.shares import OWN, take_share
-from tests.control.without_spark import InProcessHost
+from millstream.testing.runner import LocalHost
+from tests.physical.frame_jobs import FrameJob, frame_mill
 from tests.tries import tries
 
 COLUMNS = "id BIGINT, k BIGINT, name VARCHAR, ts BIGINT"
@@ -75,8 +75,9 @@ def begin(mill: Mill, declared: str, asked: tuple[str, ...], options: str) -> No
         mill.add_query(name, QUERIES[name])
 
 
-def taken(mill: SparkMill, asked: tuple[str, ...]) -> list[Any]:
+def taken(mill: LocalMill, asked: tuple[str, ...]) -> list[Any]:
     """What has come since, and what is held. Of bounds the last one counts, which covers those before it."""
+    mill.drain()
     made: list[Any] = []
     for name in asked:
         lines = [str(mark) for mark in mill.take_punctuations(name)]
@@ -97,44 +98,31 @@ def closing(mill: Mill, number: int) -> None:
 def from_files(
     folder: Path, given: list[pl.DataFrame], declared: str, asked: tuple[str, ...], shards: int
 ) -> list[Any]:
-    host, found = InProcessHost(shards), list[Any]()
+    host, found = LocalHost(), list[Any]()
     folder.mkdir()
-    try:
-        with patch.object(file_source, "how_many", lambda total, *_: min(2, total)):
-            mill = host.open(Options(shards=shards))
-            begin(mill, declared, asked, f"WITH (connector = 'parquet', path = '{folder}')")
-            for number, rows in enumerate(given):
-                rows.write_parquet(folder / f"{number:03}.parquet")
-                closing(mill, number)
-                assert isinstance(mill, SparkMill)
-                found.append(taken(mill, asked))
-                if number % 2:
-                    mill = host.restart(mill)
-        return found
-    finally:
-        host.stop()
+    with patch.object(file_source, "how_many", lambda total, *_: min(2, total)):
+        mill = host.open(Options(shards=shards))
+        begin(mill, declared, asked, f"WITH (connector = 'parquet', path = '{folder}')")
+        for number, rows in enumerate(given):
+            rows.write_parquet(folder / f"{number:03}.parquet")
+            closing(mill, number)
+            found.append(taken(mill, asked))
+            if number % 2:
+                mill = host.restart(mill)
+    return found
 
 
 def from_frames(given: list[pl.DataFrame], declared: str, asked: tuple[str, ...], shards: int) -> list[Any]:
-    host, found = InProcessHost(shards), list[Any]()
-    try:
-        mill = host.open(Options(shards=shards))
-        assert isinstance(mill, SparkMill)
-        mill.adopt("s", object())  # type: ignore[arg-type]
-        begin(mill, declared, asked, "WITH (connector = 'dataframe')")
-        for number, rows in enumerate(given):
+    mill, found = frame_mill(shards), list[Any]()
+    begin(mill, declared, asked, "WITH (connector = 'dataframe')")
+    for number, rows in enumerate(given):
+        with patch.object(frame_packing, "PIECE_ROWS", 5):
             for job in {mill.job(name) for name in asked}:
-                route = job.routes["s"]
-                columns = tuple(name for name in SCHEMA if name in route.columns)
-                cut = rows.with_columns(pl.lit(1).alias("__now")).select(*columns, "__now").to_arrow().to_batches(5)
-                with patch.object(frame_packing, "PIECE_ROWS", 5):
-                    pages = frame_packing.pack_frame(route.definition, columns, tuple(route.targets), iter(cut))
-                    host.jobs.run(job).given += [row for page in pages for row in page.to_pylist()]
-            closing(mill, number)
-            found.append(taken(mill, asked))
-        return found
-    finally:
-        host.stop()
+                assert isinstance(job, FrameJob)
+                job.give(rows, 5)
+        closing(mill, number)
+        found.append(taken(mill, asked))
+    return found
 
 
 ASKED = st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=2, unique=True).map(tuple)
@@ -159,26 +147,24 @@ def test_dataframes(given: list[pl.DataFrame], declared: str, asked: Any, shards
 
 def test_a_key_is_closed_on_every_shard(tmp_path: Path) -> None:
     """The stream is hashed on `k`; the second tuple of key 1 goes to another shard and would be the first one there."""
-    host = InProcessHost(3)
-    try:
-        mill = host.open(Options(shards=3))
-        mill.execute(
-            "CREATE STREAM s (id BIGINT, k BIGINT) PRIMARY KEY (id) "
-            f"WITH (connector = 'parquet', path = '{tmp_path}', max_files_per_trigger = 1)"
-        )
-        mill.execute("CREATE STREAM t (k BIGINT)")
-        mill.add_query("q", "SELECT id, COUNT(*) AS n FROM (SELECT s.id FROM s JOIN t ON s.k = t.k) GROUP BY id")
-        mill.insert("t", [(7,), (8,), (9,)])
-        for number, row in enumerate([(1, 7), (1, 8), (2, 9)]):
-            frame = pl.DataFrame([row], schema=["id", "k"], orient="row")
-            frame.write_parquet(tmp_path / f"{number}.parquet")
-        mill.feed_line("t", "[*]")
-        mill.batch()
-        assert Counter(mill.take_rows("q").rows()) == {(1, 1): 1, (2, 1): 1}
-        assert sorted(map(str, mill.take_punctuations("q"))) == ["[id = 1]", "[id = 2]"]
-        assert mill.state_rows("q") == 3, "nothing but the tuples of t"
-    finally:
-        host.stop()
+    host = LocalHost()
+    mill = host.open(Options(shards=3))
+    mill.execute(
+        "CREATE STREAM s (id BIGINT, k BIGINT) PRIMARY KEY (id) "
+        f"WITH (connector = 'parquet', path = '{tmp_path}', max_files_per_trigger = 1)"
+    )
+    mill.execute("CREATE STREAM t (k BIGINT)")
+    mill.add_query("q", "SELECT id, COUNT(*) AS n FROM (SELECT s.id FROM s JOIN t ON s.k = t.k) GROUP BY id")
+    mill.insert("t", [(7,), (8,), (9,)])
+    for number, row in enumerate([(1, 7), (1, 8), (2, 9)]):
+        frame = pl.DataFrame([row], schema=["id", "k"], orient="row")
+        frame.write_parquet(tmp_path / f"{number}.parquet")
+    mill.feed_line("t", "[*]")
+    mill.batch()
+    mill.drain()
+    assert Counter(mill.take_rows("q").rows()) == {(1, 1): 1, (2, 1): 1}
+    assert sorted(map(str, mill.take_punctuations("q"))) == ["[id = 1]", "[id = 2]"]
+    assert mill.state_rows("q") == 3, "nothing but the tuples of t"
 
 
 def test_rows_of_other_shards_are_not_sent() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from millstream.config import Options
-from millstream.control.jobs import Jobs
-from millstream.control.spark_mill import SparkMill
+from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
 from millstream.physical import durable
 from millstream.physical.hashing import partition_of, spread
 from millstream.physical.host import ShardHost
@@ -59,10 +59,11 @@ class Rig:
 
     def __init__(self, folder: Path, shards: int, way: str) -> None:
         self.way = way
-        jobs = Jobs(None, folder, shards=shards)  # type: ignore[arg-type]
-        SparkMill(jobs, options=Options(), wall=True).execute(STATEMENTS)
+        jobs = LocalJobs(folder, shards=shards)
+        Mill(jobs, options=Options(), wall=True).execute(STATEMENTS)
         self.job = jobs.job()
-        self.reader = PageReader({"log": str(self.job.log.path), "parallelism": "3"})
+        self.log = {"log": str(folder / "job-1" / "control.log"), "parallelism": "3"}
+        self.reader = PageReader(self.log)
         self.stores: dict[int, DictStore] = {}
         self.rows: dict[str, list[tuple[object, ...]]] = {}
         self.left = 0
@@ -72,7 +73,7 @@ class Rig:
         while (end := self.reader.latestOffset(offset, None)) != offset:
             self.batch(offset, end)
             if self.way == "replayed":  # a new reader makes the same batch of the same offsets
-                self.reader = PageReader({"log": str(self.job.log.path), "parallelism": "3"})
+                self.reader = PageReader(self.log)
             offset = end
 
     def batch(self, start: dict[str, object], end: dict[str, object]) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from millstream.config import Options
-from millstream.control.jobs import Jobs
-from millstream.control.spark_mill import SparkMill
+from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
 from millstream.physical.page_source import PageReader
 from tests.physical.test_durable import Rig
 
@@ -27,10 +27,11 @@ CREATE QUERY padded AS SELECT a.category, a.id, b.price FROM auctions a LEFT JOI
 class DiskRig(Rig):
     def __init__(self, folder: Path, shards: int, way: str, memory: str) -> None:
         self.way = way
-        jobs = Jobs(None, folder, shards=shards)  # type: ignore[arg-type]
-        SparkMill(jobs, options=Options(join_memory=memory), wall=True).execute(STATEMENTS)
+        jobs = LocalJobs(folder, shards=shards)
+        Mill(jobs, options=Options(join_memory=memory), wall=True).execute(STATEMENTS)
         self.job = jobs.job()
-        self.reader = PageReader({"log": str(self.job.log.path), "parallelism": "3"})
+        self.log = {"log": str(folder / "job-1" / "control.log"), "parallelism": "3"}
+        self.reader = PageReader(self.log)
         self.stores, self.rows, self.left = {}, {}, 0
 
 

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
-from millstream.control.spark_mill import SparkMill
 from millstream.physical.exchange import Exchange, Gather
 from millstream.physical.stages import QueryPart, depth, parts
-from millstream.testing.runner import Variant, run_text, transcripts
-from tests.control.without_spark import InProcessHost
+from millstream.testing.runner import LocalHost, Variant, run_text, transcripts
 from tests.tries import tries
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -100,16 +98,13 @@ def test_what_depends_on_positions_or_gains_nothing_runs_on_one_shard(query: str
 
 
 def test_explain_shows_the_stages() -> None:
-    host = InProcessHost(2)
-    try:
-        mill = host.open(Options(shards=2))
-        mill.execute(STREAMS)
-        text = mill.execute(
-            "EXPLAIN PHYSICAL SELECT seller, COUNT(*) AS n "
-            f"FROM (SELECT a.seller AS seller FROM {SOLD}) AS j [RANGE 5] GROUP BY seller"
-        )
-    finally:
-        host.stop()
+    host = LocalHost()
+    mill = host.open(Options(shards=2))
+    mill.execute(STREAMS)
+    text = mill.execute(
+        "EXPLAIN PHYSICAL SELECT seller, COUNT(*) AS n "
+        f"FROM (SELECT a.seller AS seller FROM {SOLD}) AS j [RANGE 5] GROUP BY seller"
+    )
     path = GOLDEN / "stages.physical.txt"
     if os.environ.get("MILLSTREAM_UPDATE_GOLDEN"):
         path.write_text(text + "\n")
@@ -122,11 +117,8 @@ def test_explain_shows_the_stages() -> None:
 @pytest.mark.parametrize("path", transcripts([TRANSCRIPTS]), ids=lambda path: path.stem)
 def test_transcripts_in_jobs_without_spark(path: Path) -> None:
     variant = Variant(shards=3, cut="random:9")
-    host = InProcessHost(variant.shards, cached=False)
-    try:
-        outcome = run_text(path.read_text(encoding="utf-8-sig"), variant, path.name, host)
-    finally:
-        host.stop()
+    host = LocalHost(cached=False)
+    outcome = run_text(path.read_text(encoding="utf-8-sig"), variant, path.name, host)
     assert not outcome.failures, "\n".join(map(str, outcome.failures))
 
 
@@ -189,7 +181,7 @@ def taken(mill: Mill, rows: Counter[object], said: Counter[str]) -> None:
     said.update(map(str, mill.take_punctuations("q")))
 
 
-def fed(mill: Mill, case: Case, host: InProcessHost | None, seed: int) -> tuple[Counter[object], Counter[str], int]:
+def fed(mill: Mill, case: Case, host: LocalHost | None, seed: int) -> tuple[Counter[object], Counter[str], int]:
     """Rows and punctuations as bags and the state at the end, with batches cut and mills recovered at random."""
     chance = random.Random(seed)
     rows: Counter[object] = Counter()
@@ -214,14 +206,10 @@ def test_stages_do_not_change_the_results(case: Case, seed: int, shards: int, ca
     whole = LocalMill(Options(ets=ets))
     begin(whole, case)
     rows, _, state = fed(whole, case, None, 0)
-    host = InProcessHost(shards, cached=cached)
-    try:
-        mill = host.open(Options(shards=shards, ets=ets))
-        begin(mill, case)
-        assert isinstance(mill, SparkMill)
-        assert mill.job("q").stages >= 2
-        found = fed(mill, case, host, seed)
-    finally:
-        host.stop()
+    host = LocalHost(cached=cached)
+    mill = host.open(Options(shards=shards, ets=ets))
+    begin(mill, case)
+    assert mill.job("q").stages >= 2
+    found = fed(mill, case, host, seed)
     assert found[0] == rows
     assert found[2] == state

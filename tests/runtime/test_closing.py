@@ -20,12 +20,11 @@ from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.config import Options
 from millstream.control.mill import LocalMill
-from millstream.control.spark_mill import SparkMill
 from millstream.control.stream_progress import stream_progress
 from millstream.errors import BindError
 from millstream.runtime.closing import Closing
 from millstream.runtime.operator import Input
-from tests.control.without_spark import InProcessHost
+from millstream.testing.runner import LocalHost
 from tests.reference.closing import ReferenceClosing
 from tests.runtime.driving import Trace, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, arrivals, cuts, in_order, run, same_promises, steps
@@ -174,7 +173,7 @@ class Market:
                 mill.batch()
                 take(mill, trace)
                 if restart and cut.random() < 0.3:
-                    mill = LocalMill.restore(mill.snapshot())
+                    mill = mill.restarted()
         mill.batch()
         take(mill, trace)
         assert len(trace.punctuations) == len(set(trace.punctuations))
@@ -239,7 +238,9 @@ def test_the_state_of_a_join_stays_flat_as_auctions_close(shards: int) -> None:
         mill.batch()
         assert mill.take_rows("q").height > 280
         peak = max(peak, mill.state_rows("q"))
-        operators = [operator for operator in mill.group("q").operators("q") if isinstance(operator, Closing)]
+        operators = [
+            operator for host in mill.hosts("q") for operator in host.operators("q") if isinstance(operator, Closing)
+        ]
         size = max(size, *(len(pickle.dumps(operator.scalars())) for operator in operators))
     assert 0 < peak <= 20 and size < 1000
     assert mill.execute(f"EXPLAIN CONTRACT {QUERIES['joined']}").endswith("contract: bounded")
@@ -308,19 +309,15 @@ def test_shards_that_read_a_closed_stream_themselves(tmp_path: Path, query: str,
     read = [bid for bid in bids if bid[2] <= ends[bid[0]]]
     bids_from = files(tmp_path, "bids", "auction,price,ts", bids, 30)
     closed_from = files(tmp_path, "closed", "id,ts", closed, 7)
-    host = InProcessHost(shards)
-    try:
-        mill = host.open(Options(shards=shards))
-        mill.execute(f"CREATE STREAM bids (auction BIGINT, price BIGINT, ts BIGINT) ORDER BY ts {bids_from}")
-        clauses = f"ORDER BY ts CLOSES bids (auction) BY (id) {closed_from}"
-        mill.execute(f"CREATE STREAM closed (id BIGINT, ts BIGINT) {clauses}")
-        mill.add_query("q", READ[query])
-        mill.batch()
-        found, told = Counter(mill.take_rows("q").rows()), mill.take_punctuations("q")
-        assert isinstance(mill, SparkMill)
-        counted = stream_progress(mill)["closed"]
-    finally:
-        host.stop()
+    host = LocalHost()
+    mill = host.open(Options(shards=shards))
+    mill.execute(f"CREATE STREAM bids (auction BIGINT, price BIGINT, ts BIGINT) ORDER BY ts {bids_from}")
+    clauses = f"ORDER BY ts CLOSES bids (auction) BY (id) {closed_from}"
+    mill.execute(f"CREATE STREAM closed (id BIGINT, ts BIGINT) {clauses}")
+    mill.add_query("q", READ[query])
+    mill.drain()
+    found, told = Counter(mill.take_rows("q").rows()), mill.take_punctuations("q")
+    counted = stream_progress(mill)["closed"]
     tops = {auction: max(price for a, price, _ in read if a == auction) for auction, _, _ in read}
     wanted = {
         "top": Counter(tops.items()),
@@ -338,13 +335,10 @@ def test_shards_that_read_a_closed_stream_themselves(tmp_path: Path, query: str,
 @pytest.mark.parametrize("shards", [1, 3])
 def test_late_tuples_of_a_stream_that_shards_read_come_once(tmp_path: Path, shards: int) -> None:
     given = files(tmp_path, "s", "k,ts", [(1, 5), (2, 7), (3, 6), (4, 9), (5, 1)], 3)
-    host = InProcessHost(shards)
-    try:
-        mill = host.open(Options(shards=shards))
-        mill.execute(f"CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts {given}")
-        mill.add_query("q", "SELECT k FROM s__late UNION ALL SELECT k FROM s")
-        mill.batch()
-        found = sorted(mill.take_rows("q").rows())
-    finally:
-        host.stop()
+    host = LocalHost()
+    mill = host.open(Options(shards=shards))
+    mill.execute(f"CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts {given}")
+    mill.add_query("q", "SELECT k FROM s__late UNION ALL SELECT k FROM s")
+    mill.drain()
+    found = sorted(mill.take_rows("q").rows())
     assert found == [(1,), (2,), (3,), (4,), (5,)]

@@ -101,6 +101,7 @@ class Mill:
         """Run a script of statements; what `EXPLAIN` and `SHOW` have to say comes back as text."""
         self.batch()
         said = [run_statement(self, statement) for statement in parse(text)]
+        self._take_effect()
         return "\n".join(part for part in said if part)
 
     def add_query(self, name: str, text: str) -> None:
@@ -110,6 +111,7 @@ class Mill:
         if len(statements) != 1 or not isinstance(statements[0], ast.SelectStatement):
             raise BindError("M2090", "a query is one SELECT", line=1, column=1)
         self.start_query(name.lower(), f'CREATE QUERY "{name.lower()}" AS {statements[0].text}', statements[0].select)
+        self._take_effect()
 
     def start_query(
         self, name: str, text: str, select: ast.Query, sink: Any = None, sink_options: Mapping[str, str] | None = None
@@ -317,6 +319,12 @@ class Mill:
         moved = self.clock.now() != self._settled
         skewed = any(stream.max_skew is not None for stream in self.catalog.streams)
         if self.jobs.at_once or (self.options.ets in ON_DEMAND and (moved or skewed)):
+            self.sync()
+
+    def _take_effect(self) -> None:
+        """Where a batch costs little, statements are carried out before the next one is."""
+        if self.jobs.at_once and not self.journal.recovering:
+            self.jobs.work_off()
             self.sync()
 
     def sync(self) -> None:

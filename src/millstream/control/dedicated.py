@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.control.spark_job import SparkJob
 from millstream.control.session import QUERY_SETTINGS
+from millstream.control.spark_job import SparkJob
 from millstream.errors import BindError, OptionError
 from millstream.lang import ast
 from millstream.physical import stages
@@ -50,7 +50,7 @@ SPARK_TYPES = {
 def to_frame(connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema) -> DataFrame:
     mill, spark = connection.mill, connection.spark
     if spark is None:
-        raise OptionError("M6056", "a DataFrame needs Spark", hint="connect() without local=True")
+        raise OptionError("M6057", "a DataFrame needs Spark", hint="connect() without local=True")
     plan = mill.plan(statement.select)
     streams = {base_stream(scan.stream) for scan in scans(plan)}
     for name in sorted(streams):

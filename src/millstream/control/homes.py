@@ -119,7 +119,9 @@ class Homes:
     def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
         """The last report of the shards that run a query: the part of it, the number of the shard, its status."""
         home = self.of[name]
-        found = [(place, n, home.job.status(label)) for place in home.places for n, label in enumerate(place.group.labels)]
+        found = [
+            (place, n, home.job.status(label)) for place in home.places for n, label in enumerate(place.group.labels)
+        ]
         return [(place, number, status) for place, number, status in found if status is not None]
 
     def heard_all(self, name: str) -> bool:

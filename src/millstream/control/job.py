@@ -39,6 +39,8 @@ COMPACT_AFTER = 16_000_000
 """Bytes by which a log may grow before it is compacted."""
 Result = tuple[int, str, Element]
 """What a shard puts out: its label, the query, an element."""
+Report = tuple[int, Status]
+"""A shard's label, and its status."""
 
 
 class Tenant(Protocol):
@@ -190,13 +192,15 @@ class Job(ABC):
 
     # --- deliveries -------------------------------------------------------------------------------------------------
 
-    def deliver(self, batch: int, results: Iterable[Result], reports: Iterable[tuple[int, Status]], begun: float) -> None:
+    def deliver(
+        self, batch: int, results: Iterable[Result], reports: Iterable[tuple[int, Status]], begun: float
+    ) -> None:
         """Hand what a batch has made to the tenants. One that was delivered before a restart is not delivered twice."""
         again = batch <= self._last_batch
         position, told, written = self.position, False, 0
         served: dict[int, Tenant] = {}
         taken: Counter[tuple[int, str, int]] = Counter()
-        words: list[tuple[int, Status]] = []
+        words: list[Report] = []
         for label, query, element in () if again else results:
             tenant = self.tenants.get(label)
             if tenant is not None:

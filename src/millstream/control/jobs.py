@@ -78,6 +78,11 @@ class Jobs(ABC):
         """Jobs opened from now on have so many shards, if there are none yet."""
         self._wanted = shards
 
+    def work_off(self) -> None:
+        """Wait until everything in the logs has been heard."""
+        for job in self.all():
+            job.wait(job.log.end())
+
     def all(self) -> list[Job]:
         return list(self._jobs.values())
 
@@ -134,4 +139,4 @@ class LocalJobs(Jobs):
 
     def step(self) -> bool:
         """Run a batch of every job; false if there is nothing to do."""
-        return any([job.step() for job in self.all() if isinstance(job, LocalJob)])
+        return max([job.step() for job in self.all() if isinstance(job, LocalJob)], default=False)

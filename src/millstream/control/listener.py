@@ -21,8 +21,8 @@ from millstream.control.progress import Progress, running
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.control.job import Job
     from millstream.control.base import Mill
+    from millstream.control.job import Job
 
 OnProgress = Callable[[Progress], object]
 LOG = logging.getLogger("millstream")

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from millstream.errors import BindError, OptionError
 from millstream.physical import durable
 from millstream.physical.durable import DurableShard
 from millstream.physical.host import ShardHost
+from millstream.physical.parts import Part
 from millstream.physical.reading import BatchReader, Dealt, Offset
 from millstream.physical.shard_batch import Given, Sent, Status, brief_status, full_status, run_batch
 
@@ -58,17 +59,18 @@ class LocalJob(Job):
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
-    def step(self) -> bool:
-        """Run one batch; false if there is nothing to do."""
+    def step(self, *, streams: bool = True) -> bool:
+        """Run one batch; false if there is nothing to do. Without `streams` the streams that the job reads stay where
+        they are."""
         with self._working:
-            if not self._step():
+            if not self._step(streams):
                 return False
         self.after_batch(self)
         return True
 
-    def _step(self) -> bool:
+    def _step(self, streams: bool) -> bool:
         start, begun = self._offset, time.monotonic()
-        end = self._state.begun() or self._reader.latest(start, self.clock())
+        end = self._state.begun() or self._reader.latest(start, self.clock(), streams=streams)
         if end == start:
             return False
         batch = self._batch + 1
@@ -92,9 +94,8 @@ class LocalJob(Job):
         stages: list[dict[int, Given]] = [defaultdict(Given) for _ in range(self.stages)]
         for label, stage, control in dealt.control:
             stages[stage][label].control = control
-        for work in dealt.pieces:
-            for label, part in work.packed():
-                stages[0][label].parts.append(part)
+        for label, part in self._parts(dealt):
+            stages[0][label].parts.append(part)
         results: list[Result] = []
         reports: list[tuple[int, Status]] = []
         for shards in stages:
@@ -105,6 +106,10 @@ class LocalJob(Job):
                 for message in sent:
                     stages[message.stage][message.label].sent.append(message)
         return results, reports
+
+    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, Part]]:
+        """What shards get of the streams that the job reads."""
+        return (packed for work in dealt.pieces for packed in work.packed())
 
     def _work(self, label: int, given: Given) -> tuple[Status, list[Result], list[Sent]]:
         """One batch of one shard."""
@@ -181,7 +186,7 @@ class LocalJob(Job):
 
     def wait(self, position: int, timeout: float = 120.0) -> None:  # noqa: ARG002
         while self.position < position:
-            if not self.step():
+            if not self.step(streams=False):
                 raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
 
     def check(self) -> None:

@@ -142,7 +142,9 @@ class SqliteState:
         try:
             (found,) = self._database.execute("PRAGMA user_version").fetchone()
         except sqlite3.DatabaseError:
-            raise InputError("M5024", f"{path} is not a state database", hint="take another checkpoint folder") from None
+            raise InputError(
+                "M5024", f"{path} is not a state database", hint="take another checkpoint folder"
+            ) from None
         if fresh:
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
         elif found != FORMAT:

@@ -17,10 +17,10 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from millstream.control.base import Mill
 from millstream.control.connection import Connection
 from millstream.control.job import Job
 from millstream.control.progress import Progress, durations, running
-from millstream.control.base import Mill
 from millstream.control.stream_progress import StreamProgress, stream_progress
 from millstream.errors import OptionError
 from millstream.runtime.engine import NodeStatistics

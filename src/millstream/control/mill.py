@@ -52,6 +52,7 @@ class LocalMill(Mill):
 
     def hosts(self, name: str) -> list[ShardHost]:
         """The shards that run a query, the topmost part of it first."""
+        self.sync()
         home = self.home(name)
         assert isinstance(home.job, LocalJob)
         return [home.job.host(label) for group in home.groups for label in group.labels]

@@ -15,8 +15,8 @@ from millstream.errors import MillstreamError
 from millstream.runtime.engine import NodeStatistics
 
 if TYPE_CHECKING:
-    from millstream.control.job import Job
     from millstream.control.base import Mill
+    from millstream.control.job import Job
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
 UNITS = ("B", "kB", "MB", "GB")

@@ -17,9 +17,9 @@ from millstream.physical.records import CloseGroup, OpenGroup, Remember, StartQu
 from millstream.physical.topology import base_stream, scans
 
 if TYPE_CHECKING:
+    from millstream.control.base import Mill
     from millstream.control.job import Job
     from millstream.control.jobs import Jobs
-    from millstream.control.base import Mill
 
 
 def recovered(jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> Mill:

@@ -38,9 +38,7 @@ class Stopped(Exception):
 
 
 class SparkJob(Job):
-    def __init__(
-        self, spark: SparkSession, folder: Path, *, shards: int, stages: int = 1, cached: bool = True
-    ) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, *, shards: int, stages: int = 1, cached: bool = True) -> None:
         super().__init__(folder, shards=shards, stages=stages)
         self.spark, self.checkpoint, self.cached = spark, folder, cached
         self.frames: dict[str, DataFrame] = {}

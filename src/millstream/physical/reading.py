@@ -94,8 +94,9 @@ class BatchReader:
     def initial() -> Offset:
         return {"log": 0, "now": 0, "streams": "{}"}
 
-    def latest(self, start: Offset, clock: int) -> Offset:
-        """Where a batch ends that begins at an offset: the same offset if there is nothing to do."""
+    def latest(self, start: Offset, clock: int, *, streams: bool = True) -> Offset:
+        """Where a batch ends that begins at an offset: the same offset if there is nothing to do. Without `streams` it
+        takes in the log alone."""
         end = self._log.end()
         for record in self._log.read(self._seen_at, end):
             self._seen.note(record)
@@ -103,7 +104,7 @@ class BatchReader:
         now = max(int(start["now"]), clock)
         places = json.loads(start["streams"])
         moved = dict(places)
-        for key, route in _read_here(self._seen):
+        for key, route in _read_here(self._seen) if streams else ():
             source, name = self._source(key, route), "/".join(key)
             place = places.get(name) or {"at": source.start(), "ended": False}
             at = source.latest(place["at"], now)

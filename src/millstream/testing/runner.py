@@ -13,6 +13,7 @@ from millstream.algebra.pattern import parse_pattern
 from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
@@ -86,12 +87,15 @@ class Host(Protocol):
 
 
 class LocalHost:
-    """Mills in this process."""
+    """Mills in this process. Without `cached` every batch reads its state back."""
 
-    def open(self, options: Options) -> Mill:
-        return LocalMill(options)
+    def __init__(self, *, cached: bool = True) -> None:
+        self._cached = cached
 
-    def restart(self, mill: Mill) -> Mill:
+    def open(self, options: Options) -> LocalMill:
+        return LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=self._cached))
+
+    def restart(self, mill: Mill) -> LocalMill:
         assert isinstance(mill, LocalMill)
         return mill.restarted()
 

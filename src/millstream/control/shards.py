@@ -45,10 +45,8 @@ class ShardGroup:
 
     def configure(self, options: Options) -> None:
         """Re-map the running graphs to the options' strategy and way of promising time."""
-        name, _, size = options.strategy.partition(":")
-        self._in_paths = name == "rr"
         for graph in self.graphs:
-            graph.set_strategy(name, k=int(size or 1))
+            graph.set_strategy(options.strategy)
             graph.set_ets(options.ets)
         self._joins = join_settings(options)
         self._configure_joins()
@@ -59,13 +57,8 @@ class ShardGroup:
             configure_joins((node.operator for node in graph.operators.values()), self._joins)
 
     def _cut(self) -> None:
-        """Round robin works on paths: cut the graphs into such, or heal the cuts when it is left."""
         for graph in self.graphs:
-            if self._in_paths:
-                graph.cut_into_paths()
-            else:
-                for node in graph.operators.values():
-                    graph.unset_break(node)
+            graph.cut_for_strategy()
 
     def add(self, name: str, plan: Plan, deliver: Deliver) -> None:
         for number, compiler in enumerate(self.compilers):

@@ -25,10 +25,11 @@ from millstream.errors import BindError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators import Generator, generator
 from millstream.ingest.marks import Marks
-from millstream.ingest.paged.options import PaceOptions, read_options
+from millstream.ingest.paged.options import PaceOptions
 from millstream.ingest.paged.pieces import Offset, Piece, PieceRows, how_many
 from millstream.ingest.paged.replay import Replay
 from millstream.ingest.rows import NO_BAD
+from millstream.options import read_options
 
 WORTH = 200_000
 """Events that are worth a piece of their own."""
@@ -107,7 +108,14 @@ class GeneratedSource:
         return None if end is None else end - int(offset["event"])
 
 
-def open_generated(name: str, schema: Schema, connector: str, given: Mapping[str, str]) -> GeneratedSource:
+def open_generated(
+    connector: str,
+    name: str,
+    schema: Schema,
+    given: Mapping[str, str],
+    required: Sequence[str],  # noqa: ARG001
+) -> GeneratedSource:
+    """No generated value is NULL."""
     own = {option: value for option, value in given.items() if option in PaceOptions.model_fields}
     rest = {option: value for option, value in given.items() if option not in own and option != "stream"}
     options = read_options(PaceOptions, own)

@@ -65,9 +65,9 @@ class Registry(Generic[T]):
 
     def _load(self, points: list[EntryPoint]) -> Any:
         if len(points) > 1:
-            detail = f"They are {', '.join(map(self._named, points))}."
+            detail = f"They are {', '.join(sorted(map(self._named, points)))}."
             raise OptionError(
-                "M6006", f"several packages bring '{points[0].name}'", detail=detail, hint="uninstall one"
+                "M6006", f"several packages bring '{points[0].name.lower()}'", detail=detail, hint="uninstall one"
             )
         named = self._named(points[0])
         try:

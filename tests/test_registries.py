@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A place for packages; what registries learn of them is forgotten afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     for registry in (SOURCES, SINKS, STRATEGIES):
-        monkeypatch.setattr(registry, "_known", dict(registry.known))
+        monkeypatch.setattr(registry, "known", dict(registry.known))
     return tmp_path
 
 

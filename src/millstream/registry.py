@@ -1,12 +1,8 @@
 """Things known by name, open to other packages: sources, sinks, scheduling strategies.
 
-A package adds its own by an entry point in the group of the registry:
-
-    [project.entry-points."millstream.sinks"]
-    kafka = "its_package.kafka:make_sink"
-
-Entry points are looked up when a name is not known yet, and imported when their own name is asked for. So a package
-costs nothing until it is used, and one that is broken does not harm the others. Names are not case-sensitive.
+A package adds its own by an entry point in the group of the registry. Entry points are looked up when a name is not
+known yet, and imported when their own name is asked for: a package costs nothing until it is used, and a broken one
+does not harm the others. Names are not case-sensitive.
 
 >>> fruit = Registry[str]("docs.fruit", {"apple": "red"}, fits=lambda thing: isinstance(thing, str))
 >>> fruit.register("pear", "green")
@@ -26,35 +22,30 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """`fits` says whether what a package brings is usable at all."""
+    """`fits` tells whether a thing is one of the registry's kind."""
 
     def __init__(self, group: str, builtin: Mapping[str, T], *, fits: Callable[[object], bool] = callable) -> None:
-        self.group = group
+        self.group, self._fits = group, fits
         self._builtin = frozenset(builtin)
-        self._known = dict(builtin)
-        self._fits = fits
-
-    @property
-    def known(self) -> Mapping[str, T]:
-        """Those that need not be imported any more."""
-        return self._known
+        self.known = dict(builtin)
+        """Those that are imported."""
 
     def register(self, name: str, thing: T) -> None:
-        """Add one to this process; the last one of a name counts, as in a notebook whose cells run again."""
+        """Add a thing for this process; the last one of a name counts, as in a notebook whose cells run again."""
         self._check_name(name, f"'{name}'")
         self._check(thing, f"'{name}'")
-        self._known[name.lower()] = thing
+        self.known[name.lower()] = thing
 
     def get(self, name: str) -> T | None:
-        """The one of that name; OptionError if packages clash over it or the one that brings it is broken."""
+        """The thing of that name; OptionError if packages clash over it or the one that brings it is broken."""
         name = name.lower()
-        if name not in self._known and (points := self._points().get(name)):
-            self._known[name] = self._load(points)
-        return self._known.get(name)
+        if name not in self.known and (points := self._points().get(name)):
+            self.known[name] = self._load(points)
+        return self.known.get(name)
 
     def names(self) -> list[str]:
-        """All names: the built-in ones first."""
-        return [*self._known, *sorted(self._points().keys() - self._known.keys())]
+        """All names, the built-in ones first."""
+        return [*self.known, *sorted(self._points().keys() - self.known.keys())]
 
     def _points(self) -> dict[str, list[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = {}
@@ -64,17 +55,15 @@ class Registry(Generic[T]):
         return found
 
     def _load(self, points: list[EntryPoint]) -> Any:
+        named = sorted(map(self._named, points))
         if len(points) > 1:
-            detail = f"They are {', '.join(sorted(map(self._named, points)))}."
-            raise OptionError(
-                "M6006", f"several packages bring '{points[0].name.lower()}'", detail=detail, hint="uninstall one"
-            )
-        named = self._named(points[0])
+            message = f"several packages bring '{points[0].name.lower()}'"
+            raise OptionError("M6006", message, detail=f"They are {', '.join(named)}.", hint="uninstall one")
         try:
             thing = points[0].load()
         except Exception as error:
-            raise OptionError("M6007", f"{named} cannot be loaded", detail=f"{reason_of(error)}.") from error
-        self._check(thing, named)
+            raise OptionError("M6007", f"{named[0]} cannot be loaded", detail=f"{reason_of(error)}.") from error
+        self._check(thing, named[0])
         return thing
 
     def _check_name(self, name: str, named: str) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from millstream.physical.control_log import ControlLog
 
 NOW = "__now"
-PIECE_ROWS = 200_000
 TYPES = {
     "boolean": "BOOLEAN",
     "tinyint": "INT",

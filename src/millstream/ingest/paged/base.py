@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from typing import TypeVar
 
 from millstream.algebra.schema import Schema
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.csv_files import CsvFormat
-from millstream.ingest.paged.file_source import open_files
+from millstream.ingest.paged.file_source import FileSource
+from millstream.ingest.paged.formats import Format
 from millstream.ingest.paged.generated import open_generated
 from millstream.ingest.paged.json_files import JsonFormat
 from millstream.ingest.paged.options import CsvOptions, FileOptions
 from millstream.ingest.paged.parquet_files import ParquetFormat
 from millstream.ingest.paged.pieces import Offset, PagedSource, Piece, PieceRows
+from millstream.ingest.paged.replay import Replay
+from millstream.options import read_options
 from millstream.registry import Registry
 
 __all__ = ["SOURCES", "Offset", "Opener", "PagedSource", "Piece", "PieceRows", "open_paged"]
 
+Read = TypeVar("Read", bound=FileOptions)
 Opener = Callable[[str, Schema, Mapping[str, str], Sequence[str]], PagedSource]
 """Opens the source of a stream: its name, its schema, the options (names in lower case, without `connector`), and the
 columns that must not be NULL."""
 
+
+def _files(connector: str, kind: type[Read], format_: Callable[[Schema, tuple[str, ...], Read], Format]) -> Opener:
+    def opener(name: str, schema: Schema, given: Mapping[str, str], required: Sequence[str]) -> PagedSource:
+        if not given.get("path"):
+            hint = f"WITH (connector = '{connector}', path = '…')"
+            raise InputError("M5001", f"the connector '{connector}' of stream '{name}' needs a path", hint=hint)
+        options = read_options(kind, given)
+        return FileSource(format_(schema, tuple(required), options), options, Replay.of(options.speed, schema, name))
+
+    return opener
+
+
+def _generator(connector: str) -> Opener:
+    return lambda name, schema, given, _: open_generated(name, schema, connector, given)
+
+
 SOURCES: Registry[Opener] = Registry(
     "millstream.sources",
     {
-        "csv": partial(open_files, "csv", CsvOptions, CsvFormat.of),
-        "json": partial(open_files, "json", FileOptions, lambda schema, required, _: JsonFormat(schema, required)),
-        "parquet": partial(
-            open_files, "parquet", FileOptions, lambda schema, required, _: ParquetFormat(schema, required)
-        ),
-        **{name: partial(open_generated, name) for name in GENERATORS},
+        "csv": _files("csv", CsvOptions, lambda s, r, o: CsvFormat(s, r, o.header, o.delimiter, o.null)),
+        "json": _files("json", FileOptions, lambda schema, required, _: JsonFormat(schema, required)),
+        "parquet": _files("parquet", FileOptions, lambda schema, required, _: ParquetFormat(schema, required)),
+        **{name: _generator(name) for name in GENERATORS},
     },
 )
 

@@ -21,7 +21,6 @@ from millstream.algebra.types import Type
 from millstream.errors import did_you_mean
 from millstream.ingest.paged.csv_lines import even, records, split
 from millstream.ingest.paged.formats import File, Part, given_out, no_column
-from millstream.ingest.paged.options import CsvOptions
 from millstream.ingest.paged.pieces import PieceRows
 from millstream.ingest.paged.text import (
     NO_TEXT,
@@ -55,10 +54,6 @@ class CsvFormat:
     null: str = ""
     by_row: bool = False
     worth: int = TEXT_WORTH
-
-    @classmethod
-    def of(cls, schema: Schema, required: tuple[str, ...], options: CsvOptions) -> CsvFormat:
-        return cls(schema, required, options.header, options.delimiter, options.null)
 
     def check(self, file: File) -> None:
         if self.header and file.size:

@@ -11,12 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
 
-from millstream.algebra.schema import Schema
 from millstream.errors import InputError
 from millstream.ingest.paged.cuts import cut
 from millstream.ingest.paged.formats import File, FilePiece, Format, Part
@@ -25,9 +23,6 @@ from millstream.ingest.paged.options import FileOptions
 from millstream.ingest.paged.pieces import Offset, Piece, how_many
 from millstream.ingest.paged.replay import Anchor, Replay
 from millstream.ingest.paged.seen import SeenFiles
-from millstream.options import read_options
-
-Read = TypeVar("Read", bound=FileOptions)
 
 LOOKED_INTO = 256
 """To say how many rows wait, so many files are looked into; the rest is taken to be like them."""
@@ -147,20 +142,3 @@ class _Batch:
             if self.anchor is not None:
                 last = self.format.released(part._replace(last=last), self.replay.until(self.anchor, self.now))
         return None if last == part.first < part.last else last
-
-
-def open_files(
-    connector: str,
-    kind: type[Read],
-    format_: Callable[[Schema, tuple[str, ...], Read], Format],
-    name: str,
-    schema: Schema,
-    given: Mapping[str, str],
-    required: Sequence[str],
-) -> FileSource:
-    """The files of a format, which may depend on the options."""
-    if not given.get("path"):
-        hint = f"WITH (connector = '{connector}', path = '…')"
-        raise InputError("M5001", f"the connector '{connector}' of stream '{name}' needs a path", hint=hint)
-    options = read_options(kind, given)
-    return FileSource(format_(schema, tuple(required), options), options, Replay.of(options.speed, schema, name))

@@ -108,14 +108,7 @@ class GeneratedSource:
         return None if end is None else end - int(offset["event"])
 
 
-def open_generated(
-    connector: str,
-    name: str,
-    schema: Schema,
-    given: Mapping[str, str],
-    required: Sequence[str],  # noqa: ARG001
-) -> GeneratedSource:
-    """No generated value is NULL."""
+def open_generated(name: str, schema: Schema, connector: str, given: Mapping[str, str]) -> GeneratedSource:
     own = {option: value for option, value in given.items() if option in PaceOptions.model_fields}
     rest = {option: value for option, value in given.items() if option not in own and option != "stream"}
     options = read_options(PaceOptions, own)

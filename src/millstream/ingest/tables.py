@@ -22,11 +22,11 @@ def read_table(schema: Schema, options: Mapping[str, str]) -> pl.DataFrame:
     connector = options.get("connector")
     if connector is None:
         return pl.DataFrame(schema=types)
-    if connector.lower() not in READERS:
-        raise InputError("M5002", f"unknown connector '{connector}'", hint=did_you_mean(connector, READERS))
     path = options.get("path")
     if path is None:
         raise InputError("M5001", "a table with a connector needs a path", hint="WITH (connector = 'csv', path = '…')")
+    if connector.lower() not in READERS:
+        raise InputError("M5002", f"unknown connector '{connector}'", hint=did_you_mean(connector, READERS))
     try:
         frame = READERS[connector.lower()](path)
         return frame.rename({c: c.lower() for c in frame.columns}).select(

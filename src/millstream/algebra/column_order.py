@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.lookup import Lookup
 from millstream.errors import PatternError
-
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _COMPARISONS: dict[tuple[bool, bool], Callable[..., Any]] = {
     (True, True): np.less,
@@ -52,7 +50,7 @@ class Keys:
             self._seed = next(seed for seed in count() if self._set_texts(column, seed))
         else:
             self._values, codes = np.unique(_numbers(column)[0], return_inverse=True)
-            self.codes: Codes = codes.astype(np.int64)
+            self.codes: Integers = codes.astype(np.int64)
 
     def _set_texts(self, column: pl.Series, seed: int) -> bool:
         self._values, first, codes = np.unique(_hashes(column, seed), return_index=True, return_inverse=True)
@@ -62,7 +60,7 @@ class Keys:
     def __len__(self) -> int:
         return len(self._values)
 
-    def find(self, column: pl.Series) -> Codes:
+    def find(self, column: pl.Series) -> Integers:
         """For each value which distinct value it equals, or -1."""
         if not _comparable(column, self._dtype):
             return np.full(column.len(), -1, dtype=np.int64)
@@ -74,7 +72,7 @@ class Keys:
         same = (self._texts.gather(np.maximum(found, 0)) == column).fill_null(False).to_numpy()
         return np.where(same, found, -1)
 
-    def _find(self, numbers: npt.NDArray[np.generic]) -> Codes:
+    def _find(self, numbers: npt.NDArray[np.generic]) -> Integers:
         many = self._lookup is not None or 2 * len(numbers) > len(self._values)
         if many and _whole(numbers) and _whole(self._values):
             if self._lookup is None:
@@ -97,12 +95,12 @@ class Bounds:
             codes = self._values.search_sorted(column).to_numpy()
         else:
             self._values, codes = np.unique(_numbers(column)[0], return_inverse=True)
-        self.codes: Codes = codes.astype(np.int64)
+        self.codes: Integers = codes.astype(np.int64)
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def needed(self, column: pl.Series, *, upper: bool, strict: bool) -> Codes:
+    def needed(self, column: pl.Series, *, upper: bool, strict: bool) -> Integers:
         """For each value the lowest rank of a bound that it lies within (rank counts up from the weakest bound), or
         `len(self)` if there is none. A value equal to the bound lies within only if not `strict`."""
         size = len(self._values)
@@ -117,7 +115,7 @@ class Bounds:
             place = np.searchsorted(self._values, numbers, side=side)
         return np.where(valid, place if upper else size - place, size)
 
-    def within(self, column: pl.Series, bounds: Codes, *, upper: bool, strict: bool) -> Mask:
+    def within(self, column: pl.Series, bounds: Integers, *, upper: bool, strict: bool) -> Mask:
         """Which values lie within the bound given for each of them (or one for all) as a code."""
         if isinstance(self._values, pl.Series) or not _comparable(column, self._dtype):
             ranks = bounds if upper else len(self._values) - 1 - bounds
@@ -144,7 +142,7 @@ def _whole(numbers: npt.NDArray[np.generic]) -> bool:
     return np.issubdtype(numbers.dtype, np.integer)
 
 
-def _hashes(texts: pl.Series, seed: int) -> Codes:
+def _hashes(texts: pl.Series, seed: int) -> Integers:
     return texts.hash(seed).to_numpy().view(np.int64)
 
 

@@ -19,17 +19,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.column_order import Bounds, Keys
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.restriction import Form
 
 Shape = tuple[tuple[str, str], ...]
 """Attributes with their comparisons, sorted by attribute."""
-Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
 
 UPPER = ("<", "<=")
 LOWER = (">", ">=")

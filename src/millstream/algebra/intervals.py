@@ -7,13 +7,11 @@ Intervals([3, 5], [9, 9])
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from millstream.algebra.arrays import Integers, Mask
 
-_NONE: Numbers = np.empty(0, dtype=np.int64)
+_NONE: Integers = np.empty(0, dtype=np.int64)
 
 
 class Intervals:
@@ -21,7 +19,7 @@ class Intervals:
 
     __slots__ = ("highs", "lows")
 
-    def __init__(self, lows: Numbers = _NONE, highs: Numbers = _NONE) -> None:
+    def __init__(self, lows: Integers = _NONE, highs: Integers = _NONE) -> None:
         self.lows, self.highs = lows, highs
 
     def __len__(self) -> int:
@@ -30,7 +28,7 @@ class Intervals:
     def __repr__(self) -> str:
         return f"Intervals({', '.join(f'[{lo}, {hi}]' for lo, hi in zip(self.lows, self.highs, strict=True))})"
 
-    def add(self, values: Numbers) -> Intervals:
+    def add(self, values: Integers) -> Intervals:
         """With more values."""
         if not len(values):
             return self
@@ -45,7 +43,7 @@ class Intervals:
         ends = np.concatenate([starts[1:], [True]])
         return Intervals(lows[starts], highs[ends])
 
-    def contains(self, values: Numbers) -> Mask:
+    def contains(self, values: Integers) -> Mask:
         if not len(self.lows):
             return np.zeros(len(values), dtype=np.bool_)
         place = np.searchsorted(self.lows, values, side="right") - 1
@@ -69,7 +67,7 @@ class Intervals:
         return Intervals(self.lows[within], self.highs[within])
 
 
-def first_of_each(values: Numbers) -> Mask:
+def first_of_each(values: Integers) -> Mask:
     """Where a value occurs for the first time.
 
     >>> first_of_each(np.array([5, 3, 5, 3, 4])).tolist()

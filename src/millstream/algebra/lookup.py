@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int64]
+from millstream.algebra.arrays import Integers
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -20,7 +19,7 @@ class Lookup:
 
     __slots__ = ("_following", "_heads", "_keys", "_shift")
 
-    def __init__(self, keys: Numbers) -> None:
+    def __init__(self, keys: Integers) -> None:
         bits = max(4, int(8 * len(keys)).bit_length())
         self._shift = np.uint64(64 - bits)
         self._keys = keys
@@ -33,7 +32,7 @@ class Lookup:
         self._following = np.full(len(keys), -1, dtype=np.int64)
         self._following[order[:-1]] = np.where(first[1:], -1, order[1:])
 
-    def find(self, values: Numbers) -> Codes:
+    def find(self, values: Integers) -> Integers:
         """For each value the index of the key that it equals, or -1."""
         found = self._heads[self._buckets(values)]
         searching = np.flatnonzero((found >= 0) & (self._keys[found] != values))
@@ -42,6 +41,6 @@ class Lookup:
             searching = searching[(at >= 0) & (self._keys[at] != values[searching])]
         return found
 
-    def _buckets(self, values: Numbers) -> npt.NDArray[np.intp]:
+    def _buckets(self, values: Integers) -> npt.NDArray[np.intp]:
         with np.errstate(over="ignore"):
             return ((values.astype(np.int64, copy=False).view(np.uint64) * _SPREAD) >> self._shift).astype(np.intp)

@@ -18,8 +18,9 @@ from operator import itemgetter
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.algebra.column_order import canonical
-from millstream.algebra.cover_index import UPPER, Mask, Rows
+from millstream.algebra.cover_index import UPPER, Rows
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts, by_shape

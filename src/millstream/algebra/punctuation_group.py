@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.column_order import canonical
-from millstream.algebra.cover_index import CoverIndex, Mask, Places, Rows, Shape, faces, strictly
+from millstream.algebra.cover_index import CoverIndex, Rows, Shape, faces, strictly
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.restriction import compare
 

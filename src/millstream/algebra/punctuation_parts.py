@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from millstream.algebra.cover_index import Places
+from millstream.algebra.arrays import Places
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.restriction import equal

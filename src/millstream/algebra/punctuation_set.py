@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.cover_index import Mask, Rows, Shape
+from millstream.algebra.arrays import Mask
+from millstream.algebra.cover_index import Rows, Shape
 from millstream.algebra.intervals import Intervals, first_of_each
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group, rows_covered

@@ -12,10 +12,7 @@ from typing import Any
 
 import polars as pl
 
-Value = bool | int | float | str | datetime | date | timedelta | None
-
 MICROS = 1_000_000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Type(Enum):
@@ -42,11 +39,6 @@ class Type(Enum):
     @property
     def is_numeric(self) -> bool:
         return self in (Type.INT, Type.BIGINT, Type.REAL, Type.DOUBLE, Type.DECIMAL)
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether values have a next value, so that `<= 4` and `< 5` mean the same."""
-        return self in (Type.INT, Type.BIGINT, Type.TIMESTAMP, Type.DATE, Type.INTERVAL)
 
 
 _POLARS: dict[Type, pl.DataType] = {

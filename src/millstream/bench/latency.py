@@ -7,6 +7,7 @@ import numpy as np
 from millstream.bench.experiment import Experiment
 from millstream.bench.simulation import Measured, Simulation, fig1
 from millstream.bench.workload import poisson, poisson_bursts, regular, spaced_bursts, tuples
+from millstream.strategies import Strategy
 
 FAST, SLOW = 1000.0, 0.5
 """Tuples per second of the two streams, as published."""
@@ -125,7 +126,7 @@ def analytic_latency(strategy: str, n: int) -> float:
         return float(n + 1)
     if strategy == "bfs":
         return 1.5 * n + 0.5
-    return n + (int(strategy.partition(":")[2]) + 1) / 2
+    return n + (Strategy.parse(strategy).k + 1) / 2
 
 
 def single_bursts(strategy: str, n: int, bursts: int, cost: int) -> float:

@@ -109,15 +109,6 @@ def _check_java() -> None:
         )
 
 
-def running_session() -> SparkSession | None:
-    """The session of this process, if there is one."""
-    if "pyspark" not in sys.modules:
-        return None
-    from pyspark.sql import SparkSession
-
-    return SparkSession.getActiveSession()
-
-
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
     """The JVM, and through it every worker, inherits these."""

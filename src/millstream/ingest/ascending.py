@@ -16,13 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import NEVER
-from millstream.ingest.marks import Integers, Marks
-
-Mask = npt.NDArray[np.bool_]
+from millstream.ingest.marks import Marks
 
 
 @dataclass(frozen=True, slots=True)

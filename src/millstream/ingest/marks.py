@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER
 
-Integers = npt.NDArray[np.int64]
 TIME_LIMIT = 1 << 61
 """Times lie strictly within plus and minus this, so that keys and window ends fit into 64 bits."""
 NO_KEY = -(1 << 63)
@@ -89,7 +88,7 @@ class Marks:
         """The same, behind so many more tuples."""
         return Marks(self.punctuations, self.positions + by) if by else self
 
-    def keep(self, mask: npt.NDArray[np.bool_]) -> Marks:
+    def keep(self, mask: Mask) -> Marks:
         return self if mask.all() else Marks(self.punctuations.keep(mask), self.positions[mask])
 
     def slice(self, first: int, last: int) -> Marks:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER
-from millstream.ingest.marks import NO_KEY, Integers, Marks
-
-Mask = npt.NDArray[np.bool_]
+from millstream.ingest.marks import NO_KEY, Marks
 
 
 class Promises:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import did_you_mean
@@ -41,7 +41,7 @@ class Rows:
     fit); the bad rows."""
 
     frame: pl.DataFrame
-    index: npt.NDArray[np.int64] | None
+    index: Integers | None
     bad: pl.DataFrame
     given: int
 

@@ -33,16 +33,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.clock import Clock
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
-from millstream.ingest.marks import TIME_LIMIT, Integers, Marks, integers
+from millstream.ingest.marks import TIME_LIMIT, Marks, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.whole import Whole
@@ -55,7 +55,6 @@ PAGES_IN_A_PIECE = 16
 EXACT_ROWS = 256
 """Up to so many rows, a batch keeps the order of its tuples and punctuations exactly."""
 _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.errors import InputError, did_you_mean
 
-CONNECTORS = ("csv", "parquet", "json")
+READERS: Mapping[str, Callable[[str], pl.DataFrame]] = {
+    "csv": pl.read_csv,
+    "parquet": pl.read_parquet,
+    "json": pl.read_ndjson,
+}
 
 
 def read_table(schema: Schema, options: Mapping[str, str]) -> pl.DataFrame:
@@ -21,17 +25,10 @@ def read_table(schema: Schema, options: Mapping[str, str]) -> pl.DataFrame:
     path = options.get("path")
     if path is None:
         raise InputError("M5001", "a table with a connector needs a path", hint="WITH (connector = 'csv', path = '…')")
+    if connector.lower() not in READERS:
+        raise InputError("M5002", f"unknown connector '{connector}'", hint=did_you_mean(connector, READERS))
     try:
-        match connector.lower():
-            case "csv":
-                frame = pl.read_csv(path)
-            case "parquet":
-                frame = pl.read_parquet(path)
-            case "json":
-                frame = pl.read_ndjson(path)
-            case _:
-                hint = did_you_mean(connector, CONNECTORS)
-                raise InputError("M5002", f"unknown connector '{connector}'", hint=hint)
+        frame = READERS[connector.lower()](path)
         return frame.rename({c: c.lower() for c in frame.columns}).select(
             pl.col(name).cast(type_) for name, type_ in types.items()
         )

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import NEVER, Schema, TimeKind
 from millstream.ingest.ascending import Climb, climbs
-from millstream.ingest.marks import Integers, integers
+from millstream.ingest.marks import integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
         key = f", by ({', '.join(made.part.key)})" if made.part.key else ""
         yield f"sends {_named(MARK + made.part.name, query)}{key}"
     graph, numbers = Graph(), dict[str, int]()
-    name, _, size = strategy.partition(":")
-    graph.set_strategy(name, k=int(size or 1))
+    graph.set_strategy(strategy)
 
     def name_of(part: Plan) -> str:
         """Short names for reading: the stream, or the kind of operator, numbered where there are several."""
@@ -49,8 +48,7 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
         return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
 
     Compiler(graph, lambda _: lambda: None, {}, name_of).add("q", made.plan, lambda _: None)
-    if name == "rr":
-        graph.cut_into_paths()
+    graph.cut_for_strategy()
     yield ""
     yield format_table(graph.table())
     arcs = [f"  {arc}" for arc in map(str, graph.arcs())]

@@ -128,25 +128,15 @@ class ShardHost:
     def _configure(self, settings: Settings) -> None:
         self.setup.settings = settings
         self.setup_changed = True
-        name, _, size = settings.strategy.partition(":")
         self.graph.page_rows = settings.page_rows
-        self.graph.set_strategy(name, k=int(size or 1))
+        self.graph.set_strategy(settings.strategy)
         self.graph.set_ets(settings.ets)
         self._configure_joins()
-        self._cut()
+        self.graph.cut_for_strategy()
 
     def _configure_joins(self) -> None:
         assert self.setup.settings is not None
         configure_joins((node.operator for node in self.graph.operators.values()), self.setup.settings.joins)
-
-    def _cut(self) -> None:
-        """Round robin works on paths: cut the graph into such, or heal the cuts when it is left."""
-        assert self.setup.settings is not None
-        if self.setup.settings.strategy == "rr":
-            self.graph.cut_into_paths()
-        else:
-            for node in self.graph.operators.values():
-                self.graph.unset_break(node)
 
     def _start(self, query: StartQuery) -> None:
         self.setup.queries[query.name] = query
@@ -159,7 +149,7 @@ class ShardHost:
             if name not in self.sources:
                 self.sources[name] = self._source(definition)
         self._configure_joins()
-        self._cut()
+        self.graph.cut_for_strategy()
 
     def _source(self, definition: StreamDefinition) -> StreamSource:
         assert self.setup.settings is not None

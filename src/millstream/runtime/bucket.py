@@ -25,9 +25,9 @@ import math
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
 
@@ -88,7 +88,7 @@ class Reaching(NamedTuple):
 
     punctuations: Punctuations
     end: int
-    ends: npt.NDArray[np.int64] | None
+    ends: Integers | None
 
 
 def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached: int) -> Reaching:
@@ -112,7 +112,7 @@ def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached:
     return Reaching(punctuations.keep(kept), int(steps[-1]), ends[kept] if alone else None)
 
 
-def integers(times: pl.Series) -> npt.NDArray[np.int64]:
+def integers(times: pl.Series) -> Integers:
     """Times, none of them NULL, as the integers that window arithmetic works on: microseconds, or the plain number."""
     held = times.to_numpy()
     if held.dtype.kind == "M":

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.algebra.column_order import canonical
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
@@ -30,7 +31,7 @@ from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.frames import where
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
-from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
+from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 
 _CLOSED_AT = "__closed_at"
 

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.runtime.accumulate import Reduction
 
-Integers = npt.NDArray[np.int64]
 SPAN = 4
 """How many places there may be for each row: more of them take longer to go through than hashing takes."""
 

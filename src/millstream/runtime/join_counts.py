@@ -23,15 +23,14 @@ out too early.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
 from millstream.runtime.propagation import INSIDE, NO_PUNCTUATIONS, comparable, fill, restricted
 
-Counts = npt.NDArray[np.int64]
 _ROW, _COUNT, _BOUND = "__row", "__count", "__bound"
 
 
@@ -43,7 +42,7 @@ class Counted:
     def __init__(self) -> None:
         self._waiting = NO_PUNCTUATIONS
         self._fresh = NO_PUNCTUATIONS
-        self._counts: Counts = np.zeros(0, dtype=np.int64)
+        self._counts: Integers = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._fresh)
@@ -86,14 +85,14 @@ class Counted:
         return [*self._waiting.patterns(), *self._fresh.patterns()]
 
 
-def counted(punctuations: Punctuations, rows: pl.DataFrame) -> Counts:
+def counted(punctuations: Punctuations, rows: pl.DataFrame) -> Integers:
     """How many rows each punctuation matches."""
     found = np.zeros(len(punctuations), dtype=np.int64)
     fill(found, punctuations, rows, _group_counted, pl.Series.sum)
     return found
 
 
-def _group_counted(group: Group, rows: pl.DataFrame) -> Counts:
+def _group_counted(group: Group, rows: pl.DataFrame) -> Integers:
     names = [name for name, op in group.shape if op == "="]
     bounds = [(name, op) for name, op in group.shape if op != "="]
     if not group.shape:

@@ -13,19 +13,17 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.runtime.frames import where
 from millstream.runtime.state import Changes, StateTable
-from millstream.runtime.state_segments import Mask, Places, to_merge
+from millstream.runtime.state_segments import Places, to_merge
 
 BUCKET = "__bucket"
 MOST_FILES = 4
 """A bucket with more files than this has some of them merged."""
-
-Numbers = npt.NDArray[np.int64]
 
 
 class Tags:
@@ -33,12 +31,12 @@ class Tags:
 
     __slots__ = ("_count", "_room")
 
-    def __init__(self, values: Numbers | None = None) -> None:
-        self._room: Numbers = np.zeros(0, dtype=np.int64) if values is None else values
+    def __init__(self, values: Integers | None = None) -> None:
+        self._room: Integers = np.zeros(0, dtype=np.int64) if values is None else values
         self._count = len(self._room)
 
     @property
-    def values(self) -> Numbers:
+    def values(self) -> Integers:
         return self._room[: self._count]
 
     def append(self, count: int, value: int) -> None:

@@ -25,12 +25,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.runtime.radix_match import radix_match
 
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 _LEFT, _RIGHT = "__left_row", "__right_row"
 BUCKETS = 32
 """Into how many buckets keys are hashed; a power of two."""

@@ -21,16 +21,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import pick, stack, take, where
-from millstream.runtime.join_index import Equality, Places
+from millstream.runtime.join_index import Equality
 
-Mask = npt.NDArray[np.bool_]
 FEW = 64
 """Looking at the times of so few tuples costs less than joining them in vain."""
 SEQ = ("__left_seq", "__right_seq")
@@ -223,10 +222,10 @@ class JoinKernel:
 
 def _stored_is_live(
     window: JoinWindow,
-    seq: npt.NDArray[np.int64],
-    before: npt.NDArray[np.int64],
-    stored: npt.NDArray[np.int64],
-    probing: npt.NDArray[np.int64],
+    seq: Integers,
+    before: Integers,
+    stored: Integers,
+    probing: Integers,
 ) -> Mask:
     """Which stored tuples are in their window when the probing ones come."""
     if window.rows is not None:

@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS
 from millstream.runtime.frames import where
-from millstream.runtime.join_disk import BUCKET, DiskTable, Numbers, Tags
+from millstream.runtime.join_disk import BUCKET, DiskTable, Tags
 from millstream.runtime.join_index import Equality
 from millstream.runtime.propagation import NO_PUNCTUATIONS, restricted
 from millstream.runtime.state import StateTable
-from millstream.runtime.state_segments import Mask
 
 ARRIVED, SPILLED = "__arrived", "__spilled"
 _NUMBERS: dict[str, pl.DataType] = {ARRIVED: pl.Int64(), SPILLED: pl.Int64(), BUCKET: pl.UInt8()}
@@ -83,7 +83,7 @@ class DiskPart:
         self.arrived.keep(kept)
         return self._owe(rows, arrived)
 
-    def _owe(self, rows: pl.DataFrame, arrived: Numbers) -> pl.DataFrame:
+    def _owe(self, rows: pl.DataFrame, arrived: Integers) -> pl.DataFrame:
         if not self._steps.owing:
             return rows
         buckets = self.buckets_of(rows)
@@ -107,7 +107,7 @@ class DiskPart:
             self._earliest = None
 
     def _numbered(
-        self, rows: pl.DataFrame, arrived: Numbers, spilled: int, buckets: npt.NDArray[np.uint8]
+        self, rows: pl.DataFrame, arrived: Integers, spilled: int, buckets: npt.NDArray[np.uint8]
     ) -> pl.DataFrame:
         return rows.with_columns(
             pl.Series(ARRIVED, arrived), pl.lit(spilled, pl.Int64).alias(SPILLED), pl.Series(BUCKET, buckets)

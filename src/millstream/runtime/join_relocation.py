@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import TS
 from millstream.runtime.frames import pick, where
-from millstream.runtime.join_disk import BUCKET, Numbers, Tags
+from millstream.runtime.join_disk import BUCKET, Tags
 from millstream.runtime.join_index import BUCKETS, Equality
 from millstream.runtime.join_kernel import JoinKernel
 from millstream.runtime.join_parts import ARRIVED, SPILLED, DiskPart, Steps
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.state import StateTable
-from millstream.runtime.state_segments import Mask
 
 NAMES = ("left", "right")
 GROUP_ROWS = 1 << 16
@@ -55,9 +55,9 @@ class Relocation:
             side.disk = part
         self._peak = 0
         """The most that was in memory since it was last shrunk."""
-        self._met: Numbers = np.zeros(BUCKETS, dtype=np.int64)
+        self._met: Integers = np.zeros(BUCKETS, dtype=np.int64)
         """Per bucket the step of the last disk join."""
-        self._missing: Numbers = np.zeros(BUCKETS, dtype=np.int64)
+        self._missing: Integers = np.zeros(BUCKETS, dtype=np.int64)
         """Per bucket how many tuples have come since then while the other side had some on disk."""
 
     @property
@@ -281,7 +281,7 @@ class Relocation:
                 part.restore(held)
 
 
-def _bucket_sizes(part: DiskPart) -> Numbers:
+def _bucket_sizes(part: DiskPart) -> Integers:
     """About how many bytes each bucket takes in memory."""
     counts = np.bincount(part.buckets_of(part.memory.frame()), minlength=BUCKETS)
     return (counts * (part.memory.size() / max(1, len(part.memory)))).astype(np.int64)

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate
@@ -32,8 +32,6 @@ from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join_partners import Partners, by_code, combined
 from millstream.runtime.time_order import by_time
 
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Parts = list[Places]
 """Results as row numbers, an array for each input."""
 MOST_RESULTS = 1 << 22

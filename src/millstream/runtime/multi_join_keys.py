@@ -20,13 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Places
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 
-Places = npt.NDArray[np.int64]
 KEY = "__key"
 _ROW = "__row"
 

@@ -13,10 +13,9 @@ empty there are none (early failing), in whatever order the inputs are looked at
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from millstream.algebra.arrays import Mask, Places
+
 _ROOM = 1 << 62
 
 

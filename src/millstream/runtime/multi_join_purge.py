@@ -20,12 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.schema import FOREVER
-
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.frames import where
@@ -27,8 +27,6 @@ from millstream.runtime.multi_join_kernel import Arrivals
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.state import StateTable
 
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 SEQ = "__seq"
 EXPIRES = "__expires"
 

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, Schema
 from millstream.runtime.frames import stack
-from millstream.runtime.join_index import Places
 from millstream.runtime.join_kernel import SEQ, JoinWindow
 from millstream.runtime.operator import Input
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted

@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER
 from millstream.runtime.accumulate import Reduction, grouped
 from millstream.runtime.bucket import pane_end
-from millstream.runtime.dense import SPAN, Integers, Places, dense, reduce
+from millstream.runtime.dense import SPAN, Places, dense, reduce
 from millstream.runtime.frames import stack, take
 
 SLICE_ROWS = 2_048

@@ -17,14 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Placeholders(Operator):

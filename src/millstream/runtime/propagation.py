@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.algebra.column_order import canonical
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.schema import NEVER
 
-Mask = npt.NDArray[np.bool_]
 INSIDE: dict[str, Callable[[Any, Any], Any]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
 """For each comparison, how a bound stands to a value that lies inside it."""
 _ROW = "__row"

@@ -8,9 +8,8 @@ column is not many times longer than the other one, this takes a fraction of wha
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Places = npt.NDArray[np.int64]
+from millstream.algebra.arrays import Places
 
 DIGIT = 1 << 16
 SHORT, FEW = 1 << 14, 1 << 10

@@ -26,12 +26,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import stack, where
-from millstream.runtime.join_index import Equality, Places
+from millstream.runtime.join_index import Equality
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.join_purge import Renaming, Translation, key_names
 from millstream.runtime.operator import NOTHING, Input, Operator, Output

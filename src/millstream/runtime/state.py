@@ -23,8 +23,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.runtime.frames import ONE_CHUNK_ROWS, pick, stack, where
-from millstream.runtime.state_segments import Changes, Journal, Mask, Places, to_merge
+from millstream.runtime.state_segments import Changes, Journal, Places, to_merge
 
 __all__ = ["Changes", "StateTable"]
 

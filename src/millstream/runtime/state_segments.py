@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Mask
+
 Places = npt.NDArray[np.uint32]
-Mask = npt.NDArray[np.bool_]
 GROWTH = 4.0
 """A merge at the end is good enough if the result is so many times larger than the largest part."""
 

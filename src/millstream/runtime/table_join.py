@@ -17,11 +17,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import stack, take, where
-from millstream.runtime.join_index import Equality, Lookup, Places
+from millstream.runtime.join_index import Equality, Lookup
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.frames import pick, stack
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
-from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Mask
+from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.time_order import by_time
 

@@ -12,16 +12,14 @@ Tuples are numbered in the order in which they come, from 1. The table is brough
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import FOREVER, TS
 from millstream.runtime.frames import stack, where
 from millstream.runtime.state import StateTable
 
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-_NONE: Numbers = np.zeros(0, dtype=np.int64)
+_NONE: Integers = np.zeros(0, dtype=np.int64)
 
 
 class Unmatched:
@@ -32,14 +30,14 @@ class Unmatched:
         """What the table has held since it was last up to date."""
         self._numbers = self._times = _NONE
         self._new: pl.DataFrame | None = None
-        self._matched: list[Numbers] = []
+        self._matched: list[Integers] = []
         self._left: list[pl.DataFrame] = []
 
     def come(self, rows: pl.DataFrame) -> None:
         """New tuples, numbered one after the other."""
         self._new = rows
 
-    def match(self, numbers: Numbers) -> None:
+    def match(self, numbers: Integers) -> None:
         """Tuples that are in a pair, in any order, some perhaps more than once."""
         self._matched.append(numbers)
 
@@ -70,7 +68,7 @@ class Unmatched:
             return None
         return gone if padded.all() else where(gone, padded)
 
-    def _drop(self, matched: Numbers, left: Numbers) -> Mask:
+    def _drop(self, matched: Integers, left: Integers) -> Mask:
         """Let stored tuples wait no longer; which of those that left have waited until now."""
         if not len(self._numbers) or not (len(matched) or len(left)):
             return np.zeros(len(left), dtype=np.bool_)

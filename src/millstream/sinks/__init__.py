@@ -18,6 +18,7 @@ from millstream.sinks.callback import CallbackSink
 from millstream.sinks.console import ConsoleSink
 from millstream.sinks.discard import DiscardSink
 from millstream.sinks.memory import MemorySink
+from millstream.sinks.options import SinkOptions
 from millstream.sinks.parquet import ParquetSink
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "MemorySink",
     "ParquetSink",
     "Sink",
+    "SinkOptions",
     "make_sink",
 ]

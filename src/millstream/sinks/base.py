@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.errors import OptionError, did_you_mean
+from millstream.options import read_options
+from millstream.registry import Registry
 from millstream.sinks.callback import CallbackSink
 from millstream.sinks.console import ConsoleOptions, ConsoleSink
 from millstream.sinks.discard import DiscardSink
 from millstream.sinks.memory import MemorySink
-from millstream.sinks.options import SinkOptions, read_options
+from millstream.sinks.options import SinkOptions
 from millstream.sinks.parquet import ParquetOptions, ParquetSink
 
-SINKS = ("console", "memory", "none", "parquet")
+Read = TypeVar("Read", bound=SinkOptions)
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -41,6 +43,25 @@ class Sink(Protocol):
         ...
 
 
+Maker = Callable[[Mapping[str, str]], Sink]
+"""Makes a sink of its options, among them `run` (`SinkOptions`)."""
+
+
+def _maker(name: str, options: type[Read], make: Callable[[Read], Sink]) -> Maker:
+    return lambda given: make(read_options(options, given, f"sink '{name}'"))
+
+
+SINKS: Registry[Maker] = Registry(
+    "millstream.sinks",
+    {
+        "console": _maker("console", ConsoleOptions, lambda options: ConsoleSink(options.rows)),
+        "memory": _maker("memory", SinkOptions, lambda _: MemorySink()),
+        "none": _maker("none", SinkOptions, lambda _: DiscardSink()),
+        "parquet": _maker("parquet", ParquetOptions, ParquetSink),
+    },
+)
+
+
 def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: Mapping[str, str] = NO_OPTIONS) -> Sink:
     """The sink of that name, the given sink itself, or one that calls the given function with every batch.
 
@@ -50,7 +71,10 @@ def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: M
       hint: did you mean 'parquet'?
     """
     if isinstance(spec, str):
-        return _named(spec, options)
+        maker = SINKS.get(spec)
+        if maker is None:
+            raise OptionError("M6003", f"unknown sink '{spec}'", hint=did_you_mean(spec, SINKS.names()))
+        return maker(options)
     read_options(SinkOptions, options, "an object as a sink")
     if isinstance(spec, Sink) and not isinstance(spec, type):
         return spec
@@ -58,17 +82,3 @@ def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: M
         return CallbackSink(spec)
     hint = "give the name of a sink, a function of a batch id and a DataFrame, or an object with open, write and close"
     raise OptionError("M6003", f"{spec!r} is not a sink", hint=hint)
-
-
-def _named(name: str, options: Mapping[str, str]) -> Sink:
-    kind = name.lower()
-    match kind:
-        case "console":
-            return ConsoleSink(read_options(ConsoleOptions, options, "sink 'console'").rows)
-        case "parquet":
-            return ParquetSink(read_options(ParquetOptions, options, "sink 'parquet'"))
-        case "memory" | "none":
-            read_options(SinkOptions, options, f"sink '{kind}'")
-            return MemorySink() if kind == "memory" else DiscardSink()
-        case _:
-            raise OptionError("M6003", f"unknown sink '{name}'", hint=did_you_mean(name, SINKS))

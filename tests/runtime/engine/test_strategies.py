@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.errors import OptionError
-from millstream.runtime.engine import RR, Strategy, format_table
+from millstream.runtime.engine import Strategy, format_table
 from tests.runtime.engine.toys import Each, LatentUnion, Rig, running_count, running_sum
 
 FOUR = ((1, 1), (2, 2), (3, 3), (4, 4))
@@ -141,9 +141,9 @@ def test_table_edits() -> None:
     assert format_table(graph.table()) == TABLE_1
     graph.set_strategy("bfs")
     assert format_table(graph.table()) == TABLE_1.replace("DFS", "BFS")
-    graph.set_strategy("batch", k=3)
+    graph.set_strategy("batch:3")
     assert format_table(graph.table()) == TABLE_1.replace("DFS", "KB")
-    graph.set_strategy(RR, ["Σ1"])
+    graph.set_strategy("rr", ["Σ1"])
     assert [row.transition for row in graph.table()] == ["KB-Source", "RR-NOS", "KB-Sink"]
 
 
@@ -187,7 +187,7 @@ def test_a_run_can_be_cut_short() -> None:
     assert out.values == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("text", ["dsf", "", "batch:x", "batch:0"])
+@pytest.mark.parametrize("text", ["dsf", "", "batch:x", "batch:0", "batch", "batch:", "bfs:2"])
 def test_unknown_strategies(text: str) -> None:
     with pytest.raises(OptionError):
         Strategy.parse(text)

@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Places
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.runtime.operator import Input
 
-Places = npt.NDArray[np.int64]
 Step = tuple[Input, ...]
 
 GAP = 2_000

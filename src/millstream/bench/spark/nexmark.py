@@ -18,10 +18,9 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Integers = npt.NDArray[np.int64]
+from millstream.algebra.arrays import Integers
 
 ROUND = 50
 _PLACES = {"person": (0, 1), "auction": (1, 4), "bid": (4, ROUND)}

@@ -7,29 +7,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.generators.base import Generator
 from millstream.ingest.generators.nexmark import Nexmark, NexmarkOptions
-from millstream.ingest.generators.options import read_options
+from millstream.ingest.generators.options import GeneratorOptions
 from millstream.ingest.generators.rate import Rate, RateOptions
 from millstream.ingest.generators.traffic import Traffic
 from millstream.ingest.generators.traffic_options import TrafficOptions
+from millstream.options import read_options
 
 __all__ = ["GENERATORS", "Generator", "generator"]
 
-GENERATORS = ("nexmark", "rate", "traffic")
+GENERATORS: Mapping[str, tuple[type[GeneratorOptions], Callable[[Any], Generator]]] = {
+    "nexmark": (NexmarkOptions, Nexmark),
+    "rate": (RateOptions, Rate),
+    "traffic": (TrafficOptions, Traffic),
+}
 
 
 def generator(name: str, options: Mapping[str, str]) -> Generator:
     """The generator of that name; OptionError if an option is unknown or has a value that cannot be."""
-    match name.lower():
-        case "nexmark":
-            return Nexmark(read_options(NexmarkOptions, options))
-        case "rate":
-            return Rate(read_options(RateOptions, options))
-        case "traffic":
-            return Traffic(read_options(TrafficOptions, options))
-        case _:
-            raise InputError("M5002", f"unknown generator '{name}'", hint=did_you_mean(name, GENERATORS))
+    if name.lower() not in GENERATORS:
+        raise InputError("M5002", f"unknown generator '{name}'", hint=did_you_mean(name, GENERATORS))
+    known, make = GENERATORS[name.lower()]
+    return make(read_options(known, options))

@@ -20,12 +20,13 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import BindError, OptionError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators.options import LAST_TIME, GeneratorOptions
-from millstream.ingest.marks import Integers, Marks
+from millstream.ingest.marks import Marks
 
 TIME = "ts"
 """The time column of every generated stream."""

@@ -16,7 +16,7 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-from millstream.ingest.marks import Integers
+from millstream.algebra.arrays import Integers
 
 Words = npt.NDArray[np.uint64]
 

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS, Type, format_value, micros, parse_timestamp
 from millstream.errors import OptionError
 from millstream.ingest.generators.base import TIME, Column, ColumnGenerator
@@ -26,7 +27,7 @@ from millstream.ingest.generators.nexmark_auctions import AUCTIONS, FIRST_AUCTIO
 from millstream.ingest.generators.nexmark_values import Channels, Items, People, prices
 from millstream.ingest.generators.options import GeneratorOptions, Length, Moment, Names, Pace
 from millstream.ingest.generators.timeline import Timeline
-from millstream.ingest.marks import Integers, Marks
+from millstream.ingest.marks import Marks
 
 _PLACES = {
     "person": (0, FIRST_AUCTION),

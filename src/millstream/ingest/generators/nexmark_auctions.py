@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from millstream.algebra.arrays import Integers
 from millstream.ingest.generators.draws import Draws
-from millstream.ingest.marks import Integers
 
 ROUND = 50
 """Events in a round: one person, three auctions, forty-six bids."""

@@ -13,8 +13,8 @@ from string import ascii_lowercase as letters
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.ingest.generators.draws import MOST, Draws
-from millstream.ingest.marks import Integers
 
 _PRICE_STEPS = 4096
 _PRICES = np.array([round(100 * 10.0 ** (6 * step / _PRICE_STEPS)) for step in range(_PRICE_STEPS + 1)])

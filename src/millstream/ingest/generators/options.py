@@ -1,16 +1,14 @@
-"""The options that all generators share, and how options are read from the text of `WITH (…)`."""
+"""The options that all generators share, and the types of value that they take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from millstream.algebra.types import MICROS, micros, parse_timestamp
-from millstream.errors import OptionError, SqlSyntaxError, did_you_mean
-
-Read = TypeVar("Read", bound="GeneratorOptions")
+from millstream.errors import SqlSyntaxError
+from millstream.options import TextOptions
 
 LAST_TIME = micros(parse_timestamp("9999-12-31"))
 """All event times lie before."""
@@ -52,10 +50,9 @@ Pace = Annotated[int, Field(ge=1, le=HIGHEST_RATE)]
 """So many events in a second of event time."""
 
 
-class GeneratorOptions(BaseModel):
+class GeneratorOptions(TextOptions):
     """Options of every generator; a doc line each."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     punctuations: ClassVar[frozenset[str]] = frozenset({"time"})
     """The kinds of punctuation that can be asked for."""
 
@@ -74,19 +71,3 @@ class GeneratorOptions(BaseModel):
         if value - cls.punctuations and value != {"none"}:
             raise ValueError(f"some of {', '.join(sorted(cls.punctuations))}, or none")
         return value - {"none"}
-
-
-def read_options(kind: type[Read], given: Mapping[str, str]) -> Read:
-    """The options from their text, or a clear word on the first that cannot be."""
-    known = kind.model_fields
-    for name in given:
-        if name not in known:
-            raise OptionError("M6001", f"unknown option '{name}'", hint=did_you_mean(name, known))
-    try:
-        return kind.model_validate(dict(given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        reason = first["msg"].removeprefix("Value error, ")
-        message = f"option '{name}' cannot be {given[name]!r}: {reason[:1].lower()}{reason[1:]}"
-        raise OptionError("M6002", message, hint=str(known[name].description)) from None

@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.types import Type
 from millstream.ingest.generators.base import TIME, Column, ColumnGenerator
 from millstream.ingest.generators.options import GeneratorOptions, Pace
 from millstream.ingest.generators.timeline import Timeline
-from millstream.ingest.marks import Integers, Marks
+from millstream.ingest.marks import Marks
 
 STREAM = "rate"
 

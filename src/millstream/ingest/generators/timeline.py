@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS, Type
 from millstream.ingest.generators.base import TIME
 from millstream.ingest.generators.options import LAST_TIME
-from millstream.ingest.marks import Integers, Marks
+from millstream.ingest.marks import Marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts
@@ -28,7 +29,7 @@ from millstream.ingest.generators.traffic_flow import FULL, Flow
 from millstream.ingest.generators.traffic_options import TrafficOptions
 from millstream.ingest.generators.traffic_readings import Detectors, Probes
 from millstream.ingest.generators.traffic_schedule import Schedule
-from millstream.ingest.marks import Integers, Marks
+from millstream.ingest.marks import Marks
 
 
 class Traffic(ColumnGenerator):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS
 from millstream.ingest.generators.draws import Draws
-from millstream.ingest.marks import Integers
 
 FULL = 1000
 FREE_SPEED, SLOWEST, FASTEST = 60, 3, 80

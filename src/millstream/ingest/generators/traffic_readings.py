@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS, Type
 from millstream.ingest.generators.base import TIME, Column
 from millstream.ingest.generators.draws import Draws
 from millstream.ingest.generators.traffic_flow import FASTEST, FULL, SLOWEST, Flow, occupancy
 from millstream.ingest.generators.traffic_options import TrafficOptions
 from millstream.ingest.generators.traffic_schedule import Schedule
-from millstream.ingest.marks import Integers
 
 FAULT = -1
 """The speed that a detector shows if it failed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from millstream.ingest.marks import Integers
+from millstream.algebra.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from millstream.ingest.paged.base import CONNECTORS, Offset, PagedSource, Piece, PieceRows, open_paged
+from millstream.ingest.paged.base import SOURCES, Offset, PagedSource, Piece, PieceRows, open_paged
 
-__all__ = ["CONNECTORS", "Offset", "PagedSource", "Piece", "PieceRows", "open_paged"]
+__all__ = ["SOURCES", "Offset", "PagedSource", "Piece", "PieceRows", "open_paged"]

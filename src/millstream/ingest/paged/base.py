@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from millstream.algebra.schema import Schema
 from millstream.errors import InputError, did_you_mean
@@ -12,15 +13,45 @@ from millstream.ingest.paged.file_source import FileSource
 from millstream.ingest.paged.formats import Format
 from millstream.ingest.paged.generated import open_generated
 from millstream.ingest.paged.json_files import JsonFormat
-from millstream.ingest.paged.options import CsvOptions, FileOptions, read_options
+from millstream.ingest.paged.options import CsvOptions, FileOptions
 from millstream.ingest.paged.parquet_files import ParquetFormat
 from millstream.ingest.paged.pieces import Offset, PagedSource, Piece, PieceRows
 from millstream.ingest.paged.replay import Replay
+from millstream.options import read_options
+from millstream.registry import Registry
 
-__all__ = ["CONNECTORS", "Offset", "PagedSource", "Piece", "PieceRows", "open_paged"]
+__all__ = ["SOURCES", "Offset", "Opener", "PagedSource", "Piece", "PieceRows", "open_paged"]
 
-FILES = ("csv", "json", "parquet")
-CONNECTORS = (*FILES, *GENERATORS)
+Read = TypeVar("Read", bound=FileOptions)
+Opener = Callable[[str, Schema, Mapping[str, str], Sequence[str]], PagedSource]
+"""Opens the source of a stream: its name, its schema, the options (names in lower case, without `connector`), and the
+columns that must not be NULL."""
+
+
+def _files(connector: str, kind: type[Read], format_: Callable[[Schema, tuple[str, ...], Read], Format]) -> Opener:
+    def opener(name: str, schema: Schema, given: Mapping[str, str], required: Sequence[str]) -> PagedSource:
+        if not given.get("path"):
+            hint = f"WITH (connector = '{connector}', path = '…')"
+            raise InputError("M5001", f"the connector '{connector}' of stream '{name}' needs a path", hint=hint)
+        options = read_options(kind, given)
+        return FileSource(format_(schema, tuple(required), options), options, Replay.of(options.speed, schema, name))
+
+    return opener
+
+
+def _generator(connector: str) -> Opener:
+    return lambda name, schema, given, _: open_generated(name, schema, connector, given)
+
+
+SOURCES: Registry[Opener] = Registry(
+    "millstream.sources",
+    {
+        "csv": _files("csv", CsvOptions, lambda s, r, o: CsvFormat(s, r, o.header, o.delimiter, o.null)),
+        "json": _files("json", FileOptions, lambda schema, required, _: JsonFormat(schema, required)),
+        "parquet": _files("parquet", FileOptions, lambda schema, required, _: ParquetFormat(schema, required)),
+        **{name: _generator(name) for name in GENERATORS},
+    },
+)
 
 
 def open_paged(name: str, schema: Schema, options: Mapping[str, str], required: Sequence[str]) -> PagedSource:
@@ -30,26 +61,8 @@ def open_paged(name: str, schema: Schema, options: Mapping[str, str], required: 
     """
     given = {option.lower(): value for option, value in options.items()}
     connector = given.pop("connector", "").lower()
-    if connector in GENERATORS:
-        return open_generated(name, schema, connector, given)
-    if connector not in FILES:
-        hint = did_you_mean(connector, CONNECTORS)
+    opener = SOURCES.get(connector)
+    if opener is None:
+        hint = did_you_mean(connector, SOURCES.names())
         raise InputError("M5002", f"unknown connector '{connector}' of stream '{name}'", hint=hint)
-    if not given.get("path"):
-        hint = f"WITH (connector = '{connector}', path = '…')"
-        raise InputError("M5001", f"the connector '{connector}' of stream '{name}' needs a path", hint=hint)
-    return _files(name, schema, connector, given, tuple(required))
-
-
-def _files(
-    name: str, schema: Schema, connector: str, given: Mapping[str, str], required: tuple[str, ...]
-) -> PagedSource:
-    format_: Format
-    if connector == "csv":
-        read = read_options(CsvOptions, given)
-        format_ = CsvFormat(schema, required, read.header, read.delimiter, read.null)
-        options: FileOptions = read
-    else:
-        options = read_options(FileOptions, given)
-        format_ = ParquetFormat(schema, required) if connector == "parquet" else JsonFormat(schema, required)
-    return FileSource(format_, options, Replay.of(options.speed, schema, name))
+    return opener(name, schema, given, required)

@@ -1,16 +1,13 @@
-"""The options of page sources, read from the text of `WITH (…)`."""
+"""The options of page sources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
-from millstream.errors import OptionError, did_you_mean
-
-Read = TypeVar("Read", bound=BaseModel)
+from millstream.options import TextOptions
 
 FASTEST = "max"
 _TAB = ("\\t", "tab")
@@ -34,10 +31,8 @@ Speed = Annotated[Fraction | None, BeforeValidator(_speed)]
 """How many seconds of event time pass in a second; None is as fast as can be."""
 
 
-class PaceOptions(BaseModel):
+class PaceOptions(TextOptions):
     """How fast a source is read; a doc line each."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     max_rows_per_trigger: int = Field(default=1_000_000, ge=1, description="at most about so many rows in a batch")
     speed: Speed = Field(default=None, description="max, or how many times as fast as real time event time passes")
@@ -61,19 +56,3 @@ class CsvOptions(FileOptions):
         if len(value) != 1 or not value.isascii() or value in '"\r\n':
             raise ValueError("one ASCII character, no quote and no line break, or tab")
         return value
-
-
-def read_options(kind: type[Read], given: Mapping[str, str]) -> Read:
-    """The options from their text, or a clear word on the first that cannot be."""
-    known = kind.model_fields
-    for name in given:
-        if name not in known:
-            raise OptionError("M6001", f"unknown option '{name}'", hint=did_you_mean(name, [*known, "connector"]))
-    try:
-        return kind.model_validate(dict(given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        reason = first["msg"].removeprefix("Value error, ")
-        message = f"option '{name}' cannot be {given[name]!r}: {reason[:1].lower()}{reason[1:]}"
-        raise OptionError("M6002", message, hint=str(known[name].description)) from None

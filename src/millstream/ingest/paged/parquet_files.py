@@ -21,11 +21,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.coerce import coerce, coerce_values
-from millstream.ingest.marks import Integers
 from millstream.ingest.paged.formats import (
     BEFORE_ALL,
     File,

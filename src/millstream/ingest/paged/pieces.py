@@ -14,12 +14,13 @@ pieces again after a crash, and they have the same rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import polars as pl
 
 from millstream.ingest.arrivals import PunctuatedRows
+from millstream.ingest.rows import NO_BAD
 
 Offset = dict[str, Any]
 
@@ -29,7 +30,7 @@ class PieceRows:
     """The rows that fit, of the schema's types, and the bad ones with their text and the reason."""
 
     rows: pl.DataFrame | PunctuatedRows
-    bad: pl.DataFrame
+    bad: pl.DataFrame = field(default_factory=lambda: NO_BAD)
 
 
 class Piece(Protocol):

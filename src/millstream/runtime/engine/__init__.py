@@ -4,14 +4,11 @@ from millstream.runtime.engine.buffer import Element
 from millstream.runtime.engine.graph import Graph
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.statistics import NodeStatistics
-from millstream.runtime.engine.strategies import BFS, DFS, RR, Strategy
 from millstream.runtime.engine.table import Row, format_table
 from millstream.runtime.engine.timestamps import EtsMode, ExternalEts, external_ets
+from millstream.strategies import Strategy
 
 __all__ = [
-    "BFS",
-    "DFS",
-    "RR",
     "Element",
     "EtsMode",
     "ExternalEts",

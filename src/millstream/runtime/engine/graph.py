@@ -32,10 +32,10 @@ from millstream.runtime.engine.nodes import (
     TimedNode,
 )
 from millstream.runtime.engine.statistics import NodeStatistics, reading
-from millstream.runtime.engine.strategies import DFS, MACROS, Strategy
-from millstream.runtime.engine.table import Row, fork_rows, operator_row
+from millstream.runtime.engine.table import NONE, Row, fork_rows, operator_row
 from millstream.runtime.engine.timestamps import Arc, EtsMode, build_arcs
 from millstream.runtime.operator import Operator
+from millstream.strategies import DFS, Strategy
 
 Trace = Callable[[tuple[object, ...]], None]
 """Hears ("execute", operator), ("backtrack", from, to), ("fork", fork), ("ets", source, value),
@@ -172,11 +172,9 @@ class Graph:
 
     # --- the transition table -------------------------------------------------------------------------------------
 
-    def set_strategy(
-        self, strategy: Strategy | str, nodes: Iterable[OperatorNode | str] | None = None, *, k: int = 1
-    ) -> None:
+    def set_strategy(self, strategy: Strategy | str, nodes: Iterable[OperatorNode | str] | None = None) -> None:
         """Re-map the rows of these operators, or of all and of those to come."""
-        made = Strategy.parse(strategy, k=k) if isinstance(strategy, str) else strategy
+        made = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
         if nodes is None:
             self.strategy = made
         chosen = list(self.operators.values()) if nodes is None else [self.node(node) for node in nodes]
@@ -201,6 +199,14 @@ class Graph:
         for node in breaks.canonical_cut(self.operators.values()):
             self.set_break(node)
 
+    def cut_for_strategy(self) -> None:
+        """Cut into paths if the strategy works on such, or heal all cuts."""
+        if self.strategy.rules.paths:
+            self.cut_into_paths()
+        else:
+            for node in self.operators.values():
+                self.unset_break(node)
+
     def _break(self, node: OperatorNode, *, broken: bool) -> None:
         node.buffer.broken = broken
         self._remap_around(node.buffer)
@@ -210,7 +216,7 @@ class Graph:
         """Whether some walk may end before it reaches the sources it came for."""
         forks = (buffer.fork for buffer in self.buffers())
         self.has_cuts = any(fork is not None and fork.exits for fork in forks) or any(
-            node.buffer.broken or node.strategy.prefix == "RR" for node in self.operators.values()
+            node.buffer.broken or node.strategy.rules.paths for node in self.operators.values()
         )
 
     def _remap_around(self, buffer: Buffer) -> None:
@@ -225,14 +231,14 @@ class Graph:
     @staticmethod
     def _remap(node: OperatorNode) -> None:
         node.row = operator_row(node)
-        node.rule = MACROS[node.row.transition]
+        node.rule = node.strategy.macro(last=node.row.succ == NONE)
 
     def _remap_fork(self, buffer: Buffer) -> None:
         if buffer.fork is not None:
             producer = buffer.producer
             strategy = producer.strategy if isinstance(producer, OperatorNode) else self.strategy
-            buffer.fork.exits = strategy.prefix == "RR"
-            buffer.fork.rows = () if buffer.broken else fork_rows(buffer.fork, strategy.prefix)
+            buffer.fork.exits = strategy.rules.paths
+            buffer.fork.rows = () if buffer.broken else fork_rows(buffer.fork, strategy.rules.prefix)
 
     def table(self) -> list[Row]:
         """The transition table as it is now."""

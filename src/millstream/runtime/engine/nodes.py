@@ -18,11 +18,11 @@ from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.runtime.engine.buffer import Buffer, Element, Entry, Ledger
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import Counters
-from millstream.runtime.engine.strategies import DFS, MACROS, Macro, Strategy
 from millstream.runtime.engine.table import Row
 from millstream.runtime.engine.timestamps import Arc
 from millstream.runtime.frames import stack
 from millstream.runtime.operator import Input, Operator
+from millstream.strategies import DFS, Macro, Strategy
 
 Ets = Callable[[], int | None]
 
@@ -143,7 +143,7 @@ class OperatorNode(ABC):
             for index, (buffer, flag) in enumerate(zip(inputs, ordered, strict=True))
         )
         self.strategy: Strategy = DFS
-        self.rule: Macro = MACROS["DFS-NOS"]
+        self.rule: Macro = DFS.rules.macro
         self.row = Row(name, "–", "–", "DFS-NOS")
         self.arcs: tuple[Arc, ...] = ()
         self.count = 0

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from millstream.runtime.engine.execution import Done, execute
 from millstream.runtime.engine.nodes import Fork, OperatorNode, Source
-from millstream.runtime.engine.strategies import Action
 from millstream.runtime.engine.timestamps import Arc, EtsMode, hand_over
+from millstream.strategies import Action
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph

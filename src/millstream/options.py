@@ -1,0 +1,97 @@
+"""Options given as text, read into typed models, and the types of value that several of them take.
+
+A model says all about its options: type, default, bounds, and a description for hints. Whatever is unknown, missing or
+cannot be raises OptionError.
+
+>>> from pydantic import Field
+>>> class Pace(TextOptions):
+...     rows: int = Field(default=5, ge=1, description="rows a second")
+>>> read_options(Pace, {"rows": "7"}).rows
+7
+>>> read_options(Pace, {"rows": "0"})
+Traceback (most recent call last):
+millstream.errors.OptionError: M6002: option 'rows' cannot be '0': input should be greater than or equal to 1
+  hint: rows a second
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from millstream.errors import OptionError, did_you_mean
+
+Read = TypeVar("Read", bound="TextOptions")
+
+_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
+
+
+class TextOptions(BaseModel):
+    """What the options of a source, a generator or a sink derive from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    passed: ClassVar[frozenset[str]] = frozenset()
+    """Options that Millstream itself passes; no hint names them."""
+
+
+def read_options(kind: type[Read], given: Mapping[str, str], owner: str = "") -> Read:
+    """The options from their text. Messages name the owner, if there is one."""
+    known = kind.model_fields
+    for name in given:
+        if name not in known:
+            message = f"{owner} has no option '{name}'" if owner else f"unknown option '{name}'"
+            raise OptionError("M6001", message, hint=did_you_mean(name, known.keys() - kind.passed))
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        raise refusal(error, given, lambda name: str(known[name].description), owner) from None
+
+
+def refusal(
+    error: ValidationError, given: Mapping[str, Any], hint: Callable[[str], str], owner: str = ""
+) -> OptionError:
+    """The first of the mistakes, with the hint for that option."""
+    first = error.errors()[0]
+    name, reason = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
+    if first["type"] == "missing":
+        message = f"{owner} needs option '{name}'" if owner else f"option '{name}' is needed"
+        return OptionError("M6040", message, hint=f"WITH ({name} = '…'): {hint(name)}")
+    value = given.get(name, first["input"])
+    message = f"option '{name}' cannot be {value!r}: {reason[:1].lower()}{reason[1:]}"
+    return OptionError("M6002", message, hint=hint(name))
+
+
+def measured(text: str, units: Mapping[str, int], wanted: str) -> int:
+    """A number with a unit; ValueError says what was wanted.
+
+    >>> measured("1.5 KiB", _SIZES, "a size")
+    1536
+    """
+    found = _NUMBER.fullmatch(text.lower())
+    if found is None or found[2] not in units:
+        raise ValueError(wanted)
+    return int(Fraction(found[1]) * units[found[2]])
+
+
+def _bytes(value: Any) -> Any:
+    return measured(value, _SIZES, "a size such as 64 MB") if isinstance(value, str) else value
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes)]
+"""A number of bytes, with a unit or without: '64 MB', '1.5 KiB', '800'."""
+
+
+def one_of(*choices: str) -> AfterValidator:
+    """One of a few words, whatever its case."""
+
+    def chosen(value: str) -> str:
+        if value.lower() not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return value.lower()
+
+    return AfterValidator(chosen)

@@ -56,4 +56,4 @@ class AggregateCall:
     def result(self) -> pl.Expr:
         """The result of a partial result."""
         columns = (pl.col(partial.name) for partial in self.partials)
-        return lookup(self.function).result(*columns).cast(self.type.polars).alias(self.name)
+        return lookup(self.function).result(*columns).alias(self.name)

@@ -76,5 +76,5 @@ class AggregateFunction(ABC):
         return parts if all(part.merge.retract for part in parts) else None
 
     def result(self, *parts: pl.Expr) -> pl.Expr:
-        """The result of a partial result (or of a retractable one), given as one column a part."""
+        """The result, in its type, of a partial result (or of a retractable one), given as one column a part."""
         return parts[0]

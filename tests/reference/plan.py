@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
@@ -235,7 +236,7 @@ def non_null(rows: list[Row], name: str | None) -> list[Any]:
     return [row[name] for row in rows if name is None or row[name] is not None] if name else [1] * len(rows)
 
 
-def aggregated(call: node.AggregateCall, rows: list[Row]) -> Any:
+def aggregated(call: AggregateCall, rows: list[Row]) -> Any:
     values = non_null(rows, call.argument)
     if call.function == "COUNT":
         return len(values)
@@ -245,7 +246,7 @@ def aggregated(call: node.AggregateCall, rows: list[Row]) -> Any:
     return sum(values) / len(values) if made is None else made(values)
 
 
-def merged(call: node.AggregateCall, panes: list[Row]) -> Any:
+def merged(call: AggregateCall, panes: list[Row]) -> Any:
     if call.function == "AVG":
         count = sum(pane[f"{call.name}__count"] for pane in panes)
         total = sum(pane[f"{call.name}__sum"] or 0 for pane in panes)

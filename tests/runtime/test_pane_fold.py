@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.reduction import GREATEST, LEAST, Operation, Reduction
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.runtime import dense, pane_fold
-from millstream.runtime.accumulate import Aggregation, Reduction
 from millstream.runtime.dense import Places
 from millstream.runtime.pane_fold import PaneFold
 from tests.tries import tries
 
 CALLS = (
-    Aggregation("n", "COUNT", None, Type.BIGINT),
-    Aggregation("c", "COUNT", "x", Type.BIGINT),
-    Aggregation("s", "SUM", "x", Type.BIGINT),
-    Aggregation("a", "AVG", "x", Type.DOUBLE),
-    Aggregation("lo", "MIN", "x", Type.INT),
-    Aggregation("hi", "MAX", "t", Type.TIMESTAMP),
-    Aggregation("f", "SUM", "y", Type.DOUBLE),
+    AggregateCall("n", "COUNT", None, Type.BIGINT),
+    AggregateCall("c", "COUNT", "x", Type.BIGINT),
+    AggregateCall("s", "SUM", "x", Type.BIGINT),
+    AggregateCall("a", "AVG", "x", Type.DOUBLE),
+    AggregateCall("lo", "MIN", "x", Type.INT),
+    AggregateCall("hi", "MAX", "t", Type.TIMESTAMP),
+    AggregateCall("f", "SUM", "y", Type.DOUBLE),
 )
 KEYS: dict[str, list[Any]] = {
     "dense": [-1, 0, 1, 2],
@@ -33,7 +34,7 @@ KEYS: dict[str, list[Any]] = {
     "with NULL": [1, 2, None],
     "text": ["a", "b", "c"],
 }
-PARTIALS = [made for call in CALLS for made in call.partials()]
+PARTIALS = [made for call in CALLS for made in call.reductions()]
 MERGES = [made for call in CALLS for made in call.merges()]
 
 
@@ -116,8 +117,8 @@ def test_keys_without_places() -> None:
     assert Places.of(page.clear(), ["k"]) is None
 
 
-@pytest.mark.parametrize("operation", ["min", "max"])
-def test_the_least_of_fractions_is_left_to_others(operation: str) -> None:
+@pytest.mark.parametrize("operation", [LEAST, GREATEST])
+def test_the_least_of_fractions_is_left_to_others(operation: Operation) -> None:
     page = pl.DataFrame({"k": [1, 1], "x": [float("nan"), 2.0]})
     assert dense.dense(page, Places.of(page, ["k"]), [Reduction("m", operation, "x", pl.Float64())]) is None
     found = PaneFold(pl.col(TS), 5, ["k"], [Reduction("m", operation, "x", pl.Float64())], "end")

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.logical import plan
 from millstream.runtime import group_state
-from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.operator import Input, Operator
 from millstream.runtime.pane_aggregate import PaneAggregate
 from millstream.runtime.window_aggregate import WindowAggregate
@@ -48,24 +48,22 @@ def regular(
     calls: Any,
     attribute: str | None = None,
 ) -> WindowAggregate:
-    named = tuple(plan.AggregateCall(*call) for call in calls)
+    named = tuple(AggregateCall(*call) for call in calls)
     node = plan.WindowAggregate(plan.Scan("s", schema), range_, slide, tuple(group), named, attribute)
-    made = tuple(Aggregation(*call) for call in calls)
-    return WindowAggregate(schema, node.schema, range_, slide, tuple(group), made, attribute)
+    return WindowAggregate(schema, node.schema, range_, slide, tuple(group), named, attribute)
 
 
 def paned(
     schema: Schema, range_: int, slide: int, group: Sequence[str], calls: Any, attribute: str | None = None
 ) -> tuple[PaneAggregate, WindowAggregate]:
-    named = tuple(plan.AggregateCall(*call) for call in calls)
+    named = tuple(AggregateCall(*call) for call in calls)
     pane, group = math.gcd(range_, slide), tuple(group)
     low = plan.PaneAggregate(plan.Scan("s", schema), pane, group, named, attribute)
     above = None if attribute is None else plan.PANE_END
     top = plan.WindowAggregate(low, range_, slide, group, named, above, over_panes=True)
-    made = tuple(Aggregation(*call) for call in calls)
     return (
-        PaneAggregate(schema, low.schema, pane, group, made, attribute),
-        WindowAggregate(low.schema, top.schema, range_, slide, group, made, above, over_panes=True),
+        PaneAggregate(schema, low.schema, pane, group, named, attribute),
+        WindowAggregate(low.schema, top.schema, range_, slide, group, named, above, over_panes=True),
     )
 
 

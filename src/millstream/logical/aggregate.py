@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from millstream.algebra import aggregates
+from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.aggregate_function import AggregateFunction
 from millstream.algebra.expression import Column, Expression, Literal
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
@@ -15,8 +18,7 @@ from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
 from millstream.logical.coercion import cast
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
-from millstream.logical.functions import AGGREGATES
-from millstream.logical.plan import AggregateCall, Plan, Project, WindowAggregate
+from millstream.logical.plan import Plan, Project, WindowAggregate
 from millstream.logical.scope import PSEUDO_COLUMNS, Scope
 
 
@@ -94,8 +96,8 @@ class AggregateBinder:
         return self._hook(node)
 
     def _hook(self, node: ast.Expr) -> Expression | None:
-        if isinstance(node, ast.Function) and node.name in AGGREGATES:
-            call = self._call(node)
+        if isinstance(node, ast.Function) and (function := aggregates.find(node.name)) is not None:
+            call = self._call(node, function)
             return Column(call.type, call.name)
         if (pseudo := self._pseudo(node)) is not None:
             return Column(Type.BIGINT if self.window.integer else Type.TIMESTAMP, pseudo)
@@ -119,35 +121,38 @@ class AggregateBinder:
             raise PlanError("M3016", f"column '{node}' is neither in GROUP BY nor inside an aggregate", hint=hint)
         return None
 
-    def _call(self, node: ast.Function) -> AggregateCall:
-        function = AGGREGATES[node.name]
+    def _call(self, node: ast.Function, function: AggregateFunction) -> AggregateCall:
+        if not function.mergeable:
+            detail = "Tuples are folded into partial results page by page, and these are merged."
+            raise PlanError("M3025", f"{function.name} cannot run: its partial results do not merge", detail=detail)
         bound = self._argument(node, function)
-        key = function, bound
+        key = function.name, bound
         if key not in self.calls:
             argument = None if bound is None else self._column(bound, "argument")
-            name = self._call_name(function, argument)
-            self.calls[key] = AggregateCall(name, function, argument, _result(function, bound))
+            name = self._call_name(function.name, argument)
+            type_ = Type.BIGINT if bound is None else function.result_type(bound.type)
+            self.calls[key] = AggregateCall(name, function.name, argument, type_)
         return self.calls[key]
 
-    def _argument(self, node: ast.Function, function: str) -> Expression | None:
-        """What the aggregate reads, or None for COUNT(*)."""
+    def _argument(self, node: ast.Function, function: AggregateFunction) -> Expression | None:
+        """What the aggregate reads, or None if it counts tuples."""
+        name = function.name
         if node.star:
-            if function != "COUNT":
-                raise BindError("M2009", f"{function}(*) means nothing", hint=f"name a column: {function}(x)")
+            if not function.star:
+                raise BindError("M2009", f"{name}(*) means nothing", hint=f"name a column: {name}(x)")
             return None
         if len(node.arguments) != 1:
-            raise BindError("M2009", f"{function} takes 1 argument, found {len(node.arguments)}")
-        if node.distinct and function not in ("MIN", "MAX"):
+            raise BindError("M2009", f"{name} takes 1 argument, found {len(node.arguments)}")
+        if node.distinct and not function.idempotent:
             hint = "SELECT DISTINCT in a subquery, then COUNT"
-            raise PlanError("M3017", f"{function}(DISTINCT …) is not available yet", hint=hint)
+            raise PlanError("M3017", f"{name}(DISTINCT …) is not available yet", hint=hint)
         if contains_aggregate(node.arguments[0]):
             hint = "Aggregate in a subquery first."
             raise PlanError("M3018", "an aggregate inside an aggregate", hint=hint)
-        bound = ExpressionBinder(self.scope, function).bind(node.arguments[0])
-        if function == "COUNT" and isinstance(bound, Literal) and bound.value is not None:
+        bound = ExpressionBinder(self.scope, name).bind(node.arguments[0])
+        if function.star and isinstance(bound, Literal) and bound.value is not None:
             return None
-        if function in ("SUM", "AVG") and not bound.type.is_numeric:
-            raise BindError("M2006", f"{function} needs a number, not {bound.type.value}")
+        function.check(bound.type)
         return cast(bound, Type.VARCHAR) if bound.type is Type.NULL else bound
 
     def _call_name(self, function: str, argument: str | None) -> str:
@@ -184,11 +189,3 @@ def _meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:
         if not any(name in relation.schema for relation in scope.relations):
             return next((item.expression for item in select.items if item.alias == name), written)
     return written
-
-
-def _result(function: str, argument: Expression | None) -> Type:
-    if function == "COUNT" or argument is None:
-        return Type.BIGINT
-    if function == "SUM":
-        return Type.BIGINT if argument.type.is_integer else Type.DOUBLE
-    return Type.DOUBLE if function == "AVG" else argument.type

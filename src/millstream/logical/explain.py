@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import Schema
 from millstream.logical import plan as node
@@ -158,6 +159,6 @@ def _of_partials(partials: bool) -> str:
     return " of partials" if partials else ""
 
 
-def _calls(group: tuple[str, ...], calls: tuple[node.AggregateCall, ...]) -> str:
+def _calls(group: tuple[str, ...], calls: tuple[AggregateCall, ...]) -> str:
     by = f" BY {', '.join(group)}" if group else ""
     return f"{by} {', '.join(map(str, calls))}" if calls else by

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from millstream.algebra import aggregates
 from millstream.algebra.expression import Case, Expression, InList, Literal
 from millstream.algebra.types import Type
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
 from millstream.logical.coercion import cast, literal_type, read_literal, type_named, unify
-from millstream.logical.functions import AGGREGATES, call, extract
+from millstream.logical.functions import call, extract
 from millstream.logical.operators import binary, boolean, unary
 from millstream.logical.scope import Scope
 
@@ -97,7 +98,7 @@ class ExpressionBinder:
         return Case(type_, tuple(zip(conditions, values, strict=True)), otherwise)
 
     def _function(self, node: ast.Function) -> Expression:
-        if node.name in AGGREGATES:
+        if aggregates.find(node.name) is not None:
             hint = "Use HAVING." if self.where == "WHERE" else "Compute it in a subquery in FROM."
             raise PlanError("M3013", f"{node.name.upper()} is an aggregate, not allowed in {self.where}", hint=hint)
         if node.star or node.distinct:
@@ -134,7 +135,7 @@ def _explicit_cast(operand: Expression, wanted: Type) -> Expression:
 
 
 def contains_aggregate(node: ast.Node) -> bool:
-    """Whether COUNT, SUM, AVG, MIN or MAX is called anywhere inside."""
-    if isinstance(node, ast.Function) and node.name in AGGREGATES:
+    """Whether an aggregate function is called anywhere inside."""
+    if isinstance(node, ast.Function) and aggregates.find(node.name) is not None:
         return True
     return any(contains_aggregate(child) for child in node.children())

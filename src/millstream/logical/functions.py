@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from millstream.algebra import aggregates
 from millstream.algebra.expression import Call, Case, Expression, Literal
 from millstream.algebra.types import Type
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.coercion import cast, unify
 from millstream.logical.operators import binary, boolean
 
-AGGREGATES = {"count": "COUNT", "sum": "SUM", "avg": "AVG", "average": "AVG", "min": "MIN", "max": "MAX"}
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 Builder = Callable[[str, list[Expression]], Expression]
@@ -33,7 +33,8 @@ def call(name: str, arguments: list[Expression]) -> Expression:
     """A scalar function by its lower-case name over typed arguments."""
     signature = _FUNCTIONS.get(name)
     if signature is None:
-        raise BindError("M2008", f"unknown function '{name}'", hint=did_you_mean(name, (*_FUNCTIONS, *AGGREGATES)))
+        hint = did_you_mean(name, (*_FUNCTIONS, *aggregates.known()))
+        raise BindError("M2008", f"unknown function '{name}'", hint=hint)
     count = len(arguments)
     if count < signature.least or (signature.most is not None and count > signature.most):
         wanted = _counted(signature.least, signature.most)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
@@ -225,26 +226,6 @@ class Sequence(Plan):
         if time is not None and self.second_prefix:
             time = f"{self.second_prefix}.{time}"
         return replace(second, attributes=attributes, time=time, ordered=True)
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """COUNT, SUM, AVG, MIN or MAX of an input column (None: COUNT(*)), under an output name."""
-
-    name: str
-    function: str
-    argument: str | None
-    type: Type
-
-    def __str__(self) -> str:
-        return f"{self.function}({'*' if self.argument is None else self.argument}) AS {self.name}"
-
-    @property
-    def partials(self) -> tuple[Attribute, ...]:
-        """The mergeable columns that a pane ships for this call: AVG ships its sum and its count."""
-        if self.function == "AVG":
-            return (Attribute(f"{self.name}__sum", Type.DOUBLE), Attribute(f"{self.name}__count", Type.BIGINT))
-        return (Attribute(self.name, self.type),)
 
 
 def end_type(source: Schema, attribute: str | None) -> Type:

@@ -4,6 +4,7 @@
                                                      └─ PaneAggregate [PANE 20] SUM(v)
 
 A pane is as long as the greatest common divisor of range and slide, so every window is a whole number of panes.
+Aggregates that are not mergeable cannot be computed from panes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ def _paned(plan: Plan) -> Plan:
         return plan
     pane = gcd(plan.range, plan.slide)
     if plan.range <= plan.slide or plan.range // pane > MOST_PANES:
+        return plan
+    if not all(call.mergeable for call in plan.aggregates):
         return plan
     below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute)
     attribute = None if plan.attribute is None else PANE_END

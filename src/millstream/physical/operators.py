@@ -15,7 +15,6 @@ from millstream.logical import outer_join as logical_outer
 from millstream.logical import plan as logical
 from millstream.physical import exchange, placeholders
 from millstream.physical.hashing import shard_of
-from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.closing import Closing
 from millstream.runtime.distinct import Distinct
 from millstream.runtime.exchange import Exchange
@@ -79,15 +78,14 @@ def build(plan: logical.Plan, tables: Mapping[str, pl.DataFrame], place: tuple[i
                 plan.range,
                 plan.slide,
                 plan.group,
-                aggregations(plan.aggregates),
+                plan.aggregates,
                 plan.attribute,
                 plan.over_panes,
                 plan.partials,
             )
         case logical.PaneAggregate():
-            calls = aggregations(plan.aggregates)
             schemas = plan.input.schema, plan.schema
-            return PaneAggregate(*schemas, plan.pane, plan.group, calls, plan.attribute, plan.partials)
+            return PaneAggregate(*schemas, plan.pane, plan.group, plan.aggregates, plan.attribute, plan.partials)
     raise PlanError("M3090", f"no operator carries out {type(plan).__name__}")
 
 
@@ -118,10 +116,6 @@ def fused(chain: Sequence[logical.Plan]) -> tuple[Expression | None, tuple[tuple
         elif isinstance(plan, logical.Project):
             columns = {name: over_input(item) for name, item in plan.items}
     return conjunction(tuple(conditions)), tuple(columns.items())
-
-
-def aggregations(calls: tuple[logical.AggregateCall, ...]) -> tuple[Aggregation, ...]:
-    return tuple(Aggregation(call.name, call.function, call.argument, call.type) for call in calls)
 
 
 def equal_columns(plan: logical.Plan) -> tuple[tuple[str, ...], ...]:

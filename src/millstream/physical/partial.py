@@ -22,18 +22,18 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Column
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema
-from millstream.logical.plan import AggregateCall, PaneAggregate, Plan, Project, Scan, Select, WindowAggregate
+from millstream.logical.plan import PaneAggregate, Plan, Project, Scan, Select, WindowAggregate
 from millstream.optimizer.context import bottom_up
-from millstream.physical.operators import aggregations, build_pipeline, fused
+from millstream.physical.operators import build_pipeline, fused
 from millstream.runtime.bucket import drop_idle_bounds, pane_length, window_ids
 from millstream.runtime.operator import Input
 from millstream.runtime.pane_fold import PaneFold
 from millstream.runtime.pipeline import Pipeline
 
-MERGEABLE = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 MOST_PANES = 10_000
 """Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
 
@@ -112,7 +112,7 @@ class Partial:
 
     @cached_property
     def _steps(self) -> tuple[Pipeline, PaneFold]:
-        reductions = [made for call in aggregations(self.aggregates) for made in call.partials()]
+        reductions = [made for call in self.aggregates for made in call.reductions()]
         fold = PaneFold(pl.col(TS), self.pane, self.group, reductions, TS, least=True)
         return build_pipeline(self._chain[:-1]), fold
 
@@ -138,9 +138,8 @@ def split(plan: Plan) -> Split | None:
     """The plan parted at its first aggregate that can be parted, or None. What is left of the plan may have another.
 
     An aggregate can be parted if it reads a stream through nothing but selections and projections, its windows are over
-    the stream's time, and its results can be merged from partial ones: COUNT, SUM, AVG (a sum and a count), MIN and MAX
-    can. A function that has to see all values of a group at once (COUNT of distinct ones, a median) cannot, nor can one
-    that depends on their order (the first, the last).
+    the stream's time, and its functions are mergeable. A function that has to see all values of a group at once (COUNT
+    of distinct ones, a median) is not, nor is one that depends on their order (the first, the last).
 
     Not parted although it could be: windows over another column and groups without windows, which are stamped with
     their newest tuple and close by punctuation, so that there is no telling how long they stay; groups by the time
@@ -169,7 +168,7 @@ def _partial(node: Plan) -> Partial | None:
     if not few or not _reads_a_stream(node.input) or node.input.schema.time in node.group:
         return None
     names = made.schema.names
-    mergeable = all(call.function in MERGEABLE for call in node.aggregates)
+    mergeable = all(call.mergeable for call in node.aggregates)
     return made if mergeable and len(set(names)) == len(names) else None
 
 

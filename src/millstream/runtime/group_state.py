@@ -5,7 +5,7 @@ closes, and when somebody looks at the state. Pre-aggregation goes by pane and o
 tuple is touched once however many windows hold it. Partial results made elsewhere wait in the same way and are merged
 where tuples would be aggregated. The table may hold several partial results of the same group (each
 fold appends one segment, which is also what a checkpoint writes); they are merged when the group closes, or when the
-table has doubled.
+table has doubled. So it holds mergeable aggregates only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable
 
 import polars as pl
 
+from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.reduction import GREATEST, Reduction
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.types import Type
-from millstream.runtime.accumulate import Aggregation, Reduction, grouped
 from millstream.runtime.bucket import integers, pane_length, spread, window_ids
 from millstream.runtime.frames import pick, stack, where
-from millstream.runtime.pane_fold import PaneFold
+from millstream.runtime.pane_fold import PaneFold, grouped
 from millstream.runtime.state import StateTable
 
 FOLD_ROWS = 131_072
@@ -36,7 +37,7 @@ class GroupState:
         self,
         schema: Schema,
         group: tuple[str, ...],
-        aggregations: tuple[Aggregation, ...],
+        aggregates: tuple[AggregateCall, ...],
         *,
         end: tuple[str, pl.DataType] | None = None,
         range_: int = 0,
@@ -51,17 +52,17 @@ class GroupState:
         self._merged_input = panes is not None
         time = panes or attribute or TS
         types = {name: type_ for name, type_ in schema.polars.items() if name in group}
-        partial_types = {name: type_ for a in aggregations for name, type_ in a.partial_types.items()}
-        stamp = [Reduction(TS, "max", TS, pl.Int64())] if stamped else []
-        merges = [merge for a in aggregations for merge in a.merges()] + stamp
-        reductions = merges if partials else [made for a in aggregations for made in a.partials()] + stamp
+        partial_types = {partial.name: partial.type.polars for a in aggregates for partial in a.partials}
+        stamp = [Reduction(TS, GREATEST, TS, pl.Int64())] if stamped else []
+        merges = [merge for a in aggregates for merge in a.merges()] + stamp
+        reductions = merges if partials else [made for a in aggregates for made in a.reductions()] + stamp
         self.keys = [*([self.end] if self.end is not None else []), *group]
         self._merges = [merge.expression() for merge in merges]
         self._partials = [reduction.expression() for reduction in reductions]
         if panes or partials:
             arguments = list(partial_types)
         else:
-            arguments = [a.argument for a in aggregations if a.argument is not None]
+            arguments = [a.argument for a in aggregates if a.argument is not None]
         self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *([TS] if stamped else [])]))
         self._column, self._time = time, _as_integer(time, schema)
         self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of what is held by window end

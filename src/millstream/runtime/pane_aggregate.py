@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
-from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.aggregate import GroupedAggregate
 from millstream.runtime.group_state import GroupState
 from millstream.runtime.window_aggregate import PANE_END
@@ -34,7 +34,7 @@ class PaneAggregate(GroupedAggregate):
         schema: Schema,
         pane: int,
         group: tuple[str, ...],
-        aggregates: tuple[Aggregation, ...],
+        aggregates: tuple[AggregateCall, ...],
         attribute: str | None = None,
         partials: bool = False,
     ) -> None:

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.arrays import Integers
+from millstream.algebra.reduction import Reduction
 from millstream.algebra.schema import FOREVER
-from millstream.runtime.accumulate import Reduction, grouped
 from millstream.runtime.bucket import pane_end
 from millstream.runtime.dense import SPAN, Places, dense, reduce
 from millstream.runtime.frames import stack, take
@@ -32,6 +32,13 @@ SLICE_ROWS = 2_048
 """How many tuples must share a pane on average to make taking it alone worth while."""
 FEW = 1 << 15
 _END = "__end"
+
+
+def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence[pl.Expr]) -> pl.DataFrame:
+    """One row per distinct key, NULL being a key like any other; without keys one row, unless there are no tuples."""
+    if keys:
+        return frame.group_by(list(keys)).agg(list(values))
+    return frame.select(list(values)).head(frame.height)
 
 
 class PaneFold:

@@ -2,7 +2,7 @@
 
 | | |
 |---|---|
-| computes | COUNT, SUM, AVG, MIN, MAX per window `[end - range, end)` and group; ends are multiples of `slide` |
+| computes | mergeable aggregates per window `[end - range, end)` and group; ends are multiples of `slide` |
 | state | a partial result per open window and group; windows without tuples do not exist |
 | punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= (v // slide) * slide, …]` |
 | | `[groups]` → all windows of these groups → itself |
@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
-from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.aggregate import GroupedAggregate
 from millstream.runtime.group_state import GroupState
 
@@ -44,7 +44,7 @@ class WindowAggregate(GroupedAggregate):
         range: int | None,
         slide: int | None,
         group: tuple[str, ...],
-        aggregates: tuple[Aggregation, ...],
+        aggregates: tuple[AggregateCall, ...],
         attribute: str | None = None,
         over_panes: bool = False,
         partials: bool = False,

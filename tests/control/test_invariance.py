@@ -1,7 +1,9 @@
-"""The central property: results are the same bag for every page cut, batch cut, shard count and strategy.
+"""The central property: results are the same bag for every page cut, batch cut, shard count, stage and strategy.
 
-Random queries (graphs of selections, unions, joins, aggregates, sequences, duplicates) over random streams of every
-kind of time, random tuples and punctuations among them, run in one piece and then in every other way.
+Random queries over random streams of every kind of time, random tuples and punctuations among them, run in one piece
+and then in every other way: selections, unions, joins of two streams and of three, outer joins, joins with a table,
+streams that another one closes, aggregates (also over joins, by another key, which takes another stage), sequences,
+duplicates. `test_every_operator_is_here` holds the list to all plan nodes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.config import Options
+from millstream.control.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from tests.tries import tries
 
@@ -26,11 +29,32 @@ KINDS = {
 END = 10_000
 
 
+STREAMS = ("s1", "s2", "s3")
+TABLE = [(0, "zero"), (1, "one"), (1, "uno"), (4, "four")]
+SHAPES = (
+    "select",
+    "union",
+    "aggregate",
+    "groups",
+    "join",
+    "over join",
+    "by another key",
+    "outer",
+    "three",
+    "table",
+    "closed",
+    "sequence",
+    "distinct",
+    "theta",
+)
+
+
 @dataclass(frozen=True)
 class Case:
-    kinds: tuple[str, str]
+    kinds: tuple[str, str, str]
     query: str
     elements: tuple[tuple[str, str], ...]
+    closing: bool = False
 
 
 def _source(draw: st.DrawFn, name: str) -> str:
@@ -39,23 +63,21 @@ def _source(draw: st.DrawFn, name: str) -> str:
     return f"(SELECT k, v, ts FROM {name} WHERE v > {draw(st.integers(0, 4))})"
 
 
-def _window(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
+def _window(draw: st.DrawFn, kinds: tuple[str, str, str]) -> str:
     options = ["[RANGE 4]", "[RANGE 0]", "[RANGE 20]", ""]
-    if kinds == ("ordered", "ordered"):
+    if kinds == ("ordered", "ordered", "ordered"):
         options += ["[ROWS 2]", "[ROWS 0]"]
     return draw(st.sampled_from(options))
 
 
 @st.composite
-def queries(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
-    a, b = (_source(draw, name) for name in draw(st.permutations(["s1", "s2"])))
-    shape = draw(
-        st.sampled_from(["select", "union", "aggregate", "join", "over join", "sequence", "distinct", "theta"])
-    )
+def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
+    a, b, c = (_source(draw, name) for name in draw(st.permutations(STREAMS)))
     where = draw(st.sampled_from(["", "AND x.v <> y.v", "AND x.v + y.v > 4"]))
-    left, right = _window(draw, kinds), _window(draw, kinds)
+    left, right, third = (_window(draw, kinds) for _ in range(3))
     join = f"FROM {a} AS x {left} JOIN {b} AS y {right} ON x.k = y.k {where}"
     size, slide = draw(st.sampled_from([(5, 5), (6, 2), (7, 3), (2, 5)]))
+    window = f"[RANGE {size} SLIDE {slide}]"
     match shape:
         case "select":
             return f"SELECT k * 2 AS k, v, ts FROM {a} AS x WHERE k <> 1"
@@ -64,17 +86,32 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
         case "aggregate":
             group = draw(st.sampled_from(["GROUP BY k", ""]))
             key = "k, " if group else ""
-            return (
-                f"SELECT window_end, {key}COUNT(*) AS n, SUM(v) AS s, MIN(v) AS lo "
-                f"FROM {a} AS x [RANGE {size} SLIDE {slide}] {group}"
-            )
+            return f"SELECT window_end, {key}COUNT(*) AS n, SUM(v) AS s, MIN(v) AS lo FROM {a} AS x {window} {group}"
+        case "groups":
+            return f"SELECT k, COUNT(*) AS n, AVG(v) AS mean FROM {a} AS x GROUP BY k"
         case "join":
             return f"SELECT x.k, x.v, y.v AS w, y.ts {join}"
         case "over join":
-            return (
-                f"SELECT window_end, k, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j "
-                f"[RANGE {size} SLIDE {slide}] GROUP BY k"
-            )
+            inner = f"(SELECT x.k AS k, y.v AS v {join}) AS j"
+            return f"SELECT window_end, k, COUNT(*) AS n FROM {inner} {window} GROUP BY k"
+        case "by another key":
+            inner = f"(SELECT x.k AS k, y.v AS v {join}) AS j"
+            return f"SELECT window_end, v, COUNT(*) AS n, MAX(k) AS top FROM {inner} {window} GROUP BY v"
+        case "outer":
+            kind = draw(st.sampled_from(["LEFT", "RIGHT", "FULL"]))
+            ranges = [draw(st.sampled_from(["[RANGE 4]", "[RANGE 20]", ""])) for _ in range(2)]
+            on = f"ON x.k = y.k {where if kind == 'LEFT' else ''}"
+            return f"SELECT x.k, x.v, y.v AS w FROM {a} AS x {ranges[0]} {kind} JOIN {b} AS y {ranges[1]} {on}"
+        case "three":
+            chosen = f"FROM {a} AS x {left}, {b} AS y {right}, {c} AS z {third} WHERE x.k = y.k AND y.k = z.k"
+            return f"SELECT x.k, x.v, y.v AS w, z.v AS u {chosen} {where}"
+        case "table":
+            kind = draw(st.sampled_from(["JOIN", "LEFT JOIN"]))
+            return f"SELECT x.v, t.name, x.ts FROM {a} AS x {kind} t ON x.k = t.k"
+        case "closed":
+            inner = draw(st.sampled_from(["s1", "(SELECT k, v, ts FROM s1 WHERE v > 1)"]))
+            aggregate = f"SELECT x.k, COUNT(*) AS n FROM {inner} AS x GROUP BY x.k"
+            return draw(st.sampled_from([aggregate, f"SELECT x.k, x.v FROM {inner} AS x", "SELECT k, v FROM s1__late"]))
         case "sequence":
             mode = draw(st.sampled_from(["RECENT", "CHRONICLE"]))
             keyed = draw(st.sampled_from(["", "AND x.k = y.k"]))
@@ -86,72 +123,92 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str]) -> str:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, shapes: tuple[str, ...] = SHAPES) -> Case:
     explicit = st.sampled_from([kind for kind in KINDS if kind != "latent"])
-    kinds = draw(st.one_of(st.tuples(explicit, explicit), st.just(("latent", "latent"))))
-    query = draw(queries(kinds))
-    if "SEQ(" in query:  # sequences need an order that does not depend on arrival
-        kinds = tuple("ordered" if kind == "latent" else kind for kind in kinds)  # type: ignore[assignment]
+    shape = draw(st.sampled_from(shapes))
+    kinds = draw(st.one_of(st.tuples(explicit, explicit, explicit), st.just(("latent",) * 3)))
+    if shape == "sequence":  # they need an order that does not depend on arrival
+        kinds = tuple("ordered" if kind == "latent" else kind for kind in kinds)
+    query = draw(queries(kinds, shape))
     elements: list[tuple[str, str]] = []
     now = 0
     for _ in range(draw(st.integers(0, 30))):
-        number = draw(st.integers(0, 1))
+        number = draw(st.integers(0, 2))
         now += draw(st.integers(0, 3))
         jitter = 0 if kinds[number] == "ordered" else draw(st.integers(-3, 0))
         key = draw(st.sampled_from(["0", "1", "2", "NULL"]))
         row = f"{key} | {draw(st.integers(0, 6))} | {now + jitter}"
         closing = draw(st.sampled_from(["", "", "", f"[*, *, < {now - 3}]", f"[{draw(st.integers(0, 2))}, *, *]"]))
         use = closing if closing and kinds[number] == "punctuated" else row
-        elements.append((f"s{number + 1}", use))
-    return Case(kinds, query, tuple(elements))
+        elements.append((STREAMS[number], use))
+    return Case(kinds, query, tuple(elements), shape == "closed")
 
 
-def outcome(case: Case, options: Options, seed: int, *, restart: bool = False) -> tuple[Counter, Counter, int]:
-    """Rows and punctuations as bags, and the state held at the end, with batches cut at random."""
-    chance = random.Random(seed)
-    mill = LocalMill(options)
-    for number, kind in enumerate(case.kinds, 1):
-        mill.execute(f"CREATE STREAM s{number} (k BIGINT, v BIGINT, ts BIGINT) {KINDS[kind]}")
+def begin(case: Case, mill: LocalMill) -> None:
+    for name, kind in zip(STREAMS, case.kinds, strict=True):
+        clause = "CLOSES s1 (k) BY (k)" if case.closing and name == "s2" else ""
+        mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {KINDS[kind]} {clause}")
+    mill.execute("CREATE TABLE t (k BIGINT, name VARCHAR)")
+    mill.insert("t", TABLE)
     mill.add_query("q", case.query)
+
+
+def outcome(
+    case: Case, options: Options, seed: int, *, restart: bool = False, cached: bool = True
+) -> tuple[Counter, Counter, int]:
+    """Rows and punctuations as bags, and the state held before the streams end, with batches cut at random."""
+    chance = random.Random(seed)
+    mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=cached))
+    begin(case, mill)
     rows: Counter = Counter()
     said: Counter = Counter()
-    ends = [(f"s{n}", f"[*, *, < {END}]") for n in (1, 2)]
-    for stream, line in [*case.elements, *ends]:
+
+    def take() -> None:
+        mill.batch()
+        rows.update(mill.take_rows("q").rows())
+        said.update(map(str, mill.take_punctuations("q")))
+
+    for stream, line in [*case.elements, *((name, f"[*, *, < {END}]") for name in STREAMS)]:
         mill.feed_line(stream, line)
         if seed and chance.random() < 0.4:
-            mill.batch()
-            rows.update(mill.take_rows("q").rows())
-            said.update(map(str, mill.take_punctuations("q")))
+            take()
             if restart:
                 mill = mill.restarted()
-    mill.batch()
-    rows.update(mill.take_rows("q").rows())
-    said.update(map(str, mill.take_punctuations("q")))
-    return rows, said, mill.state_rows("q")
+    take()
+    state = mill.state_rows("q")
+    for name in STREAMS:
+        mill.feed_line(name, "[*, *, *]")
+    take()
+    return rows, said, state
 
 
 WAYS = {
-    "cut": (Options(), False),
-    "one-row pages": (Options(page_rows=1), False),
-    "restarted": (Options(page_rows=3), True),
-    "without panes": (Options(paned=False), False),
-    "two shards": (Options(shards=2), False),
-    "three shards": (Options(shards=3, page_rows=2), False),
-    "breadth first": (Options(strategy="bfs", page_rows=2), False),
-    "batches": (Options(strategy="batch:2", page_rows=2), False),
-    "round robin": (Options(strategy="rr", page_rows=2), False),
+    "cut": (Options(), {}),
+    "one-row pages": (Options(page_rows=1), {}),
+    "restarted": (Options(page_rows=3), {"restart": True}),
+    "read back": (Options(page_rows=3), {"cached": False}),
+    "without panes": (Options(paned=False), {}),
+    "one operator for joins": (Options(multi_join="always"), {}),
+    "trees of joins": (Options(multi_join="never"), {}),
+    "two shards": (Options(shards=2), {}),
+    "three shards": (Options(shards=3, page_rows=2), {}),
+    "shards read back": (Options(shards=2, page_rows=3), {"cached": False}),
+    "shards restarted": (Options(shards=3), {"restart": True}),
+    "breadth first": (Options(strategy="bfs", page_rows=2), {}),
+    "batches": (Options(strategy="batch:2", page_rows=2), {}),
+    "round robin": (Options(strategy="rr", page_rows=2), {}),
 }
-SAME_PUNCTUATION = {"cut", "one-row pages", "restarted", "without panes"}
-SAME_STATE = {"cut", "one-row pages", "restarted", "two shards", "three shards"}
+SAME_PUNCTUATION = {"cut", "one-row pages", "restarted", "read back", "without panes"}
+SAME_STATE = {"cut", "one-row pages", "restarted", "read back", "two shards", "three shards", "shards restarted"}
 
 
 @given(cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True))
-@settings(max_examples=tries(60))
+@settings(max_examples=tries(80))
 def test_no_cut_shard_or_strategy_changes_the_results(case: Case, seed: int, ways: list[str]) -> None:
     rows, punctuation, state = outcome(case, Options(), 0)
     for way in ways:
-        options, restart = WAYS[way]
-        found = outcome(case, options.model_copy(), seed, restart=restart)
+        options, more = WAYS[way]
+        found = outcome(case, options.model_copy(), seed, **more)
         assert found[0] == rows, way
         assert way not in SAME_PUNCTUATION or found[1] == punctuation, way
         assert way not in SAME_STATE or found[2] == state, way

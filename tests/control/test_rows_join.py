@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.control.base import Mill
+from millstream.control.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.testing.runner import LocalHost
 from tests.control.test_invariance import WAYS
@@ -197,8 +198,9 @@ def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
     whole = outcome(LocalMill(), case, 0, None)
     assert whole[0] == case.defined(), case.query
     for way in ways:
-        options, restart = WAYS[way]
-        found = outcome(LocalMill(options.model_copy()), case, seed, restored if restart else None)
+        options, more = WAYS[way]
+        mill = LocalMill(options.model_copy(), jobs=LocalJobs(shards=options.shards, cached=more.get("cached", True)))
+        found = outcome(mill, case, seed, restored if more.get("restart") else None)
         assert found == whole, (way, case.query)
 
 

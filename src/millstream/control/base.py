@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, VirtualClock
+from millstream.algebra.element import Element, Page
 from millstream.algebra.pattern import Pattern, parse_pattern
-from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import MICROS
 from millstream.config import Options
@@ -32,8 +32,6 @@ from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plotting import Plotted
-
-Element = pl.DataFrame | Punctuations
 
 
 def wants_punctuation(sink: Any) -> bool:
@@ -232,9 +230,9 @@ class Mill(ABC):
             if (order := self._sources[name].order()) is not None:
                 self._push(name, order)  # for readers that got none of the tuples: behind a filter, on another shard
             if taken.late.height:
-                self._push(f"{name}__late", taken.late)
+                self._push(f"{name}__late", Page(taken.late))
             if taken.bad.height:
-                self._push(f"{name}__bad", taken.bad)
+                self._push(f"{name}__bad", Page(taken.bad))
             self._run()  # before the next stream's elements, so that operators see streams in order of arrival
 
     def _next_run(self, name: str) -> list[Any]:

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from millstream.control.base import Element, RunningQuery
+from millstream.algebra.element import Element
+from millstream.control.base import RunningQuery
 from millstream.control.homes import Home, Homes
 from millstream.sinks import Sink, make_sink
 

@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import polars as pl
-
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.element import Element, Page
 from millstream.control.adopted import packed, routes_of
 from millstream.control.session import QUERY_SETTINGS
 from millstream.errors import MillstreamError, OptionError
@@ -28,7 +26,7 @@ from millstream.physical.control_log import ControlLog
 from millstream.physical.durable import SegmentFiles
 from millstream.physical.hashing import spread
 from millstream.physical.post import INPUT, OUTPUT, PUNCTUATIONS, ROWS
-from millstream.physical.records import Ask, Feed, OpenGroup, Promise, Record, RequestPunctuation
+from millstream.physical.records import Feed, OpenGroup, Promise, Record, Send
 from millstream.physical.reports import read_report
 from millstream.physical.stage import Status
 from millstream.physical.topology import Route
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Tenant"]
 
-PASSING = (Feed, Promise, Ask, RequestPunctuation)
+PASSING = (Feed, Promise, Send)
 """Records that nobody needs once shards have heard them."""
 REPEATABLE = 4
 """Of so many batches at the end the records are kept; Spark repeats one at most."""
@@ -58,7 +56,7 @@ class Tenant(Protocol):
 
     name: str
 
-    def deliver(self, job: Job, label: int, query: str, element: pl.DataFrame | Punctuations) -> None: ...
+    def deliver(self, job: Job, label: int, query: str, element: Element) -> None: ...
     def heard(self, job: Job, label: int, status: Status) -> None: ...
     def finish_batch(self, job: Job, batch: int) -> None: ...
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]: ...
@@ -296,7 +294,7 @@ class Job:
                 written += status.written
                 words.append((tenant, label, status))
             elif not again:
-                element = decode(page.as_buffer()) if kind == ROWS else pickle.loads(page.as_buffer())
+                element = Page(decode(page.as_buffer())) if kind == ROWS else pickle.loads(page.as_buffer())
                 told = told or kind == PUNCTUATIONS
                 tenant.deliver(self, label, query, element)
         rows = _distinct(taken)

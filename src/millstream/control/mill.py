@@ -17,8 +17,10 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from millstream.algebra.element import Element
+from millstream.algebra.upstream import TimeRequest, Upstream
 from millstream.config import Options
-from millstream.control.base import Element, Mill, RunningQuery
+from millstream.control.base import Mill, RunningQuery
 from millstream.control.outputs import QueryOutput
 from millstream.control.shards import ShardGroup
 from millstream.errors import OptionError
@@ -88,7 +90,14 @@ class LocalMill(Mill):
 
     def _ets(self, stream: str) -> Any:
         """How an idle source promises a timestamp."""
-        return lambda: self._sources[stream].ets() if stream in self._sources else self.clock.now()
+        sources = self._sources
+
+        def hear(message: Upstream) -> int | None:
+            if not isinstance(message, TimeRequest):
+                return None
+            return sources[stream].ets() if stream in sources else self.clock.now()
+
+        return hear
 
     def group(self, name: str) -> ShardGroup:
         """The shards that run a query."""

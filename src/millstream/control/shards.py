@@ -12,8 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.element import Element, Page
 from millstream.algebra.schema import Schema
+from millstream.algebra.upstream import PunctuationRequest
 from millstream.config import Options
 from millstream.control.join_settings import join_settings
 from millstream.logical.plan import Plan
@@ -21,24 +22,24 @@ from millstream.physical.compile import Compiler, TableFrames
 from millstream.physical.hashing import shard_of
 from millstream.physical.partitioning import EVERYWHERE, Keys
 from millstream.runtime.engine import Graph
+from millstream.runtime.engine.nodes import Hear
 from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator
 
-Deliver = Callable[[int, pl.DataFrame | Punctuations], None]
-Ets = Callable[[str], Callable[[], int | None]]
+Deliver = Callable[[int, Element], None]
 
 
 class ShardGroup:
     """`keys` says which columns each stream is hashed on; None: everything in one place."""
 
-    def __init__(self, keys: Keys | None, options: Options, ets: Ets, tables: TableFrames) -> None:
+    def __init__(self, keys: Keys | None, options: Options, hear: Callable[[str], Hear], tables: TableFrames) -> None:
         self.keys = keys
         count = options.shards if keys is not None else 1
         self.graphs = [Graph() for _ in range(count)]
         for graph in self.graphs:
             graph.page_rows = options.page_rows
         self.compilers = [
-            Compiler(graph, ets, tables, place=(number, count)) for number, graph in enumerate(self.graphs)
+            Compiler(graph, hear, tables, place=(number, count)) for number, graph in enumerate(self.graphs)
         ]
         self._schemas: dict[str, Schema] = {}
         self.configure(options)
@@ -83,19 +84,17 @@ class ShardGroup:
     def reads(self, stream: str) -> bool:
         return stream in self._schemas
 
-    def push(self, stream: str, element: pl.DataFrame | Punctuations) -> None:
+    def push(self, stream: str, element: Element) -> None:
         """Send an element of a stream to the shards it concerns."""
         if not self.reads(stream):
             return
-        if len(self.graphs) == 1 or isinstance(element, Punctuations) or (self.keys or {})[stream] == EVERYWHERE:
+        if len(self.graphs) == 1 or not isinstance(element, Page) or (self.keys or {})[stream] == EVERYWHERE:
             for compiler in self.compilers:
                 compiler.push(stream, element)
             return
-        shard = pl.Series(shard_of(element, (self.keys or {})[stream], len(self.graphs)))
+        shard = pl.Series(shard_of(element.frame, (self.keys or {})[stream], len(self.graphs)))
         for number, compiler in enumerate(self.compilers):
-            part = element.filter(shard == number)
-            if part.height:
-                compiler.push(stream, part)
+            compiler.push(stream, Page(element.frame.filter(shard == number)))
 
     def run(self) -> None:
         for graph in self.graphs:
@@ -110,8 +109,9 @@ class ShardGroup:
         return [operator for compiler in self.compilers for operator in compiler.operators(name)]
 
     def request_punctuation(self, name: str) -> None:
-        for compiler in self.compilers:
-            compiler.request_punctuation(name)
+        for graph, compiler in zip(self.graphs, self.compilers, strict=True):
+            compiler.send(name, PunctuationRequest())
+            graph.run()
 
     def snapshot(self) -> list[Any]:
         return [graph.snapshot() for graph in self.graphs]

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.algebra.clock import SystemClock
+from millstream.algebra.element import Element
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import NEVER, TimeKind
+from millstream.algebra.upstream import PunctuationRequest, TimeRequest
 from millstream.config import Options
 from millstream.control.adopted import adopted_streams, routes_of
-from millstream.control.base import Element, Mill, RunningQuery
+from millstream.control.base import Mill, RunningQuery
 from millstream.control.deliveries import Deliveries
 from millstream.control.homes import Home, Homes, Place
 from millstream.control.job import Job
@@ -35,14 +37,13 @@ from millstream.physical import stages
 from millstream.physical.partitioning import Keys
 from millstream.physical.plotting import Plotted, plot
 from millstream.physical.records import (
-    Ask,
     Configure,
     Feed,
     OpenGroup,
     Promise,
     Record,
     Remember,
-    RequestPunctuation,
+    Send,
     Settings,
 )
 from millstream.physical.stage import Status
@@ -248,7 +249,7 @@ class SparkMill(Mill):
         asked = set(self._sources) if beat else self.homes.asked()
         connected = {name for name in asked & self._connected_streams() if self._can_promise(name)}
         if connected:
-            self._tell(Ask(self.name, tuple(sorted(connected)), beat))
+            self._tell(Send(self.name, TimeRequest(beat), streams=tuple(sorted(connected))))
         self._promise(self._times(sorted(asked - self._connected_streams())), beat=beat)
 
     def _connected_streams(self) -> set[str]:
@@ -333,7 +334,7 @@ class SparkMill(Mill):
     def request_punctuation(self, name: str) -> None:
         self.batch()
         job = self.job(name)
-        self._written[job] = job.append(RequestPunctuation(self.name, self.query(name).name))
+        self._written[job] = job.append(Send(self.name, PunctuationRequest(), self.query(name).name))
 
     def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
         """The last word of the shards that run a query: the part of it, the number of the shard, its status."""
@@ -366,7 +367,7 @@ class SparkMill(Mill):
 
     def call_roll(self) -> None:
         """Have every shard report, though there may be nothing left to do."""
-        self._tell(Ask(self.name, ()))
+        self._tell(Send(self.name, TimeRequest()))
 
     @classmethod
     def recover(

@@ -48,7 +48,7 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
         numbers[kind] = numbers.get(kind, 0) + 1
         return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
 
-    Compiler(graph, lambda _: lambda: None, {}, name_of).add("q", made.plan, lambda _: None)
+    Compiler(graph, lambda _: lambda _: None, {}, name_of).add("q", made.plan, lambda _: None)
     if name == "rr":
         graph.cut_into_paths()
     yield ""

@@ -16,8 +16,10 @@ from typing import Any
 import polars as pl
 from pyspark.sql import Row
 
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS
+from millstream.algebra.upstream import Upstream
 from millstream.errors import MillstreamError, OperatorError
 from millstream.physical import durable
 from millstream.physical.blame import blame, events
@@ -27,7 +29,7 @@ from millstream.physical.hashing import shard_of
 from millstream.physical.host import ShardHost
 from millstream.physical.parts import Part
 from millstream.physical.post import CONTROL, PART, PUNCTUATIONS, ROWS, SENT_PUNCTUATIONS, SENT_ROWS, STATUS, address
-from millstream.physical.records import Element, Feed, Record, RequestPunctuation, Sending
+from millstream.physical.records import Feed, Record, Send, Sending
 from millstream.physical.reports import reporting
 from millstream.physical.worker import settle
 from millstream.runtime.engine import NodeStatistics
@@ -49,7 +51,8 @@ class Status:
     """How a shard fares after a batch."""
 
     position: int
-    asked: frozenset[str]
+    messages: tuple[tuple[str, Upstream], ...]
+    """What operators have said to streams."""
     state: dict[str, int]
     """Rows held per query."""
     operators: dict[str, NodeStatistics]
@@ -105,7 +108,7 @@ class Stage:
         except FAULTS as error:
             raise _explained(error, store, control, ordered) from error
         made = list(self._pages(label, host))
-        asked = frozenset(host.take_asked())
+        messages = host.take_messages()
         if host.closed:
             durable.discard(self.job, label, store, shard)
         else:
@@ -113,7 +116,7 @@ class Stage:
         yield from made
         status = Status(
             control.position,
-            asked,
+            messages,
             host.state_rows(),
             host.statistics(),
             host.counts(),
@@ -153,10 +156,11 @@ class Stage:
         rows: dict[str, list[pl.DataFrame]] = {}
         told: dict[str, list[Punctuations]] = {}
         for query, element in host.take_outputs():
-            if isinstance(element, pl.DataFrame):
-                rows.setdefault(query, []).append(element)
-            elif element:
-                told.setdefault(query, []).append(element)
+            match element:
+                case Page():
+                    rows.setdefault(query, []).append(element.frame)
+                case Punctuations() if element:
+                    told.setdefault(query, []).append(element)
         for query, frames in rows.items():
             page = pl.concat(frames, rechunk=False) if len(frames) > 1 else frames[0]
             sending = host.sending(query)
@@ -195,7 +199,7 @@ def _sent(rows: list[Any]) -> Feed:
     now = 0
     for row in rows:
         if row.kind == SENT_ROWS:
-            elements.append((row.stream, decode(row.page)))
+            elements.append((row.stream, Page(decode(row.page))))
         else:
             at, marks = pickle.loads(row.page)
             now = max(now, at)
@@ -206,8 +210,8 @@ def _sent(rows: list[Any]) -> Feed:
 def _with_sent(records: list[Record], sent: Feed) -> list[Record]:
     """What a shard hears, with what others have sent. These have heard the same requests for punctuation, and their
     answers are among what they sent: one is put to this shard when it knows them."""
-    requests = [record for record in records if isinstance(record, RequestPunctuation)]
-    return [*(record for record in records if not isinstance(record, RequestPunctuation)), sent, *requests]
+    requests = [record for record in records if isinstance(record, Send) and record.query is not None]
+    return [*(record for record in records if record not in requests), sent, *requests]
 
 
 def _feed(host: ShardHost, control: Control, rows: list[Any]) -> dict[str, int]:

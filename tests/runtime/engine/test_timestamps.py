@@ -318,7 +318,7 @@ def test_modes_switch_while_running() -> None:
 def test_a_clock_that_always_moves_does_not_keep_a_run_from_ending() -> None:
     rig = Rig()
 
-    def ticking() -> int:
+    def ticking(_: object) -> int:
         rig.now += 1
         return rig.now
 

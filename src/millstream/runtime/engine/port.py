@@ -99,6 +99,7 @@ class Port:
         in the middle of a step."""
         left = self.buffer
         left.ports = tuple(port for port in left.ports if port is not self)
+        left.said.pop(str(self), None)
         left.collect()
         if self.reorder is not None:
             left.ledger.held -= self.reorder.rows
@@ -132,8 +133,8 @@ class Port:
                 self.reorder.add(entry.page)
                 self.buffer.ledger.hold(entry.rows)
             else:
-                self.reorder.pending.append((self.register, entry.punctuations))
-                self.raise_to(entry.first)
+                self.reorder.wait(self.register, entry.element)
+                self.raise_to(entry.element.progress)
             self.advance()
 
     def release(self, limit: int) -> pl.DataFrame | None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
+from millstream.algebra.element import Page
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.nodes import OperatorNode, TimedNode
@@ -65,8 +64,8 @@ def _take_buffer(buffer: Buffer) -> dict[str, Any]:
     entries = [(entry.sequence, entry.element) for entry in buffer.entries.values()]
     if passed := _passed(buffer):
         sequence, page = entries[0]
-        assert isinstance(page, pl.DataFrame)
-        entries[0] = sequence, page.slice(passed)
+        assert isinstance(page, Page)
+        entries[0] = sequence, Page(page.frame.slice(passed))
     return {"base": buffer.base, "entries": entries, "turn": buffer.fork.turn if buffer.fork is not None else 0}
 
 
@@ -127,4 +126,4 @@ def _restore_port(port: Port, value: dict[str, Any]) -> None:
         if value["rows"] is not None:
             port.reorder.add(value["rows"])
             port.buffer.ledger.hold(port.reorder.rows)
-        port.reorder.pending.extend(value["pending"])
+        port.reorder.extend(value["pending"])

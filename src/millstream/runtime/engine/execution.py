@@ -41,7 +41,8 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
     if graph.trace is not None:
         graph.trace(("execute", node.name))
     if taken.met is not None and node.prone and node.known != tuple(offer.bound for offer in taken.inputs):
-        _step(graph, node, taken._replace(met=None))  # the time that was told before the element is heard before it
+        # The time that was told before the element is heard before it; the time told behind it is passed on behind it.
+        _step(graph, node, taken._replace(met=None), passes_time=False)
     return _step(graph, node, taken)
 
 
@@ -56,7 +57,7 @@ def settle(graph: Graph, node: OperatorNode) -> bool:
     return before != (node.buffer.tail, node.counters.punctuations_out)
 
 
-def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
+def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool = True) -> Done:
     node.pages = taken.pages
     node.known = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
@@ -76,14 +77,17 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
         node.buffer.append(Page(rows))
     else:
         rows = None
-    if node.prone:
+    if output.elements:
+        node.sent = max(node.sent, NEVER if told is None else told.progress)
+        for element in (told, *output.elements) if told else output.elements:
+            counters.punctuations_out += element.marks
+            node.buffer.append(element)
+        told = None
+    if node.prone and passes_time:
         told = _carry_time(graph, node, taken, told, silent=rows is None)
     if told:
         counters.punctuations_out += told.marks
         node.buffer.append(told)
-    for element in output.elements:
-        counters.punctuations_out += element.marks
-        node.buffer.append(element)
     for port, message in output.upstream:
         upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.fresh or rows is not None else Done.LEARNED

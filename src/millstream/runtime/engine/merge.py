@@ -16,7 +16,7 @@ from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.engine.buffer import Buffer
-from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, took_element, took_punctuations
+from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, take_element, took_punctuations
 from millstream.runtime.engine.port import Port
 from millstream.runtime.operator import Input, Operator
 
@@ -86,7 +86,8 @@ class MergeNode(OperatorNode):
         self._absorb()
         limits = self._limits()
         if limits is None or self.reordering:
-            told = self._take_element() or self._take_punctuations()
+            placed = self._placed()
+            told = self._take_punctuations() if placed is None else take_element(self.ports, placed.index)
             if told is not None:
                 return told
         assert limits is not None
@@ -187,16 +188,6 @@ class MergeNode(OperatorNode):
             elif (entry := port.head()) is not None and entry.element.keeps_position:
                 return port
         return None
-
-    def _take_element(self) -> Taken | None:
-        port = self._placed()
-        if port is None:
-            return None
-        if port.reorder is not None:
-            return took_element(self.ports, port.index, port.reorder.tell())
-        entry = port.buffer.entries[port.at]
-        port.advance()
-        return took_element(self.ports, port.index, entry.element)
 
     def _take_punctuations(self) -> Taken | None:
         """Take the punctuations at the heads of all ports, without rows."""

@@ -125,9 +125,10 @@ class Taken(NamedTuple):
     met: tuple[int, Element] | None = None
 
 
-def took_element(ports: Sequence[Port], index: int, element: Element) -> Taken:
-    """The step that takes an element that keeps its position."""
-    inputs = [Input(bound=port.bound()) for port in ports]
+def take_element(ports: Sequence[Port], index: int) -> Taken:
+    """Take the next element of one port, which keeps its position."""
+    inputs = [Input(bound=port.bound()) for port in ports]  # as it is before the tuples behind the element are seen
+    element = ports[index].pass_element()
     return Taken(inputs, 0, element.marks, NEVER, progress=False, fresh=False, met=(index, element))
 
 
@@ -279,8 +280,7 @@ def take_head(ports: Sequence[Port], index: int, entry: Entry, page_rows: int) -
     several rows is taken together with the punctuations right behind it: they were cut from one piece of the stream."""
     port = ports[index]
     if entry.element.keeps_position:
-        port.advance()
-        return took_element(ports, index, entry.element)
+        return take_element(ports, index)
     if not entry.rows:
         punctuations = port.take_punctuations(entry)
         return took_punctuations(_offer(ports, index, None, punctuations))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.runtime.engine.buffer import Buffer, Entry
@@ -106,6 +107,14 @@ class Port:
             self.reorder.clear()
         self.buffer = Buffer(left.producer, left.ledger)
         self.at = self.offset = 0
+
+    def pass_element(self) -> Element:
+        """Take the next element, which keeps its position."""
+        if self.reorder is not None:
+            return self.reorder.tell()
+        element = self.buffer.entries[self.at].element
+        self.advance()
+        return element
 
     def take_punctuations(self, entry: Entry) -> Punctuations:
         punctuations = entry.punctuations

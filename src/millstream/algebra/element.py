@@ -65,15 +65,12 @@ class Page(Element):
 
     __slots__ = ("frame", "tuples")
     keeps_position = False
+    marks: int = 0
     tuples: int
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
         self.tuples = frame.height
-
-    @property
-    def marks(self) -> int:
-        return 0
 
     @property
     def first(self) -> int:

@@ -105,7 +105,7 @@ class Simulation:
                 source, frame = self._feeds[feed]
                 self.graph.push(source, Page(frame.slice(row, 1)))
             else:
-                self.graph.send_time(self._beats[-1 - feed][0])
+                self.graph.heartbeat([self._beats[-1 - feed][0]])
         self._move(until)
 
     def _move(self, to: int) -> None:

@@ -52,11 +52,12 @@ class Entry:
         self.element = element
         self.sequence = sequence
         self._stamps: np.ndarray | None = None
-        self.rows, self.weight = element.tuples, element.weight
         if isinstance(element, Page):
+            self.rows = self.weight = element.tuples
             self.first = element.first
             self.last = self.first if self.rows == 1 else element.last
         else:
+            self.rows, self.weight = 0, element.weight
             self.first = self.last = NEVER
 
     @property

@@ -269,31 +269,22 @@ class Graph:
             self._arcs = build_arcs(self.sources.values(), self.operators.values())
         return self._arcs
 
-    def heartbeat(self) -> None:
-        """Let every source send its timestamp in band."""
-        for source in self.sources.values():
-            self.send_time(source)
-
-    def send_time(self, source: Source) -> bool:
-        """Ask a source for its timestamp and put it into its buffer, if it says something new."""
-        value = source.ask(REQUEST)
-        return value is not None and self._put_time(source, value)
-
-    def write_time(self, source: Source) -> list[Arc]:
-        """Ask a source for its timestamp and write it into the registers at the ends of its arcs; returns those that
-        took it."""
-        value = source.ask(REQUEST)
-        return [] if value is None else self._write_time(source, value)
+    def heartbeat(self, sources: Iterable[Source] | None = None) -> None:
+        """Let these sources, or all, send their timestamp in band."""
+        for source in self.sources.values() if sources is None else sources:
+            if (value := source.ask(REQUEST)) is not None:
+                self.send_time(source, value)
 
     def promise(self, source: Source, value: int) -> None:
         """Tell the time that a source promises, in the way that is chosen."""
         if self.ets_mode is EtsMode.EQG:
             self.arcs()
-            self._write_time(source, value)
+            self.write_time(source, value)
         else:
-            self._put_time(source, value)
+            self.send_time(source, value)
 
-    def _put_time(self, source: Source, value: int) -> bool:
+    def send_time(self, source: Source, value: int) -> bool:
+        """Put the timestamp that a source promises into its buffer, if it says something new."""
         if value <= source.promised:
             return False
         self._note_ets(source, value)
@@ -301,7 +292,8 @@ class Graph:
         self.writes += 1
         return True
 
-    def _write_time(self, source: Source, value: int) -> list[Arc]:
+    def write_time(self, source: Source, value: int) -> list[Arc]:
+        """Write it into the registers at the ends of the source's arcs; returns those that took it."""
         written = [arc for arc in source.arcs if arc.write(value)]
         if written:
             self._note_ets(source, value)

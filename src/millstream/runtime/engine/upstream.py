@@ -51,13 +51,11 @@ def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
 def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
     """What goes on from a branch; where it is one of several, the kind of message says."""
     buffer = branch.buffer
-    branches = [*map(str, buffer.ports), *(sink.name for sink in buffer.sinks)]
-    if len(branches) == 1:
-        return message
     name = branch.name if isinstance(branch, Sink) else str(branch)
     if message.remembered:
         buffer.said.setdefault(name, []).append(message)
-    return message.at_fork([buffer.said.get(other, ()) for other in branches if other != name])
+    others = [other for other in (*map(str, buffer.ports), *(sink.name for sink in buffer.sinks)) if other != name]
+    return message.at_fork([buffer.said.get(other, ()) for other in others]) if others else message
 
 
 def reach(graph: Graph, source: Source, message: Upstream) -> None:

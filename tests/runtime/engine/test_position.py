@@ -223,13 +223,28 @@ def test_the_time_behind_a_flag_is_not_heard_before_it(mode: str, strategy: str,
     assert story(out) == [(2, 10), (1, 20), "f", (2, 20), (1, 50), "g", (1, 50)]
 
 
+def test_the_time_behind_a_flag_is_passed_on_behind_it() -> None:
+    rig = Rig("eqg")
+    a, b = rig.source("A", clock=0), rig.source("B", clock=0)
+    out = rig.sink(rig.add("Σ", Answering(10), rig.add("∪", NotedUnion(2), a, b)))
+    rig.promise(b, 6)  # from now on the union tells the time in band
+    rig.push(a, (1, 5))
+    rig.run()
+    rig.graph.promise(b, 20)
+    rig.graph.push(a, Flag("f"))
+    rig.push(a, (1, 50))
+    rig.run()
+    assert story(out) == [(1, 10), "f", (1, 10)], "before the flag time stands at 5, and the window is open"
+
+
 @pytest.mark.parametrize("early", [0, 21])
 def test_the_time_before_a_flag_is_heard_before_it(early: int) -> None:
     rig = Rig("eqg")
-    source = rig.source("S", clock=early)
+    source = rig.source("S", clock=0)
     out = rig.sink(rig.add("Σ", Answering(10), source))
     rig.push(source, (1, 12))
     rig.run()
+    rig.graph.promise(source, early)
     rig.graph.push(source, Flag("f"))
     rig.run()
     assert story(out) == [(1, 20), "f"]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.clock import VirtualClock
+from millstream.algebra.element import Page
 from millstream.algebra.pattern import Pattern, below, between, equal, one_of
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
@@ -93,8 +94,9 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
                 progress = max(progress, element.progress)
             else:
                 most = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
-                assert 0 < element.height <= most and element.schema == schema.polars
-                found.append(element.to_dicts())
+                assert isinstance(element, Page)
+                assert 0 < element.tuples <= most and element.frame.schema == schema.polars
+                found.append(element.frame.to_dicts())
         held = pickle.dumps(source.snapshot())
         source = StreamSource(schema, VirtualClock(), page_rows=page_rows, **options)
         source.restore(pickle.loads(held))
@@ -150,8 +152,8 @@ def test_lines_and_elements_in_order() -> None:
         ["5 | 1 | 0.5", "[<= 5, *, *]", "5 | 2 | NULL", "6 | 2 | NULL", "[k = 2]", "7 | 2 | 1", "x | 1"]
     )
     first, time, second, key = taken.elements
-    assert isinstance(first, pl.DataFrame) and first.rows() == [(5, 1, 0.5, 5)]
-    assert isinstance(second, pl.DataFrame) and second.rows() == [(6, 2, None, 6)]
+    assert isinstance(first, Page) and first.frame.rows() == [(5, 1, 0.5, 5)]
+    assert isinstance(second, Page) and second.frame.rows() == [(6, 2, None, 6)]
     assert isinstance(time, Punctuations) and (time.progress, time.patterns()) == (5, [Pattern.of(ts=below(5, True))])
     assert isinstance(key, Punctuations) and (key.progress, key.patterns()) == (NEVER, [Pattern.of(k=equal(2))])
     assert taken.late.rows() == [(5, 2, None, 0), (7, 2, 1.0, 0)]
@@ -171,7 +173,7 @@ def test_bounds_count_when_other_punctuations_come() -> None:
 def test_timestamps_and_a_watermark() -> None:
     source = StreamSource(replace(STAMPED, ordered=False), VirtualClock(), watermark=5_000_000)
     taken = source.take(["10 | a", "12 | b", "11 | c", "6 | late", "1970-01-01 00:00:07 | d"])
-    stamps = [stamp for e in taken.elements if isinstance(e, pl.DataFrame) for stamp in e[TS]]
+    stamps = [stamp for e in taken.elements if isinstance(e, Page) for stamp in e.frame[TS]]
     assert stamps == [10_000_000, 12_000_000, 11_000_000, 7_000_000]
     told = [e for e in taken.elements if isinstance(e, Punctuations)]
     assert [e.progress for e in told] == [5_000_000, 7_000_000]
@@ -190,7 +192,7 @@ def test_punctuated_rows_skip_bad_ones() -> None:
 
 
 def pages(taken: Taken) -> list[Any]:
-    return [row for element in taken.elements if isinstance(element, pl.DataFrame) for row in element.rows()]
+    return [row for element in taken.elements if isinstance(element, Page) for row in element.frame.rows()]
 
 
 @pytest.mark.parametrize("positions", [[1], [0, 5], [2, 1], [-1, 0]])
@@ -260,6 +262,6 @@ def test_many_punctuations_among_many_rows() -> None:
     positions = np.arange(20, size + 1, 20)
     marks = Punctuations.from_column("ts", "<", frame["ts"].gather(positions - 1))
     taken = StreamSource(ANY_ORDER, VirtualClock(), page_rows=512).take([PunctuatedRows(frame, marks, positions)])
-    heights = [e.height for e in taken.elements if isinstance(e, pl.DataFrame)]
+    heights = [e.tuples for e in taken.elements if isinstance(e, Page)]
     assert heights == [8192, 8192, 20_000 - 2 * 8192]
     assert sum(len(e) for e in taken.elements if isinstance(e, Punctuations)) == len(positions)

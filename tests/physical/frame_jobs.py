@@ -5,15 +5,16 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.upstream import TimeRequest
 from millstream.config import Options
 from millstream.control.adopted import routes_of
-from millstream.control.job import Job
 from millstream.control.jobs import LocalJobs
 from millstream.control.local_job import LocalJob
 from millstream.control.mill import LocalMill
 from millstream.physical.frame_packing import pack_frame
 from millstream.physical.parts import Part
 from millstream.physical.reading import Dealt
+from millstream.physical.records import Send
 
 
 class FrameJob(LocalJob):
@@ -40,14 +41,8 @@ class FrameJob(LocalJob):
 
     def wait(self, position: int, timeout: float = 120.0) -> None:
         if self.given and position <= self.position:
-            position = self.append(_roll(self))
+            position = self.append(Send("main", TimeRequest()))
         super().wait(position, timeout)
-
-
-def _roll(job: Job) -> Any:
-    from millstream.physical.records import Ask
-
-    return Ask("main", ())
 
 
 class FrameJobs(LocalJobs):

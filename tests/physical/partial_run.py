@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import VirtualClock
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.control.mill import LocalMill
@@ -21,8 +22,6 @@ from millstream.physical.compile import Compiler
 from millstream.physical.partial import Split, split
 from millstream.physical.partitioning import partition_keys
 from millstream.runtime.engine import Graph
-
-Element = pl.DataFrame | Punctuations
 
 
 class PartedRun:
@@ -42,22 +41,23 @@ class PartedRun:
         assert self.keys is None or self.keys == self.split.partial.key
         self.graphs = [Graph() for _ in range(shards if self.keys else 1)]
         self.output = QueryOutput(plan.schema, len(self.graphs))
-        self.compilers = [Compiler(graph, lambda _: self.source.ets, {}) for graph in self.graphs]
+        self.compilers = [Compiler(graph, lambda _: lambda _: self.source.ets(), {}) for graph in self.graphs]
         for number, compiler in enumerate(self.compilers):
             compiler.add("q", made.plan, partial(self.output.deliver, number))
 
     def feed(self, lines: list[str]) -> None:
         """One batch: what the source makes of it, in order, or all tuples before all punctuations."""
         elements: list[Element] = list(self.source.take(lines).elements)
-        pages = [element for element in elements if isinstance(element, pl.DataFrame)]
+        pages = [element.frame for element in elements if isinstance(element, Page)]
         if pages and self.random.random() < 0.5:
-            elements = [pl.concat(pages), *(e for e in elements if isinstance(e, Punctuations))]
+            elements = [Page(pl.concat(pages)), *(e for e in elements if isinstance(e, Punctuations))]
         if (order := self.source.order()) is not None:
             elements.append(order)
         for element in elements:
-            if isinstance(element, pl.DataFrame):
-                self._push_rows(element)
+            if isinstance(element, Page):
+                self._push_rows(element.frame)
             else:
+                assert isinstance(element, Punctuations)
                 told = self.split.partial.pass_on(element)
                 assert told.progress == element.progress
                 self.promised = max(self.promised, told.progress)
@@ -84,7 +84,7 @@ class PartedRun:
             assert rows.get_column(TS).is_sorted() or not self.split.partial.schema.ordered
             for shard, compiler in enumerate(self.compilers):
                 part = rows if self.keys is None else rows.filter(self._shard(rows) == shard)
-                compiler.push(self.stream, part)
+                compiler.push(self.stream, Page(part))
 
     def _shard(self, rows: pl.DataFrame) -> pl.Series:
         hashed = rows.select(pl.struct(self.keys).hash(seed=0).alias("shard")).to_series()

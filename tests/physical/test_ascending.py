@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.clock import VirtualClock
+from millstream.algebra.element import Page
 from millstream.algebra.pattern import Pattern, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.config import Options
@@ -166,9 +167,9 @@ def test_shares_of_pieces_are_judged_as_the_whole(
             part = Part.from_bytes("s", *made.to_bytes())
             assert part.share is not None
             taken = take_share(parts[label], part, part.share)
-            accepted += [row for page in taken.elements if isinstance(page, pl.DataFrame) for row in page.rows()]
+            accepted += [row for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
             late += taken.late.rows()
-        pages = [page for page in expected.elements if isinstance(page, pl.DataFrame)]
+        pages = [page.frame for page in expected.elements if isinstance(page, Page)]
         assert Counter(accepted) == Counter(row for page in pages for row in page.rows())
         assert Counter(late) == Counter(expected.late.rows())
         for source in parts:

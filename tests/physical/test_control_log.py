@@ -4,6 +4,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.algebra.element import Page
 from millstream.control.base import Mill
 from millstream.control.jobs import LocalJobs
 from millstream.control.recovery import recovered
@@ -81,7 +82,7 @@ def test_a_batch_may_be_delivered_while_a_query_comes_or_goes(tmp_path: Path) ->
     mill.execute("CREATE QUERY r AS SELECT k FROM s")
     job = mill.jobs.job()
     [label, *_] = mill.homes.of["q"].top.labels
-    rows = pl.DataFrame({"k": [1]})
+    rows = Page(pl.DataFrame({"k": [1]}))
     assert set(mill.outputs_state(job)) == {"q", "r"}
     held = mill.homes.of.pop("q")  # it is about to go
     mill.deliver(job, label, "q", rows)

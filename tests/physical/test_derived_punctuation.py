@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.clock import VirtualClock
+from millstream.algebra.element import Page
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
@@ -179,5 +180,5 @@ def test_rows_of_other_shards_are_not_sent() -> None:
             assert sent.share is not None
             source = StreamSource(stream.schema, VirtualClock(), primary_key=("id",))
             taken = take_share(source, Part.from_bytes("s", *sent.to_bytes()), sent.share)
-            made += [row[:-1] for page in taken.elements if isinstance(page, pl.DataFrame) for row in page.rows()]
+            made += [row[:-1] for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
     assert Counter(made) == Counter(row for row in [*rows.rows(), *rows.rows()] if row[2] != "c")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.algebra.element import Page
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.jobs import LocalJobs
@@ -94,8 +95,8 @@ class Rig:
         shard = durable.take(self.job.id, label, store, cached=cached)
         self.apply(shard.host, rows)
         for query, element in shard.host.take_outputs():
-            if hasattr(element, "height"):
-                self.rows.setdefault(query, []).extend(element.drop("__ts").rows())
+            if isinstance(element, Page):
+                self.rows.setdefault(query, []).extend(element.frame.drop("__ts").rows())
         durable.keep(self.job.id, label, store, shard, cached=cached)
         if self.way == "mapped":  # another worker of the host takes over
             durable._LIVE.clear()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from millstream.algebra.element import Page
 from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema, TimeKind
@@ -81,7 +82,7 @@ def test_state_survives_a_restart() -> None:
 
 def test_a_sink_gives_what_came_since_the_last_call() -> None:
     sink = CollectingSink(NARROW)
-    sink(frame(NARROW, [{"g": 1, "v": None, TS: 5}]))
+    sink(Page(frame(NARROW, [{"g": 1, "v": None, TS: 5}])))
     sink(Punctuations.of([Pattern.of(g=equal(1))], NEVER))
     sink(Punctuations.of([], 7))
     assert sink.take_rows().rows() == [(1, None, 5)]

@@ -21,6 +21,7 @@ import polars as pl
 from millstream.algebra.arrays import Mask
 from millstream.algebra.column_order import canonical
 from millstream.algebra.cover_index import UPPER, Rows
+from millstream.algebra.element import Element
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts, by_shape
@@ -31,10 +32,12 @@ from millstream.algebra.schema import NEVER
 __all__ = ["PunctuationSet", "Punctuations"]
 
 
-class Punctuations:
+class Punctuations(Element):
     """An immutable batch. It is made from patterns or from columns and turns one into the other when asked."""
 
     __slots__ = ("_count", "_parts", "_patterns", "progress")
+    keeps_position = False
+    progress: int
 
     def __init__(
         self, count: int, progress: int, *, patterns: tuple[Pattern, ...] | None = None, parts: Parts | None = None
@@ -95,6 +98,10 @@ class Punctuations:
                 placed[position] = pattern
             self._patterns = tuple(pattern for pattern in placed if pattern is not None)
         return list(self._patterns)
+
+    @property
+    def marks(self) -> int:
+        return self._count or 1
 
     def __len__(self) -> int:
         return self._count

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.clock import VirtualClock
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.element import Element, Page
 from millstream.algebra.schema import TS
 from millstream.bench.workload import SCHEMA
-from millstream.runtime.engine import Element, Graph, OperatorNode, Source
+from millstream.runtime.engine import Graph, OperatorNode, Source
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Simulation:
         self._due = 0
 
     def source(self, name: str, arrivals: pl.DataFrame) -> Source:
-        made = self.graph.source(name, SCHEMA, lambda: self._due)
+        made = self.graph.source(name, SCHEMA, lambda _: self._due)
         self._feeds.append((made, arrivals))
         return made
 
@@ -103,9 +103,9 @@ class Simulation:
             self._move(due)
             if feed >= 0:
                 source, frame = self._feeds[feed]
-                self.graph.push(source, frame.slice(row, 1))
+                self.graph.push(source, Page(frame.slice(row, 1)))
             else:
-                self.graph.send_time(self._beats[-1 - feed][0])
+                self.graph.heartbeat([self._beats[-1 - feed][0]])
         self._move(until)
 
     def _move(self, to: int) -> None:
@@ -119,10 +119,10 @@ class Simulation:
         self._due = max(self._due, to)
 
     def _deliver(self, element: Element) -> None:
-        if not isinstance(element, Punctuations):
+        if isinstance(element, Page):
             now = self.clock.now()
             self.measured.times.append(now)
-            self.measured.latencies.append(now - int(element.item(0, TS)))
+            self.measured.latencies.append(now - element.first)
 
 
 def fig1(simulation: Simulation, first: pl.DataFrame, second: pl.DataFrame, *, latent: bool = False) -> list[Source]:

@@ -15,9 +15,11 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, SystemClock, VirtualClock
+from millstream.algebra.element import Element
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import MICROS
+from millstream.algebra.upstream import PunctuationRequest, TimeRequest
 from millstream.config import Options
 from millstream.control.connectors import Connectors
 from millstream.control.deliveries import Deliveries
@@ -39,18 +41,7 @@ from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical import stages
 from millstream.physical.plotting import Plotted, plot
-from millstream.physical.records import (
-    Ask,
-    Configure,
-    Element,
-    Feed,
-    OpenGroup,
-    Promise,
-    Record,
-    RequestPunctuation,
-    Settings,
-    StartQuery,
-)
+from millstream.physical.records import Configure, Feed, OpenGroup, Promise, Record, Send, Settings, StartQuery
 from millstream.physical.shard_batch import Status
 
 ON_DEMAND = ("demand", "punctuation")
@@ -352,7 +343,7 @@ class Mill:
         asked = set(self.feeds.sources) if beat else self.homes.asked()
         told = {name for name in asked & connected if self.connectors.can_promise(name)}
         if told:
-            self._tell(Ask(self.name, tuple(sorted(told)), beat))
+            self._tell(Send(self.name, TimeRequest(beat), streams=tuple(sorted(told))))
         self._promise(self.feeds.times(sorted(asked - connected)), beat=beat)
 
     # --- results ----------------------------------------------------------------------------------------------------
@@ -392,7 +383,7 @@ class Mill:
         """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
         self.batch()
         job = self.job(name)
-        self._written[job] = job.append(RequestPunctuation(self.name, self.query(name).name))
+        self._written[job] = job.append(Send(self.name, PunctuationRequest(), self.query(name).name))
 
     def counts(self, stream: str) -> dict[str, int]:
         source = self.feeds.sources[self._relation(stream)]
@@ -437,7 +428,7 @@ class Mill:
 
     def call_roll(self) -> None:
         """Have every shard report, though there may be nothing left to do."""
-        self._tell(Ask(self.name, ()))
+        self._tell(Send(self.name, TimeRequest()))
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""

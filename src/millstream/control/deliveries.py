@@ -9,8 +9,8 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from millstream.algebra.element import Element
 from millstream.control.homes import Home, Homes
-from millstream.physical.records import Element
 from millstream.sinks import Sink, make_sink
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from itertools import takewhile
 from typing import Any
 
 from millstream.algebra.clock import Clock
+from millstream.algebra.element import Element, Page
 from millstream.algebra.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import NEVER
 from millstream.errors import InputError, PatternError
 from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
 from millstream.ingest.source import PunctuatedRows, StreamSource
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.records import Element
 
 
 class Feeds:
@@ -68,8 +68,8 @@ class Feeds:
         made: list[tuple[str, Element]] = [(name, element) for element in taken.elements]
         if (order := source.order()) is not None:
             made.append((name, order))  # for readers that got none of the tuples: behind a filter, on another shard
-        made += [(f"{name}__late", taken.late)] if taken.late.height else []
-        made += [(f"{name}__bad", taken.bad)] if taken.bad.height else []
+        made += [(f"{name}__late", Page(taken.late))] if taken.late.height else []
+        made += [(f"{name}__bad", Page(taken.bad))] if taken.bad.height else []
         return made
 
     def __bool__(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from millstream.algebra.upstream import TimeRequest
 from millstream.physical.exchange import MARK, exchanged
 from millstream.physical.hashing import Key
 from millstream.physical.partitioning import Keys
@@ -132,7 +133,8 @@ class Homes:
     def asked(self) -> set[str]:
         """The streams whose time some operator has asked for in the last batch, in whichever stage it is."""
         heard = [job.heard.get(label) for (job, *_), group in [*self.groups.items()] for label in group.labels]
-        asked = {stream for status in heard if status is not None for stream in status.asked}
+        said = [message for status in heard if status is not None for message in status.messages]
+        asked = {stream for stream, message in said if isinstance(message, TimeRequest)}
         between = {stream for stream in asked if exchanged(stream)}
         return (asked - between).union(*(home.below(stream) for stream in between for home in self.of.values()))
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import polars as pl
-
+from millstream.algebra.element import Element
+from millstream.algebra.punctuation import Punctuations
 from millstream.physical.control_log import ControlLog
 from millstream.physical.hashing import spread
 from millstream.physical.memory_log import MemoryLog
-from millstream.physical.records import Ask, Element, Feed, OpenGroup, Promise, Record, RequestPunctuation
+from millstream.physical.records import Feed, OpenGroup, Promise, Record, Send
 from millstream.physical.shard_batch import Status
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Tenant"]
 
-PASSING = (Feed, Promise, Ask, RequestPunctuation)
+PASSING = (Feed, Promise, Send)
 """Records that nobody needs once shards have heard them."""
 REPEATABLE = 4
 """Of so many batches at the end the records are kept; Spark repeats one at most."""
@@ -205,7 +205,7 @@ class Job(ABC):
             tenant = self.tenants.get(label)
             if tenant is not None:
                 served[id(tenant)] = tenant
-                told = told or not isinstance(element, pl.DataFrame)
+                told = told or isinstance(element, Punctuations)
                 tenant.deliver(self, label, query, element)
         for label, status in reports:
             tenant = self.tenants.get(label)

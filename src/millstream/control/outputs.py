@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import TS, Schema
@@ -23,17 +24,18 @@ class QueryOutput:
         self._merged = PunctuationSet()
         self._pending = Punctuations.of(())
 
-    def deliver(self, shard: int, element: pl.DataFrame | Punctuations) -> None:
+    def deliver(self, shard: int, element: Element) -> None:
         """Take one element from a shard's sink."""
-        if isinstance(element, pl.DataFrame):
-            self.rows_out += element.height
-            self._sink(element.drop(TS, strict=False))
-        elif len(self._promised) == 1:
-            self._sink(element)
-        elif len(element):
-            self._promised[shard].add(element)
-            self._pending = Punctuations.concat([self._pending, element])
-            self._merge()
+        match element:
+            case Page():
+                self.rows_out += element.tuples
+                self._sink(Page(element.frame.drop(TS, strict=False)))
+            case Punctuations() if len(self._promised) > 1 and len(element):
+                self._promised[shard].add(element)
+                self._pending = Punctuations.concat([self._pending, element])
+                self._merge()
+            case _ if len(self._promised) == 1:
+                self._sink(element)
 
     def _merge(self) -> None:
         """Put out what the last shard has promised now, and nothing that was put out before."""

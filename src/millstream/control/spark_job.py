@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.algebra.element import Page
 from millstream.control.adopted import packed, routes_of
 from millstream.control.job import Job, Result
 from millstream.control.session import QUERY_SETTINGS
@@ -186,7 +187,7 @@ class SparkJob(Job):
 def _results(rows: list[Any]) -> Iterator[Result]:
     for label, query, kind, page in rows:
         if kind == ROWS:
-            yield label, query, decode(page.as_buffer())
+            yield label, query, Page(decode(page.as_buffer()))
         elif kind == PUNCTUATIONS:
             yield label, query, pickle.loads(page.as_buffer())
 

@@ -20,8 +20,8 @@ columns, however many punctuations stand among the tuples; what comes out does n
 >>> from millstream.algebra.types import Type
 >>> bids = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
 >>> taken = StreamSource(bids, VirtualClock()).take(["5 | 1", "7 | 2", "6 | 3", "[< 9, *]", "8 | x"])
->>> taken.elements[0].rows(), taken.elements[1]
-([(5, 1, 5), (7, 2, 7)], Punctuations([ts < 9] progress 9))
+>>> taken.elements
+[Page([(5, 1, 5), (7, 2, 7)]), Punctuations([ts < 9] progress 9)]
 >>> taken.late.rows(), taken.bad.rows()
 ([(6, 3, 0)], [('8 | x', "column 'k': 'x' is not a value of type BIGINT", 0)])
 """
@@ -37,6 +37,7 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.clock import Clock
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import MICROS
@@ -61,7 +62,7 @@ _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 class Taken:
     """What a source makes of a batch. Late and bad rows are stamped with the time of entry."""
 
-    elements: list[pl.DataFrame | Punctuations]
+    elements: list[Element]
     late: pl.DataFrame
     bad: pl.DataFrame
 
@@ -230,17 +231,15 @@ class StreamSource:
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
         return made
 
-    def _pieces(
-        self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers
-    ) -> list[pl.DataFrame | Punctuations]:
-        made: list[pl.DataFrame | Punctuations] = []
+    def _pieces(self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers) -> list[Element]:
+        made: list[Element] = []
         clean, first = bool(accepted.all()), 0
         for start, end in self._cuts(rows.height, marks.positions):
             piece = rows.slice(start, end - start)
             if not clean:
                 piece = piece.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
             if piece.height:
-                made.append(piece)
+                made.append(Page(piece))
             last = int(marks.positions.searchsorted(end, side="right")) if first < len(keys) else first
             fresh = self._promises.add(marks.slice(first, last), keys[first:last]) if last > first else None
             if fresh:

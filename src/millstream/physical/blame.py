@@ -14,11 +14,12 @@ from itertools import accumulate
 
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.errors import OperatorError, reason_of
 from millstream.physical.failures import FAULTS, failure, row_text
 from millstream.physical.host import ShardHost
 from millstream.physical.parts import Part
-from millstream.physical.records import Element, Feed, Record
+from millstream.physical.records import Feed, Record
 
 MOST_SECONDS = 20.0
 """How long to look for it."""
@@ -48,12 +49,12 @@ class Fed:
 
     @property
     def rows(self) -> pl.DataFrame | None:
-        return self.element if isinstance(self.element, pl.DataFrame) else None
+        return self.element.frame if isinstance(self.element, Page) else None
 
     def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
         element = self.element
-        if isinstance(element, pl.DataFrame):
-            element = element.slice(first, last - first)
+        if isinstance(element, Page):
+            element = Page(element.frame.slice(first, last - first))
         elif end is not None:
             return
         host.apply(Feed(self.mill, self.now, ((self.stream, element),)))

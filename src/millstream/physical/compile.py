@@ -12,16 +12,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.element import Element
 from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.upstream import Upstream
 from millstream.logical import plan as logical
 from millstream.physical.operators import ALONE, build, build_pipeline
 from millstream.runtime.engine import Graph, Sink, Source
-from millstream.runtime.engine.nodes import Producer
-from millstream.runtime.join_settings import Requestable
+from millstream.runtime.engine.nodes import Hear, Producer
 from millstream.runtime.operator import Operator
 
-Element = pl.DataFrame | Punctuations
 TableFrames = Mapping[str, pl.DataFrame]
 
 
@@ -37,12 +36,12 @@ class Compiler:
     def __init__(
         self,
         graph: Graph,
-        ets: Callable[[str], Callable[[], int | None]],
+        hear: Callable[[str], Hear],
         tables: TableFrames,
         name_of: Callable[[logical.Plan], str] | None = None,
         place: tuple[int, int] = ALONE,
     ) -> None:
-        self._graph, self._ets, self._tables = graph, ets, tables
+        self._graph, self._hear, self._tables = graph, hear, tables
         self._name_of = name_of or operator_name
         self.place = place
         """The number of the shard, and how many there are."""
@@ -84,13 +83,9 @@ class Compiler:
         found = {part: self._compiled[part].operator for part in reversed(list(_carried_out(plan)))}
         return [operator for operator in found.values() if operator is not None]
 
-    def request_punctuation(self, name: str) -> None:
-        """Let the joins of a query put out the punctuation that may go, one after the other: what one lets go may let
-        go more in those that read it."""
-        for operator in self.operators(name):
-            if isinstance(operator, Requestable):
-                operator.request_punctuation()
-                self._graph.run()
+    def send(self, name: str, message: Upstream) -> None:
+        """Hand a message in at the top of a query."""
+        self._graph.send(self._queries[name][1], message)
 
     def nodes(self, name: str) -> tuple[str, ...]:
         """The names of a query's nodes in the graph: sources and operators, then its sink."""
@@ -101,7 +96,7 @@ class Compiler:
             return self._compiled[plan]
         name = self._name_of(plan)
         if isinstance(plan, logical.Scan):
-            source = self._graph.source(name, plan.schema, self._ets(plan.stream))
+            source = self._graph.source(name, plan.schema, self._hear(plan.stream))
             self._sources[plan.stream] = source
             made = _Compiled(source, None)
         else:

@@ -47,7 +47,7 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
         numbers[kind] = numbers.get(kind, 0) + 1
         return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
 
-    Compiler(graph, lambda _: lambda: None, {}, name_of).add("q", made.plan, lambda _: None)
+    Compiler(graph, lambda _: lambda _: None, {}, name_of).add("q", made.plan, lambda _: None)
     graph.cut_for_strategy()
     yield ""
     yield format_table(graph.table())

@@ -1,13 +1,13 @@
 """One shard: a query graph with the sources before it, driven by records and pages.
 
 The host holds no operator logic and knows nothing of Spark. It applies what it is handed in order, runs the graph, and
-gives out what queries put out and which streams' time was asked for. Time is promised by whoever feeds the stream, for
-all shards alike: a shard that promised by itself would call a tuple late that another one accepts.
+gives out what queries put out and what operators have said to streams. Time is promised by whoever feeds the stream,
+for all shards alike: a shard that promised by itself would call a tuple late that another one accepts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,11 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import VirtualClock
+from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER
+from millstream.algebra.upstream import TimeRequest, Upstream
+from millstream.errors import PlanError
 from millstream.ingest.arrivals import CheckedRows
 from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
@@ -23,15 +27,13 @@ from millstream.physical.compile import Compiler
 from millstream.physical.partial import Partial
 from millstream.physical.parts import Part
 from millstream.physical.records import (
-    Ask,
     CloseGroup,
     Configure,
-    Element,
     Feed,
     OpenGroup,
     Promise,
     Record,
-    RequestPunctuation,
+    Send,
     Sending,
     Settings,
     StartQuery,
@@ -39,8 +41,7 @@ from millstream.physical.records import (
 )
 from millstream.physical.shares import take_share
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
-from millstream.runtime.engine.nodes import OperatorNode
-from millstream.runtime.exchange import Exchange
+from millstream.runtime.engine.nodes import Hear, OperatorNode
 from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator
 
@@ -64,12 +65,13 @@ class ShardHost:
         self.clock = VirtualClock()
         self.graph = Graph()
         self.tables: dict[str, pl.DataFrame] = {}
-        self.compiler = Compiler(self.graph, self._ets, self.tables)
+        self.compiler = Compiler(self.graph, self._hear, self.tables)
         self.sources: dict[str, StreamSource] = {}
         self.partials: dict[str, dict[str, Partial]] = {}
         """Stream → partial streams made of it."""
         self.promised: dict[str, int] = {}
-        self.asked: set[str] = set()
+        self.messages: dict[tuple[str, Upstream], None] = {}
+        """What operators have said to streams since it was last taken."""
         self.wanted: set[str] = set()
         """Streams read by the job whose time has been asked for before; they tell it in every batch from then on."""
         self.outputs: list[tuple[str, Element]] = []
@@ -110,16 +112,18 @@ class ShardHost:
                     self.graph.heartbeat()
                 self.graph.run()
                 self._tell_readers()
-            case Ask(streams=streams, beat=True):
+            case Send(query=str(query), message=message):
+                for part in [part for part in self.setup.queries.values() if part.whole == query]:
+                    if message.everywhere or part.name == query:
+                        self.compiler.send(part.name, message)
+                        self.graph.run()
+            case Send(message=TimeRequest(beat=True), streams=streams):
                 self._promise(streams)
                 self.graph.heartbeat()
                 self.graph.run()
-            case Ask(streams=streams):
+            case Send(message=TimeRequest(), streams=streams):
                 self.wanted.update(streams)
                 self.tell_time()
-            case RequestPunctuation(query=query):
-                for part in [part for part in self.setup.queries.values() if part.whole == query]:
-                    self.compiler.request_punctuation(part.name)
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -174,38 +178,36 @@ class ShardHost:
         self.partials = {s: {n: p for n, p in made.items() if n in kept} for s, made in self.partials.items()}
 
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
-        if punctuated or isinstance(element, pl.DataFrame):
+        if punctuated or not isinstance(element, Punctuations):
             self.outputs.append((query, element))
 
     def _tell_readers(self) -> None:
-        """Time has been promised, and perhaps for somebody who waits in another stage: what is sent there asks too."""
-        sending = [(node, op) for node in self.graph.operators.values() if isinstance(op := node.operator, Exchange)]
+        """Time has been promised, perhaps for operators that wait in another stage: hand in their request at the top of
+        what is sent there. Where it goes from here is known already."""
+        sending = [query.name for query in self.setup.queries.values() if query.sending is not None]
         if not sending:
             return
-        asked = set(self.asked)
-        for node, exchange in sending:
-            exchange.listening = True
-            self.graph.waiting[node] = None
+        known = dict(self.messages)
+        for name in sending:
+            self.compiler.send(name, TimeRequest())
         self.graph.run()
-        for _, exchange in sending:
-            exchange.listening = False
-        self.asked = asked
+        self.messages = known
 
     def sending(self, query: str) -> Sending | None:
         """Where a part of a query sends its output, if it does."""
         held = self.setup.queries.get(query)
         return None if held is None else held.sending
 
-    def _ets(self, stream: str) -> Callable[[], int | None]:
-        """What a stream has promised so far; that it was asked for is noted."""
+    def _hear(self, stream: str) -> Hear:
+        """Takes the messages to a stream, which are noted; in return for a request for time, what it has promised."""
 
         base, _, _ = stream.partition("~")  # a partial stream has the time of the one it is made of
 
-        def promised() -> int | None:
-            self.asked.add(base)
-            return self.promised.get(base)
+        def hear(message: Upstream) -> int | None:
+            self.messages[base, message] = None
+            return self.promised.get(base) if isinstance(message, TimeRequest) else None
 
-        return promised
+        return hear
 
     def reach(self, now: int) -> None:
         self.clock.advance(max(0, now - self.clock.now()))
@@ -233,23 +235,23 @@ class ShardHost:
             taken = source.take([CheckedRows(again.rows())])
         elif not part.given:
             for name, groups in part.partials.items():
-                self._push(name, groups)
+                self._push(name, Page(groups))
             source.accepted += part.count
         assert taken is not None
         if again is not None and again.number:  # all shards have looked at the same rows, and the first one counts them
             source.accepted, source.late = counted
         for element in taken.elements:
-            if again is not None and isinstance(element, pl.DataFrame):
-                for name, groups in again.share(element):
-                    self._push(name, groups)
+            if again is not None and isinstance(element, Page):
+                for name, groups in again.share(element.frame):
+                    self._push(name, Page(groups))
             else:
                 self._spread(part.stream, element)
         if (order := source.order()) is not None:
             self._spread(part.stream, order)
         if taken.late.height:
-            self._push(f"{part.stream}__late", taken.late)
+            self._push(f"{part.stream}__late", Page(taken.late))
         if taken.bad.height:
-            self._push(f"{part.stream}__bad", taken.bad)
+            self._push(f"{part.stream}__bad", Page(taken.bad))
 
     def _promise(self, streams: Iterable[str]) -> None:
         """The sources in this shard promise what they can at this time, as those in all others do."""
@@ -261,10 +263,13 @@ class ShardHost:
         """Push an element, and what follows from it for the partial streams made of this one."""
         self._push(stream, element)
         for name, partial_stream in self.partials.get(stream, {}).items():
-            if isinstance(element, pl.DataFrame):
-                self._push(name, partial_stream.rows(element))
-            else:
-                self._push(name, partial_stream.pass_on(element))
+            match element:
+                case Page():
+                    self._push(name, Page(partial_stream.rows(element.frame)))
+                case Punctuations():
+                    self._push(name, partial_stream.pass_on(element))
+                case _:
+                    raise PlanError("M3091", f"a partial aggregate does not take a {type(element).__name__}")
 
     def run(self) -> None:
         self.graph.run()
@@ -283,9 +288,10 @@ class ShardHost:
         taken, self.outputs = self.outputs, []
         return taken
 
-    def take_asked(self) -> set[str]:
-        taken, self.asked = self.asked, set()
-        return taken
+    def take_messages(self) -> tuple[tuple[str, Upstream], ...]:
+        """What operators have said to streams since the last call, the same once: stream and message."""
+        taken, self.messages = self.messages, {}
+        return tuple(taken)
 
     def operators(self, query: str) -> list[Operator]:
         return self.compiler.operators(query)
@@ -343,5 +349,5 @@ class ShardHost:
         self.graph.restore(values["graph"])
         for name, node in self._counting().items():
             node.counters = replace(values.get("counters", {}).get(name, node.counters))
-        self.asked = set()
+        self.messages = {}
         self.outputs = []

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.element import Element
+from millstream.algebra.upstream import Upstream
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.physical.partial import Partial
 from millstream.physical.partitioning import Keys
 from millstream.runtime.join_settings import JoinSettings
-
-Element = pl.DataFrame | Punctuations
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +123,13 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Streams that the job reads itself shall promise the time they can, in every shard alike. With `beat` the time is
-    sent in band to all operators."""
+class Send:
+    """A message against the data: to a query, or to streams that the job reads itself, in every shard alike."""
 
     mill: str
-    streams: tuple[str, ...]
-    beat: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RequestPunctuation:
-    """Joins of a query, in whichever stage they are, shall put out the punctuation that may go."""
-
-    mill: str
-    query: str
+    message: Upstream
+    query: str | None = None
+    streams: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +141,4 @@ class Remember:
     value: object
 
 
-Record = (
-    OpenGroup | CloseGroup | StartQuery | StopQuery | Configure | Feed | Promise | Ask | RequestPunctuation | Remember
-)
+Record = OpenGroup | CloseGroup | StartQuery | StopQuery | Configure | Feed | Promise | Send | Remember

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.upstream import Upstream
 from millstream.errors import MillstreamError, OperatorError
 from millstream.physical.blame import blame, events
 from millstream.physical.failures import FAULTS
@@ -19,7 +21,7 @@ from millstream.physical.hashing import shard_of
 from millstream.physical.host import ShardHost
 from millstream.physical.parts import Part
 from millstream.physical.reading import Control
-from millstream.physical.records import Element, Feed, Record, RequestPunctuation, Sending
+from millstream.physical.records import Feed, Record, Send, Sending
 from millstream.runtime.engine import NodeStatistics
 
 
@@ -44,14 +46,14 @@ class Given:
 
     def records(self) -> list[Record]:
         """What the shard hears, with what others have sent: tuples before punctuations. The senders have heard the same
-        requests for punctuation, and their answers are among what they sent: requests are put to this shard last."""
+        messages to queries, and their answers are among what they sent: messages are put to this shard last."""
         if not self.sent:
             return self.control.records
-        tuples = [(sent.stream, sent.element) for sent in self.sent if isinstance(sent.element, pl.DataFrame)]
-        told = [(sent.stream, sent.element) for sent in self.sent if not isinstance(sent.element, pl.DataFrame)]
+        tuples = [(sent.stream, sent.element) for sent in self.sent if isinstance(sent.element, Page)]
+        told = [(sent.stream, sent.element) for sent in self.sent if not isinstance(sent.element, Page)]
         feed = Feed("", max(sent.now for sent in self.sent), (*tuples, *told))
-        requests = [record for record in self.control.records if isinstance(record, RequestPunctuation)]
-        return [*(r for r in self.control.records if not isinstance(r, RequestPunctuation)), feed, *requests]
+        messages = [record for record in self.control.records if isinstance(record, Send) and record.query is not None]
+        return [*(record for record in self.control.records if record not in messages), feed, *messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Status:
     position: int
     group: int
     """The group that the shard belongs to."""
-    asked: frozenset[str]
+    messages: tuple[tuple[str, Upstream], ...]
+    """What operators have said to streams."""
     rows_in: dict[str, int]
     """Rows taken in the batch, per stream."""
     ended: frozenset[str]
@@ -116,8 +119,7 @@ def run_batch(host: ShardHost, given: Given, fresh: Callable[[], ShardHost] | No
 
 def brief_status(host: ShardHost, position: int, made: Made, seconds: float, written: int) -> Status:
     """What the driver has to know of every batch."""
-    asked = frozenset(host.take_asked())
-    return Status(position, host.setup.group, asked, made.rows_in, host.ended(), seconds, written)
+    return Status(position, host.setup.group, host.take_messages(), made.rows_in, host.ended(), seconds, written)
 
 
 def full_status(host: ShardHost, brief: Status) -> Status:
@@ -139,17 +141,18 @@ def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:
     rows: dict[str, list[pl.DataFrame]] = {}
     told: dict[str, list[Punctuations]] = {}
     for query, element in host.take_outputs():
-        if isinstance(element, pl.DataFrame):
-            rows.setdefault(query, []).append(element)
-        elif element:
-            told.setdefault(query, []).append(element)
+        match element:
+            case Page():
+                rows.setdefault(query, []).append(element.frame)
+            case Punctuations() if element:
+                told.setdefault(query, []).append(element)
     results: list[tuple[str, Element]] = []
     sent: list[Sent] = []
     for query, frames in rows.items():
         page = pl.concat(frames, rechunk=False) if len(frames) > 1 else frames[0]
         sending = host.sending(query)
         if sending is None:
-            results.append((query, page))
+            results.append((query, Page(page)))
         else:
             sent += _spread(host, sending, page)
     for query, batches in told.items():
@@ -171,10 +174,10 @@ def _stream(host: ShardHost, sending: Sending) -> str:
 def _spread(host: ShardHost, sending: Sending, page: pl.DataFrame) -> Iterator[Sent]:
     stream = _stream(host, sending)
     if sending.key is None:
-        yield Sent(sending.stage, sending.labels[0], stream, 0, page)
+        yield Sent(sending.stage, sending.labels[0], stream, 0, Page(page))
         return
     shards = shard_of(page, sending.key, len(sending.labels))
     for place, to in enumerate(sending.labels):
         part = page.filter(pl.Series(shards == place))
         if part.height:
-            yield Sent(sending.stage, to, stream, 0, part)
+            yield Sent(sending.stage, to, stream, 0, Page(part))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.element import Page
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.marks import Marks
 from millstream.ingest.source import StreamSource, Taken
@@ -88,8 +89,8 @@ def take_share(source: StreamSource, part: Part, share: Share) -> Taken:
     counted = source.accepted, source.late
     enough = part.common is not None and source.judges(part.common.columns)
     taken = source.take((filled if enough else with_all)(part, share).elements())
-    elements = [share.of(element) if isinstance(element, pl.DataFrame) else element for element in taken.elements]
+    elements = [Page(share.of(each.frame)) if isinstance(each, Page) else each for each in taken.elements]
     late = share.of(taken.late)
-    source.accepted = counted[0] + sum(element.height for element in elements if isinstance(element, pl.DataFrame))
+    source.accepted = counted[0] + sum(element.tuples for element in elements)
     source.late = counted[1] + late.height
     return Taken(elements, late, taken.bad)

@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import polars as pl
 from pyspark.sql import Row
 
+from millstream.algebra.element import Page
 from millstream.algebra.schema import TS
 from millstream.physical import durable
 from millstream.physical.codec import decode, encode
@@ -58,8 +58,8 @@ class Stage:
         else:
             durable.keep(self.job, label, store, shard, cached=self.cached)
         for query, element in made.results:
-            if isinstance(element, pl.DataFrame):
-                yield self._row(label, query, ROWS, encode(element.drop(TS)))
+            if isinstance(element, Page):
+                yield self._row(label, query, ROWS, encode(element.frame.drop(TS)))
             else:
                 yield self._row(label, query, PUNCTUATIONS, pickle.dumps(element))
         for sent in made.sent:
@@ -90,8 +90,8 @@ class Stage:
     def _sent(self, sent: Sent) -> Row:
         """A row for a shard of a later stage."""
         shard, seq = address(sent.label, self.number + 1, sent.stage)
-        if isinstance(sent.element, pl.DataFrame):
-            kind, page = SENT_ROWS, encode(sent.element)
+        if isinstance(sent.element, Page):
+            kind, page = SENT_ROWS, encode(sent.element.frame)
         else:
             kind, page = SENT_PUNCTUATIONS, pickle.dumps((sent.now, sent.element))
         return Row(shard=shard, seq=seq, kind=kind, stream=sent.stream, head=b"", page=page)
@@ -106,7 +106,7 @@ def _given(rows: Iterator[Any]) -> Given:
         elif row.kind == PART:
             given.parts.append(Part.from_bytes(row.stream, row.head, row.page))
         else:
-            now, element = (0, decode(row.page)) if row.kind == SENT_ROWS else pickle.loads(row.page)
+            now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else pickle.loads(row.page)
             given.sent.append(Sent(0, 0, row.stream, now, element))
     return given
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.logical import plan as node
 from millstream.logical.catalog import BAD, LATE, StreamDefinition
 from millstream.physical.hashing import shard_of
@@ -18,15 +19,13 @@ from millstream.physical.partitioning import EVERYWHERE
 from millstream.physical.parts import PartialStream, Target
 from millstream.physical.placeholders import counted
 from millstream.physical.records import (
-    Ask,
     CloseGroup,
     Configure,
-    Element,
     Feed,
     OpenGroup,
     Promise,
     Record,
-    RequestPunctuation,
+    Send,
     StartQuery,
     StopQuery,
 )
@@ -118,9 +117,9 @@ class Topology:
                 return [(label, record) for label in self.groups[number].opened.labels]
             case CloseGroup() if closed is not None:
                 return [(label, record) for label in closed.opened.labels]
-            case Configure(mill=mill) | Promise(mill=mill) | Ask(mill=mill):
+            case Configure(mill=mill) | Promise(mill=mill) | Send(mill=mill, query=None):
                 return [(label, record) for group in self._of(mill) for label in group.opened.labels]
-            case RequestPunctuation(mill=mill, query=query):
+            case Send(mill=mill, query=str(query)):
                 return [
                     (label, record) for group in self._of(mill) if group.runs(query) for label in group.opened.labels
                 ]
@@ -228,14 +227,14 @@ def _dealt(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
     for stream, element in feed.elements:
         if stream not in reads:
             continue
-        if len(labels) == 1 or not isinstance(element, pl.DataFrame) or (keys or {})[stream] == EVERYWHERE:
+        if len(labels) == 1 or not isinstance(element, Page) or (keys or {})[stream] == EVERYWHERE:
             for share in shares:
                 share.append((stream, element))
             continue
-        shards = shard_of(element, (keys or {})[stream], len(labels))
+        shards = shard_of(element.frame, (keys or {})[stream], len(labels))
         for number, share in enumerate(shares):
-            part = element.filter(pl.Series(shards == number))
-            if part.height:
+            part = Page(element.frame.filter(pl.Series(shards == number)))
+            if part:
                 share.append((stream, part))
     for label, share in zip(labels, shares, strict=True):
         yield label, Feed(feed.mill, feed.now, tuple(share))

@@ -9,8 +9,8 @@
 | progress | the input's, in band, whichever way it came here |
 | cost | none |
 
-Readers elsewhere learn the time from what is sent alone, so every advance is sent. While it is `listening` it counts as
-waiting: it asks for time, since somebody who reads it does.
+Readers elsewhere learn the time from what is sent alone, so every advance is sent. When one of them requests time, the
+exchange counts as waiting until nothing moves, and so requests it from the sources before it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, Schema
+from millstream.algebra.upstream import Answer, TimeRequest, Upstream
 from millstream.runtime.operator import Input, Operator, Output
 
 
@@ -28,7 +30,7 @@ class Exchange(Operator):
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.listening = False
+        self._requested = False
         self._told = NEVER
 
     def process(self, inputs: Sequence[Input]) -> Output:
@@ -39,8 +41,20 @@ class Exchange(Operator):
             told = Punctuations.of((), progress=port.bound) if told is None else told.with_progress(port.bound)
         return Output(port.rows, told)
 
+    def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
+        return Output(elements=(element,))
+
+    def answer(self, message: Upstream) -> Answer:
+        if not isinstance(message, TimeRequest):
+            return super().answer(message)
+        self._requested = True
+        return Answer(then=self._rest)
+
+    def _rest(self) -> None:
+        self._requested = False
+
     def waiting(self) -> bool:
-        return self.listening
+        return self._requested
 
     def scalars(self) -> dict[str, Any]:
         return {"told": self._told}

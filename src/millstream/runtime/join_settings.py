@@ -40,13 +40,6 @@ class Configurable(Protocol):
     def configure(self, settings: JoinSettings) -> None: ...
 
 
-@runtime_checkable
-class Requestable(Protocol):
-    """An operator that can be asked for the punctuation it may put out."""
-
-    def request_punctuation(self) -> None: ...
-
-
 def configure_joins(operators: Iterable[object], settings: JoinSettings) -> None:
     for operator in operators:
         if isinstance(operator, Configurable):

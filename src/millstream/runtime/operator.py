@@ -3,6 +3,12 @@
 An operator is a plain object. It is handed what its inputs have to offer and returns what it puts out; it has no clock,
 no globals and no idea of scheduling. On a grammatical stream all tuples of a step may be taken before all its
 punctuations without changing the results, so an operator sees whole columns of both and purges once per step.
+
+| method | is handed |
+|---|---|
+| `process` | tuples and punctuations of all inputs, and how far their time has come |
+| `meet` | an element that keeps its position, after all tuples of its input before it and before those after it |
+| `answer` | a message against the data |
 """
 
 from __future__ import annotations
@@ -14,8 +20,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, Schema
+from millstream.algebra.upstream import Answer, Upstream
+from millstream.errors import PlanError
 from millstream.runtime.state import StateTable
 
 
@@ -31,10 +40,13 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one step puts out: rows first, then punctuations that hold for everything later."""
+    """What one step puts out: rows first, then punctuations that hold for everything later, then elements that keep
+    their position. `upstream`: messages against the data, each with the port to whose producer it goes."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
+    elements: tuple[Element, ...] = ()
+    upstream: tuple[tuple[int, Upstream], ...] = ()
 
 
 NOTHING = Output()
@@ -64,6 +76,14 @@ class Operator(ABC):
     @abstractmethod
     def process(self, inputs: Sequence[Input]) -> Output:
         """Take one step. `inputs` has one entry per port, possibly empty."""
+
+    def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
+        """Take an element that keeps its position."""
+        raise PlanError("M3091", f"{type(self).__name__} does not take a {type(element).__name__} among its tuples")
+
+    def answer(self, message: Upstream) -> Answer:
+        """Take a message against the data, and say what goes on to which input."""
+        return message.unanswered(self.arity)
 
     def waiting(self) -> bool:
         """Whether a timed operator holds results back that only the passing of time will release."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate, to_polars
@@ -61,6 +62,11 @@ class Pipeline(Operator):
         if rows is None and not punctuations:
             return NOTHING
         return Output(rows, punctuations or None)
+
+    def meet(self, port: int, element: Element) -> Output:
+        for stage in self.stages:
+            (element,) = stage.meet(port, element).elements
+        return Output(elements=(element,))
 
     def _rows(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         # Expressions over literals alone make one row of many: the timestamp keeps the height.

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from millstream.algebra.arrays import Mask
+from millstream.algebra.element import Element
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 
@@ -38,6 +39,9 @@ class Placeholders(Operator):
         if rows is None and not port.punctuations:
             return NOTHING
         return Output(rows, port.punctuations or None)
+
+    def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
+        return Output(elements=(element,))
 
     def _blanked(self, rows: pl.DataFrame) -> pl.DataFrame:
         mine = self._mine(rows)

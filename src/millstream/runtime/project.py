@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
@@ -59,6 +60,9 @@ class Project(Operator):
         made = rows.select(*self._computed, TS) if self._computed else rows
         columns = {name: rows.get_column(source).alias(name) for name, source in self._plain.items()}
         return pl.DataFrame([columns[name] if name in columns else made.get_column(name) for name in self._order])
+
+    def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
+        return Output(elements=(element.select(self._names),))
 
     def pass_on(self, punctuations: Punctuations) -> Punctuations:
         """What goes out of punctuation that comes in."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from millstream.algebra.element import Element
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
@@ -33,6 +34,9 @@ class Select(Operator):
         if rows is None and not port.punctuations:
             return NOTHING
         return Output(rows, port.punctuations or None)
+
+    def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
+        return Output(elements=(element,))
 
     def pass_on(self, punctuations: Punctuations) -> Punctuations:
         """What goes out of punctuation that comes in: all of it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
@@ -26,11 +27,14 @@ class CollectingSink:
         self._rows: list[pl.DataFrame] = []
         self._punctuations: list[Punctuations] = []
 
-    def __call__(self, element: pl.DataFrame | Punctuations) -> None:
-        if isinstance(element, pl.DataFrame):
-            self._rows.append(element)
-        else:
-            self._punctuations.append(element)
+    def __call__(self, element: Element) -> None:
+        match element:
+            case Page():
+                self._rows.append(element.frame)
+            case Punctuations():
+                self._punctuations.append(element)
+            case _:
+                raise TypeError(f"a query puts out no {type(element).__name__}")
 
     def take_rows(self) -> pl.DataFrame:
         """The rows, as they came."""

@@ -28,6 +28,7 @@ is what a schedule of such ends would give: tuples leave in order of time, and o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ import polars as pl
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.algebra.upstream import Answer, PunctuationRequest, Upstream
 from millstream.join_rules import Registry
 from millstream.runtime.frames import stack
 from millstream.runtime.join_components import JoinComponents
@@ -190,6 +192,11 @@ class WindowJoin(Operator):
     @property
     def registry(self) -> Registry:
         return self._components.registry
+
+    def answer(self, message: Upstream) -> Answer:
+        if isinstance(message, PunctuationRequest):
+            return replace(message.to_all(self.arity), then=self.request_punctuation)
+        return super().answer(message)
 
     def request_punctuation(self) -> None:
         """Ask for the punctuation that may go out; it does in the next step."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-import polars as pl
 import pytest
 
+from millstream.algebra.element import Page
 from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER
@@ -14,7 +14,7 @@ from millstream.runtime.operator import Input, Operator, Output
 from tests.runtime.engine.toys import SCHEMA, After, Each, Join, Rig, Silent, Union, merged, page
 
 
-def rows_at(*times: int) -> pl.DataFrame:
+def rows_at(*times: int) -> Page:
     return page(*((t, t) for t in times))
 
 
@@ -199,7 +199,7 @@ def test_patterns_are_handed_over_at_once() -> None:
 
 def test_empty_elements_are_dropped() -> None:
     rig = Two(Union())
-    rig.graph.push(rig.a, SCHEMA.empty())
+    rig.graph.push(rig.a, Page(SCHEMA.empty()))
     rig.graph.push(rig.b, Punctuations.of(()))
     assert rig.graph.ledger.held == 0
     assert rig.graph.run() == 0

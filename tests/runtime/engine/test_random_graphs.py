@@ -78,7 +78,7 @@ class Trial:
     def build(self, node: Node, name: str) -> Source | OperatorNode:
         if node.kind == "source":
             self.unpushed[name] = []
-            return self.graph.source(name, SCHEMA, lambda: self.promise(name))
+            return self.graph.source(name, SCHEMA, lambda _: self.promise(name))
         operator = {
             "filter": lambda: Each(lambda v: None if v % node.a == node.b else v),
             "map": lambda: Each(lambda v: v + node.a),

@@ -318,7 +318,7 @@ def test_modes_switch_while_running() -> None:
 def test_a_clock_that_always_moves_does_not_keep_a_run_from_ending() -> None:
     rig = Rig()
 
-    def ticking() -> int:
+    def ticking(_: object) -> int:
         rig.now += 1
         return rig.now
 
@@ -333,7 +333,7 @@ def test_a_source_that_cannot_promise_is_left_alone() -> None:
     rig = Rig()
     a = rig.source("A")
     b = rig.graph.source("B", a.schema)
-    c = rig.graph.source("C", a.schema, lambda: None)
+    c = rig.graph.source("C", a.schema, lambda _: None)
     out = rig.sink(rig.add("∪", Union(3), a, b, c))
     rig.push(a, (1, 1))
     rig.run()

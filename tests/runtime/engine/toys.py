@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
-from millstream.runtime.engine import Element, Graph, OperatorNode, Sink, Source
+from millstream.runtime.engine import Graph, OperatorNode, Sink, Source
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 
 SCHEMA = Schema.of(("v", Type.BIGINT))
@@ -17,16 +18,20 @@ Pair = tuple[int, int]
 """(value, timestamp)"""
 
 
-def page(*pairs: Pair) -> pl.DataFrame:
+def page(*pairs: Pair) -> Page:
+    return Page(frame(*pairs))
+
+
+def frame(*pairs: Pair) -> pl.DataFrame:
     return pl.DataFrame({"v": [v for v, _ in pairs], TS: [t for _, t in pairs]}, schema=SCHEMA.polars)
 
 
-def pairs_of(frame: pl.DataFrame | None) -> list[Pair]:
-    return [] if frame is None else frame.rows()
+def pairs_of(rows: pl.DataFrame | None) -> list[Pair]:
+    return [] if rows is None else rows.rows()
 
 
 def made(pairs: Sequence[Pair], punctuations: Punctuations | None = None) -> Output:
-    return Output(page(*pairs) if pairs else None, punctuations)
+    return Output(frame(*pairs) if pairs else None, punctuations)
 
 
 class Toy(Operator):
@@ -229,7 +234,7 @@ class Rig:
         self.graph.trace = self.events.append
 
     def source(self, name: str, clock: int | None = None) -> Source:
-        return self.graph.source(name, SCHEMA, lambda: self.now if clock is None else clock)
+        return self.graph.source(name, SCHEMA, lambda _: self.now if clock is None else clock)
 
     def add(self, name: str, operator: Operator, *inputs: Source | OperatorNode, **options: object) -> OperatorNode:
         return self.graph.add(operator, inputs, name=name, **options)
@@ -279,7 +284,7 @@ class Recorder:
 
     @property
     def pairs(self) -> list[Pair]:
-        return [pair for e in self.elements if isinstance(e, pl.DataFrame) for pair in e.rows()]
+        return [pair for e in self.elements if isinstance(e, Page) for pair in e.frame.rows()]
 
     @property
     def values(self) -> list[int]:
@@ -290,5 +295,5 @@ class Recorder:
         """Tuples as pairs, time bounds as bare numbers, in order."""
         story: list[Pair | int] = []
         for element in self.elements:
-            story += element.rows() if isinstance(element, pl.DataFrame) else [element.progress]
+            story += element.frame.rows() if isinstance(element, Page) else [element.progress]
         return story

@@ -1,17 +1,14 @@
 """The query-graph engine: buffers, next-operator selection, time-stamp registers, enabling timestamps."""
 
-from millstream.runtime.engine.buffer import Element
 from millstream.runtime.engine.graph import Graph
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.statistics import NodeStatistics
 from millstream.runtime.engine.table import Row, format_table
-from millstream.runtime.engine.timestamps import EtsMode, ExternalEts, external_ets
+from millstream.runtime.engine.timestamps import EtsMode
 from millstream.strategies import Strategy
 
 __all__ = [
-    "Element",
     "EtsMode",
-    "ExternalEts",
     "Graph",
     "NodeStatistics",
     "OperatorNode",
@@ -19,6 +16,5 @@ __all__ = [
     "Sink",
     "Source",
     "Strategy",
-    "external_ets",
     "format_table",
 ]

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import TS
+from millstream.algebra.schema import NEVER, TS
+from millstream.algebra.upstream import Upstream
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.nodes import Fork, OperatorNode, Sink, Source
     from millstream.runtime.engine.port import Port
 
-Element = pl.DataFrame | Punctuations
-
 
 class Ledger:
     """What all buffers of a graph count together: the enqueue number, and how much is held and was held at most.
 
-    A punctuation batch weighs as much as one tuple. `ready` are the operators that may have something to do: every
+    `ready` are the operators that may have something to do: every
     operator with work is in it, and some without.
     """
 
@@ -43,7 +43,8 @@ class Ledger:
 
 
 class Entry:
-    """An element in a buffer, with what scheduling asks of it again and again."""
+    """An element in a buffer, with what scheduling asks of it again and again. One without rows is a batch of
+    punctuations, unless it keeps its position."""
 
     __slots__ = ("_stamps", "element", "first", "last", "rows", "sequence", "weight")
 
@@ -51,18 +52,18 @@ class Entry:
         self.element = element
         self.sequence = sequence
         self._stamps: np.ndarray | None = None
-        if isinstance(element, pl.DataFrame):
-            self.rows = self.weight = element.height
-            self.first = int(element.item(0, TS))
-            self.last = self.first if self.rows == 1 else int(element.item(-1, TS))
+        if isinstance(element, Page):
+            self.rows = self.weight = element.tuples
+            self.first = element.first
+            self.last = self.first if self.rows == 1 else element.last
         else:
-            self.rows, self.weight = 0, 1
-            self.first = self.last = element.progress
+            self.rows, self.weight = 0, element.weight
+            self.first = self.last = NEVER
 
     @property
     def page(self) -> pl.DataFrame:
-        assert isinstance(self.element, pl.DataFrame)
-        return self.element
+        assert isinstance(self.element, Page)
+        return self.element.frame
 
     @property
     def punctuations(self) -> Punctuations:
@@ -87,7 +88,7 @@ class Entry:
 class Buffer:
     """The output queue of one producer. Positions are absolute: `base` is the oldest element kept, `tail` the next."""
 
-    __slots__ = ("base", "broken", "entries", "fork", "ledger", "ports", "producer", "sinks", "tail")
+    __slots__ = ("base", "broken", "entries", "fork", "ledger", "ports", "producer", "said", "sinks", "tail")
 
     def __init__(self, producer: Source | OperatorNode, ledger: Ledger) -> None:
         self.producer = producer
@@ -98,6 +99,8 @@ class Buffer:
         self.sinks: tuple[Sink, ...] = ()
         self.fork: Fork | None = None
         self.broken = False
+        self.said: dict[str, list[Upstream]] = {}
+        """What readers have said of the kinds of messages for which it matters what all of them say, by reader."""
 
     def __len__(self) -> int:
         return self.tail - self.base

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from polars.exceptions import PanicException
 
+from millstream.algebra.element import Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS
-from millstream.errors import OperatorError, reason_of
+from millstream.errors import OperatorError, PlanError, reason_of
+from millstream.runtime.engine import upstream
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.operator import Input
 
@@ -38,6 +40,9 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
         graph.on_step(node, taken.rows + taken.marks)
     if graph.trace is not None:
         graph.trace(("execute", node.name))
+    if taken.met is not None and node.prone and node.known != tuple(offer.bound for offer in taken.inputs):
+        # The time that was told before the element is heard before it; the time told behind it is passed on behind it.
+        _step(graph, node, taken._replace(met=None), passes_time=False)
     return _step(graph, node, taken)
 
 
@@ -52,13 +57,15 @@ def settle(graph: Graph, node: OperatorNode) -> bool:
     return before != (node.buffer.tail, node.counters.punctuations_out)
 
 
-def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
+def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool = True) -> Done:
     node.pages = taken.pages
     node.known = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
     start = perf_counter_ns()
     try:
-        output = node.operator.process(taken.inputs)
+        output = node.operator.process(taken.inputs) if taken.met is None else node.operator.meet(*taken.met)
+    except PlanError:
+        raise
     except (Exception, PanicException) as error:
         raise OperatorError(node.name, reason_of(error)) from error
     counters.nanoseconds += perf_counter_ns() - start
@@ -67,14 +74,22 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken) -> Done:
         counters.tuples_out += rows.height
         if node.prone:
             node.latest_out = max(node.latest_out, int(rows.item(-1, TS)))
-        node.buffer.append(rows)
+        node.buffer.append(Page(rows))
     else:
         rows = None
-    if node.prone:
+    if output.elements:
+        node.sent = max(node.sent, NEVER if told is None else told.progress)
+        for element in (told, *output.elements) if told else output.elements:
+            counters.punctuations_out += element.marks
+            node.buffer.append(element)
+        told = None
+    if node.prone and passes_time:
         told = _carry_time(graph, node, taken, told, silent=rows is None)
     if told:
-        counters.punctuations_out += max(1, len(told))
+        counters.punctuations_out += told.marks
         node.buffer.append(told)
+    for port, message in output.upstream:
+        upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.fresh or rows is not None else Done.LEARNED
 
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import polars as pl
-
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
+from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
-from millstream.runtime.engine import breaks, scheduler, snapshot
-from millstream.runtime.engine.buffer import Buffer, Element, Ledger
+from millstream.runtime.engine import breaks, scheduler, snapshot, upstream
+from millstream.runtime.engine.buffer import Buffer, Ledger
 from millstream.runtime.engine.components import Node, components
 from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import (
     UNLIMITED,
     ArrivalNode,
-    Ets,
     Fork,
+    Hear,
     OperatorNode,
     Producer,
     SingleNode,
@@ -31,9 +31,10 @@ from millstream.runtime.engine.nodes import (
     Source,
     TimedNode,
 )
+from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import NodeStatistics, reading
 from millstream.runtime.engine.table import NONE, Row, fork_rows, operator_row
-from millstream.runtime.engine.timestamps import Arc, EtsMode, build_arcs
+from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, build_arcs
 from millstream.runtime.operator import Operator
 from millstream.strategies import DFS, Strategy
 
@@ -50,6 +51,8 @@ class Graph:
         self.sinks: dict[str, Sink] = {}
         self.waiting: dict[OperatorNode, None] = {}
         """Operators that were last seen without work and may be idle-waiting."""
+        self.owed: list[Callable[[], None]] = []
+        """What operators that answered a message have put off until nothing moves, the first to do last."""
         self.strategy: Strategy = DFS
         self.page_rows = UNLIMITED
         """For operators added from now on: sources may push longer pieces, which they take page by page. Merging
@@ -70,9 +73,10 @@ class Graph:
 
     # --- topology -------------------------------------------------------------------------------------------------
 
-    def source(self, name: str, schema: Schema, ets: Ets | None = None) -> Source:
-        """Add a source. `ets` gives the timestamp it can promise now: no later tuple will be older."""
-        made = Source(self._free_name(name), schema, ets, self.ledger)
+    def source(self, name: str, schema: Schema, hear: Hear | None = None) -> Source:
+        """Add a source. `hear` takes the messages that reach it; in return for a request for time it gives the
+        timestamp that the source can promise now: no later tuple will be older."""
+        made = Source(self._free_name(name), schema, hear, self.ledger)
         self.sources[made.name] = made
         self._arcs = None
         return made
@@ -115,6 +119,7 @@ class Graph:
         if isinstance(node, Sink):
             self.sinks.pop(node.name)
             node.buffer.sinks = tuple(sink for sink in node.buffer.sinks if sink is not node)
+            node.buffer.said.pop(node.name, None)
             self._reshape([node.buffer])
             self._remove_unread(node.buffer.producer)
             return
@@ -270,26 +275,33 @@ class Graph:
             self._arcs = build_arcs(self.sources.values(), self.operators.values())
         return self._arcs
 
-    def heartbeat(self) -> None:
-        """Let every source send its timestamp in band."""
-        for source in self.sources.values():
-            self.send_time(source)
+    def heartbeat(self, sources: Iterable[Source] | None = None) -> None:
+        """Let these sources, or all, send their timestamp in band."""
+        for source in self.sources.values() if sources is None else sources:
+            if (value := source.ask(REQUEST)) is not None:
+                self.send_time(source, value)
 
-    def send_time(self, source: Source) -> bool:
-        """Put a source's timestamp into its buffer, if it says something new."""
-        value = source.ets() if source.ets is not None else None
-        if value is None or value <= source.promised:
+    def promise(self, source: Source, value: int) -> None:
+        """Tell the time that a source promises, in the way that is chosen."""
+        if self.ets_mode is EtsMode.EQG:
+            self.arcs()
+            self.write_time(source, value)
+        else:
+            self.send_time(source, value)
+
+    def send_time(self, source: Source, value: int) -> bool:
+        """Put the timestamp that a source promises into its buffer, if it says something new."""
+        if value <= source.promised:
             return False
         self._note_ets(source, value)
         source.put(Punctuations.of((), progress=value))
         self.writes += 1
         return True
 
-    def write_time(self, source: Source) -> list[Arc]:
-        """Write a source's timestamp into the registers at the ends of its arcs; returns those that took it."""
-        value = source.ets() if source.ets is not None else None
-        written = [] if value is None else [arc for arc in source.arcs if arc.write(value)]
-        if value is not None and written:
+    def write_time(self, source: Source, value: int) -> list[Arc]:
+        """Write it into the registers at the ends of the source's arcs; returns those that took it."""
+        written = [arc for arc in source.arcs if arc.write(value)]
+        if written:
             self._note_ets(source, value)
             self.writes += len(written)
         return written
@@ -304,8 +316,12 @@ class Graph:
     def push(self, source: Source | str, element: Element) -> None:
         """Append an element to a source's buffer. Empty ones are dropped."""
         to = self.sources[source] if isinstance(source, str) else source
-        if element.height if isinstance(element, pl.DataFrame) else element:
+        if element:
             to.put(element)
+
+    def send(self, branch: Port | Sink, message: Upstream) -> None:
+        """Hand a message to the operator before a port or a sink. What operators put off is done by the next `run`."""
+        upstream.send(self, branch, message)
 
     def run(self, max_steps: int | None = None) -> int:
         """Process until nothing changes, or so many steps have been taken; returns how many were."""

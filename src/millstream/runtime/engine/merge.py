@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.engine.buffer import Buffer
-from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, took_punctuations
+from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, take_element, took_punctuations
 from millstream.runtime.engine.port import Port
 from millstream.runtime.operator import Input, Operator
 
@@ -58,12 +59,13 @@ class MergeNode(OperatorNode):
             if single:
                 return self._take_one(limit)
         first = self._take_heads()
-        if first is None or self.strategy.k == 1:
+        if first is None or self.strategy.k == 1 or first.met is not None:
             return first
         return self._take_more(first)
 
     def _take_more(self, first: Taken) -> Taken:
-        """Go on as long as the batch allows, and make one step of it all."""
+        """Go on as long as the batch allows, and make one step of it all. An element that keeps its position ends the
+        batch."""
         rows: dict[int, list[pl.DataFrame]] = {}
         told: dict[int, list[Punctuations]] = {}
         latest, pages = first.latest, 0
@@ -76,14 +78,16 @@ class MergeNode(OperatorNode):
                     pages += 1
                 if port.punctuations is not None:
                     told.setdefault(place, []).append(port.punctuations)
-            taken = self._take_heads() if pages < self.strategy.k * len(self.ports) and self.more() else None
+            full = pages >= self.strategy.k * len(self.ports)
+            taken = None if full or not self.more() or self._placed() is not None else self._take_heads()
         return batch_of(self.ports, rows, told, latest, pages)
 
     def _take_heads(self) -> Taken | None:
         self._absorb()
         limits = self._limits()
         if limits is None or self.reordering:
-            told = self._take_punctuations()
+            placed = self._placed()
+            told = self._take_punctuations() if placed is None else take_element(self.ports, placed.index)
             if told is not None:
                 return told
         assert limits is not None
@@ -173,15 +177,28 @@ class MergeNode(OperatorNode):
             return port.reorder.lowest
         return port.buffer.entries[port.at].stamp(port.offset)
 
+    def _placed(self) -> Port | None:
+        """A port whose next element keeps its position and may be taken: no tuple of the port is before it. What other
+        ports have is no reason to wait."""
+        for port in self.ports:
+            if port.reorder is not None:
+                waiting = port.reorder.pending
+                if waiting and waiting[0].element.keeps_position and port.reorder.can_tell():
+                    return port
+            elif (entry := port.head()) is not None and entry.element.keeps_position:
+                return port
+        return None
+
     def _take_punctuations(self) -> Taken | None:
         """Take the punctuations at the heads of all ports, without rows."""
         found: list[Punctuations | None] = []
         for port in self.ports:
-            taken = None
+            taken: Element | None = None
             if port.reorder is not None:
                 taken = port.reorder.tell() if port.reorder.can_tell() else None
             elif (entry := port.head()) is not None and not entry.rows:
                 taken = port.take_punctuations(entry)
+            assert taken is None or isinstance(taken, Punctuations)
             found.append(taken)
         if not any(taken is not None for taken in found):
             return None

@@ -13,9 +13,11 @@ from typing import ClassVar, NamedTuple
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
-from millstream.runtime.engine.buffer import Buffer, Element, Entry, Ledger
+from millstream.algebra.upstream import Upstream
+from millstream.runtime.engine.buffer import Buffer, Entry, Ledger
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.engine.table import Row
@@ -24,7 +26,8 @@ from millstream.runtime.frames import stack
 from millstream.runtime.operator import Input, Operator
 from millstream.strategies import DFS, Macro, Strategy
 
-Ets = Callable[[], int | None]
+Hear = Callable[[Upstream], int | None]
+"""Takes a message that reaches a source; returns the timestamp that the source promises in return, if it does."""
 
 
 class Source:
@@ -33,21 +36,23 @@ class Source:
     executes: ClassVar[bool] = False
     prone: ClassVar[bool] = True
 
-    def __init__(self, name: str, schema: Schema, ets: Ets | None, ledger: Ledger) -> None:
+    def __init__(self, name: str, schema: Schema, hear: Hear | None, ledger: Ledger) -> None:
         self.name = name
         self.schema = schema
-        self.ets = ets
+        self.hear = hear
         self.promised = NEVER
         self.buffer = Buffer(self, ledger)
         self.arcs: tuple[Arc, ...] = ()
         self.counters = Counters()
 
+    def ask(self, message: Upstream) -> int | None:
+        """Hand a message to whatever feeds the source."""
+        return self.hear(message) if self.hear is not None else None
+
     def put(self, element: Element) -> None:
-        if isinstance(element, Punctuations):
-            self.counters.punctuations_out += max(1, len(element))
-            self.promised = max(self.promised, element.progress)
-        else:
-            self.counters.tuples_out += element.height
+        self.counters.tuples_out += element.tuples
+        self.counters.punctuations_out += element.marks
+        self.promised = max(self.promised, element.progress)
         self.buffer.append(element)
 
     def __repr__(self) -> str:
@@ -65,10 +70,8 @@ class Sink:
 
     def deliver(self, element: Element) -> None:
         self.counters.steps += 1
-        if isinstance(element, Punctuations):
-            self.counters.punctuations_in += max(1, len(element))
-        else:
-            self.counters.tuples_in += element.height
+        self.counters.tuples_in += element.tuples
+        self.counters.punctuations_in += element.marks
         self.callback(element)
 
     def __repr__(self) -> str:
@@ -109,7 +112,8 @@ UNLIMITED = 1 << 62
 class Taken(NamedTuple):
     """The input of one step. `rows` and `marks` count tuples and punctuations; `latest` is the highest timestamp of
     the rows; `progress` says that time came in band; `fresh` tells a step that took tuples from one that did not;
-    `pages` is what a batching strategy counts."""
+    `pages` is what a batching strategy counts. `met`: an element that keeps its position, and the port where it came;
+    then the inputs bring only the time."""
 
     inputs: Sequence[Input]
     rows: int
@@ -118,6 +122,14 @@ class Taken(NamedTuple):
     progress: bool
     fresh: bool
     pages: int = 1
+    met: tuple[int, Element] | None = None
+
+
+def take_element(ports: Sequence[Port], index: int) -> Taken:
+    """Take the next element of one port, which keeps its position."""
+    inputs = [Input(bound=port.bound()) for port in ports]  # as it is before the tuples behind the element are seen
+    element = ports[index].pass_element()
+    return Taken(inputs, 0, element.marks, NEVER, progress=False, fresh=False, met=(index, element))
 
 
 def took_punctuations(inputs: Sequence[Input]) -> Taken:
@@ -267,12 +279,14 @@ def take_head(ports: Sequence[Port], index: int, entry: Entry, page_rows: int) -
     """Take the next page of one port, or its punctuations; the other ports only say how far their time is. A page of
     several rows is taken together with the punctuations right behind it: they were cut from one piece of the stream."""
     port = ports[index]
+    if entry.element.keeps_position:
+        return take_element(ports, index)
     if not entry.rows:
         punctuations = port.take_punctuations(entry)
         return took_punctuations(_offer(ports, index, None, punctuations))
     rows, latest = _take_page(port, entry, page_rows)
     behind = port.head() if rows.height > 1 else None
-    if behind is None or behind.rows or behind.sequence != entry.sequence + 1:
+    if behind is None or behind.rows or behind.sequence != entry.sequence + 1 or behind.element.keeps_position:
         return Taken(_offer(ports, index, rows, None), rows.height, 0, latest, False, True)
     punctuations = port.take_punctuations(behind)
     inputs = _offer(ports, index, rows, punctuations)
@@ -291,7 +305,7 @@ def _take_page(port: Port, entry: Entry, most: int) -> tuple[pl.DataFrame, int]:
 
 def take_batch(ports: Sequence[Port], index: int, limit: int, page_rows: int) -> Taken:
     """Take up to `limit` pages of one port in one step, with the punctuations among them, as far as nothing older waits
-    at another port. All rows go before all punctuations."""
+    at another port, nor an element among them that keeps its position. All rows go before all punctuations."""
     port = ports[index]
     others = [head.sequence for other in ports if other is not port and (head := other.head()) is not None]
     before = min(others, default=port.buffer.ledger.sequence + 1)
@@ -300,6 +314,8 @@ def take_batch(ports: Sequence[Port], index: int, limit: int, page_rows: int) ->
     latest, pages = NEVER, 0
     # Two ports may read one buffer: then the same element waits at both, and the one chosen goes first.
     while (entry := port.head()) is not None and (entry.sequence < before or not (rows or told)):
+        if entry.element.keeps_position:
+            break
         if not entry.rows:
             told.append(port.take_punctuations(entry))
         elif pages < limit:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.runtime.engine.buffer import Buffer, Entry
@@ -99,12 +100,21 @@ class Port:
         in the middle of a step."""
         left = self.buffer
         left.ports = tuple(port for port in left.ports if port is not self)
+        left.said.pop(str(self), None)
         left.collect()
         if self.reorder is not None:
             left.ledger.held -= self.reorder.rows
             self.reorder.clear()
         self.buffer = Buffer(left.producer, left.ledger)
         self.at = self.offset = 0
+
+    def pass_element(self) -> Element:
+        """Take the next element, which keeps its position."""
+        if self.reorder is not None:
+            return self.reorder.tell()
+        element = self.buffer.entries[self.at].element
+        self.advance()
+        return element
 
     def take_punctuations(self, entry: Entry) -> Punctuations:
         punctuations = entry.punctuations
@@ -132,8 +142,8 @@ class Port:
                 self.reorder.add(entry.page)
                 self.buffer.ledger.hold(entry.rows)
             else:
-                self.reorder.pending.append((self.register, entry.punctuations))
-                self.raise_to(entry.first)
+                self.reorder.wait(self.register, entry.element)
+                self.raise_to(entry.element.progress)
             self.advance()
 
     def release(self, limit: int) -> pl.DataFrame | None:

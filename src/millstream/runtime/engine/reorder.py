@@ -2,22 +2,40 @@
 
 Rows wait here until the input's register says that nothing older will come, and leave in timestamp order. Punctuations
 wait behind the rows they speak of, for an operator may not hear "no more of these" before it has seen them all.
+
+An element that keeps its position waits behind every row that came before it. The order of time comes first: a row that
+came after the element leaves before it only if it is older than a row that came before the element.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import FOREVER, TS
+from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.frames import stack
 from millstream.runtime.time_order import by_time
 
 
+class Waiting(NamedTuple):
+    """An element that waits, with what the register said before it. One that keeps its position waits for the rows
+    older than `after`, and for the first `ties` of those at that time."""
+
+    register: int
+    element: Element
+    after: int = NEVER
+    ties: int = 0
+
+
 class Reorder:
-    __slots__ = ("_parts", "lowest", "pending", "rows")
+    __slots__ = ("_parts", "_placed", "lowest", "pending", "rows")
 
     def __init__(self) -> None:
         self.clear()
@@ -26,8 +44,9 @@ class Reorder:
         self._parts: list[pl.DataFrame] = []
         self.rows = 0
         self.lowest = FOREVER
-        self.pending: deque[tuple[int, Punctuations]] = deque()
-        """Punctuations that wait, each with what the register said before them."""
+        self.pending: deque[Waiting] = deque()
+        self._placed = 0
+        """How many of those that wait keep their position."""
 
     def add(self, page: pl.DataFrame) -> None:
         self._parts.append(page)
@@ -35,6 +54,20 @@ class Reorder:
         lowest = page.get_column(TS).min()
         assert isinstance(lowest, int)
         self.lowest = min(self.lowest, lowest)
+
+    def wait(self, register: int, element: Element) -> None:
+        """Let an element wait behind the rows held; `register` is what the input's register said before it."""
+        held = self.frame() if element.keeps_position else None
+        if held is None:
+            self.extend([Waiting(register, element)])
+        else:
+            times = held.get_column(TS).to_numpy()
+            self.extend([Waiting(register, element, int(times[-1]), _last(times))])
+
+    def extend(self, waiting: Iterable[Waiting]) -> None:
+        for each in waiting:
+            self.pending.append(each)
+            self._placed += each.element.keeps_position
 
     def frame(self) -> pl.DataFrame | None:
         """All rows held, oldest first, equal timestamps in order of arrival."""
@@ -45,31 +78,56 @@ class Reorder:
         return self._parts[0]
 
     def release(self, limit: int) -> pl.DataFrame | None:
-        """Take the rows that are not later than the limit, oldest first."""
+        """Take the rows that are not later than the limit, oldest first, up to an element that keeps its position."""
         held = self.frame() if self.lowest <= limit else None
         if held is None:
             return None
-        late = held.get_column(TS).to_numpy()
-        count = int(late.searchsorted(limit, side="right"))
+        times = held.get_column(TS).to_numpy()
+        count = int(times.searchsorted(limit, side="right"))
+        if self._placed:
+            count = self._pass(times, count)
+            if not count:
+                return None
         rest = held.slice(count)
         self._parts = [rest] if rest.height else []
         self.rows = rest.height
-        self.lowest = int(late[count]) if rest.height else FOREVER
+        self.lowest = int(times[count]) if rest.height else FOREVER
         return held.slice(0, count)
 
-    def told(self) -> int:
-        """Up to where the operator may believe in time: not beyond punctuations that it has yet to hear."""
-        return self.pending[0][0] if self.pending else FOREVER
+    def _pass(self, times: npt.NDArray[np.int64], count: int) -> int:
+        """How many of the rows that may leave stand before the first element that keeps its position; they leave."""
+        first = next(each for each in self.pending if each.element.keeps_position)
+        count = min(count, int(times.searchsorted(first.after)) + first.ties)
+        if count:
+            latest, gone = int(times[count - 1]), _last(times[:count])
+            left = [each._replace(ties=each.ties - gone) if each.after == latest else each for each in self.pending]
+            self.pending = deque(left)
+        return count
 
-    def tell(self) -> Punctuations:
-        return self.pending.popleft()[1]
+    def told(self) -> int:
+        """Up to where the operator may believe in time: not beyond elements that it has yet to take."""
+        return self.pending[0].register if self.pending else FOREVER
+
+    def tell(self) -> Element:
+        element = self.pending.popleft().element
+        self._placed -= element.keeps_position
+        return element
 
     def can_tell(self) -> bool:
-        """Whether the oldest waiting punctuations speak of no row that is still held."""
+        """Whether the oldest waiting punctuations speak of no row that is still held, or no row held stands before the
+        oldest waiting element that keeps its position."""
         if not self.pending:
             return False
-        _, oldest = self.pending[0]
+        _, oldest, after, ties = self.pending[0]
+        if oldest.keeps_position:
+            return self.lowest > after or (self.lowest == after and not ties)
+        assert isinstance(oldest, Punctuations)
         if oldest.progress > self.lowest:
             return False
         held = self.frame() if len(oldest) else None
         return held is None or not oldest.match(held).any()
+
+
+def _last(times: npt.NDArray[np.int64]) -> int:
+    """How many rows have the highest timestamp."""
+    return len(times) - int(times.searchsorted(times[-1]))

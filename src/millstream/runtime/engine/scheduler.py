@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.runtime.engine import upstream
 from millstream.runtime.engine.execution import settle
 from millstream.runtime.engine.nodes import OperatorNode, Source
 from millstream.runtime.engine.port import Port
-from millstream.runtime.engine.timestamps import EtsMode, hand_over
+from millstream.runtime.engine.timestamps import REQUEST, EtsMode, hand_over
 from millstream.runtime.engine.walk import Walk
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
 
 def run(graph: Graph) -> None:
-    """Run until no operator can go on, or the graph's step limit is reached."""
+    """Run until no operator can go on and nothing is owed, or the graph's step limit is reached."""
+    _settle(graph)
+    while graph.owed and graph.steps < graph.step_limit:
+        graph.owed.pop()()
+        _settle(graph)
+
+
+def _settle(graph: Graph) -> None:
     asked = not graph.on_demand
     while True:
         _drain(graph)
@@ -105,10 +113,7 @@ def _ask_across(graph: Graph, node: OperatorNode, seen: set[OperatorNode | Sourc
             continue
         if isinstance(arc.origin, Source):
             seen.add(arc.origin)
-            if graph.ets_mode is EtsMode.PUNCTUATION:
-                graph.send_time(arc.origin)
-            else:
-                graph.write_time(arc.origin)
+            upstream.reach(graph, arc.origin, REQUEST)
         else:
             _ask_across(graph, arc.origin, seen)
             if graph.ets_mode is EtsMode.EQG and not arc.origin.more():

@@ -1,7 +1,8 @@
 """Snapshots: everything under way in a graph, as values that can be pickled and taken back by an equal graph.
 
-Buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, and the tables and
-scalars of the operators. Strategies, breaks and the way time is promised are configuration and belong to the host.
+Buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, what readers have said
+against the data, and the tables and scalars of the operators. Strategies, breaks and the way time is promised are
+configuration and belong to the host.
 
 The tables can be left out, for a host that keeps them by what changes in them; it then restores them itself, before or
 after the rest.
@@ -11,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
+from millstream.algebra.element import Page
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.nodes import OperatorNode, TimedNode
@@ -21,7 +21,7 @@ from millstream.runtime.engine.port import Port
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
 
-FORMAT = 1
+FORMAT = 2
 
 
 def take(graph: Graph, tables: bool = True) -> dict[str, Any]:
@@ -65,13 +65,15 @@ def _take_buffer(buffer: Buffer) -> dict[str, Any]:
     entries = [(entry.sequence, entry.element) for entry in buffer.entries.values()]
     if passed := _passed(buffer):
         sequence, page = entries[0]
-        assert isinstance(page, pl.DataFrame)
-        entries[0] = sequence, page.slice(passed)
-    return {"base": buffer.base, "entries": entries, "turn": buffer.fork.turn if buffer.fork is not None else 0}
+        assert isinstance(page, Page)
+        entries[0] = sequence, Page(page.frame.slice(passed))
+    turn = buffer.fork.turn if buffer.fork is not None else 0
+    said = {reader: [*messages] for reader, messages in buffer.said.items()}
+    return {"base": buffer.base, "entries": entries, "turn": turn, "said": said}
 
 
 def _restore_buffer(buffer: Buffer, value: dict[str, Any]) -> None:
-    buffer.base = value["base"]
+    buffer.base, buffer.said = value["base"], {reader: [*said] for reader, said in value["said"].items()}
     made = [Entry(element, sequence) for sequence, element in value["entries"]]
     buffer.entries = dict(enumerate(made, start=buffer.base))
     buffer.tail = buffer.base + len(made)
@@ -127,4 +129,4 @@ def _restore_port(port: Port, value: dict[str, Any]) -> None:
         if value["rows"] is not None:
             port.reorder.add(value["rows"])
             port.buffer.ledger.hold(port.reorder.rows)
-        port.reorder.pending.extend(value["pending"])
+        port.reorder.extend(value["pending"])

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from millstream.algebra.clock import Clock
+from millstream.algebra.upstream import TimeRequest
 from millstream.errors import OptionError, did_you_mean
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.buffer import Buffer
     from millstream.runtime.engine.nodes import OperatorNode, Producer, Source
     from millstream.runtime.engine.port import Port
+
+REQUEST = TimeRequest()
+"""What an operator that waits says to a source."""
 
 
 class EtsMode(Enum):
@@ -122,40 +125,3 @@ def hand_over(node: OperatorNode) -> tuple[int, list[Arc]]:
         for port in node.ports:
             port.active = False
     return value, written
-
-
-def external_ets(last: int, elapsed: int, skew: int) -> int:
-    """What a source of externally stamped tuples can promise: the last timestamp, plus the time since it came, less
-    the greatest skew between arrivals.
-
-    >>> external_ets(last=100, elapsed=12, skew=5)
-    107
-    """
-    return last + elapsed - skew
-
-
-class ExternalEts:
-    """The promise of one externally stamped source, as the engine asks for it. Call `saw` for each arrival.
-
-    >>> from millstream.algebra.clock import VirtualClock
-    >>> clock = VirtualClock()
-    >>> promise = ExternalEts(clock, skew=5)
-    >>> promise() is None
-    True
-    >>> promise.saw(100); clock.advance(12); promise()
-    107
-    """
-
-    def __init__(self, clock: Clock, skew: int) -> None:
-        self._clock = clock
-        self._skew = skew
-        self._last: tuple[int, int] | None = None
-
-    def saw(self, timestamp: int) -> None:
-        self._last = (timestamp, self._clock.now())
-
-    def __call__(self) -> int | None:
-        if self._last is None:
-            return None
-        last, arrived = self._last
-        return external_ets(last, self._clock.now() - arrived, self._skew)

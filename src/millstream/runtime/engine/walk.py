@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from millstream.runtime.engine.execution import Done, execute
 from millstream.runtime.engine.nodes import Fork, OperatorNode, Source
-from millstream.runtime.engine.timestamps import Arc, EtsMode, hand_over
+from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, hand_over
 from millstream.strategies import Action
 
 if TYPE_CHECKING:
@@ -123,9 +123,12 @@ class Walk:
         if not graph.on_demand or source in self.asked or not any(stop.idle() for stop in self.path):
             return None
         self.asked.add(source)
+        value = source.ask(REQUEST)
+        if value is None:
+            return None
         if graph.ets_mode is EtsMode.PUNCTUATION:
-            return reader if graph.send_time(source) else None
-        return self._toward_path(graph.write_time(source))
+            return reader if graph.send_time(source, value) else None
+        return self._toward_path(graph.write_time(source, value))
 
     def _hand_over(self, node: OperatorNode) -> OperatorNode | None:
         value, written = hand_over(node)

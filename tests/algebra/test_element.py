@@ -1,0 +1,47 @@
+"""What every kind of element answers."""
+
+from __future__ import annotations
+
+import pickle
+
+import polars as pl
+import pytest
+
+from millstream.algebra.element import Element, Page
+from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import NEVER, TS
+
+ROWS = pl.DataFrame({"k": [7, 8, 7], TS: [10, 12, 11]})
+CLOSED = Pattern.of(k=equal(7))
+
+
+@pytest.mark.parametrize(
+    ("element", "tuples", "marks", "weight", "progress"),
+    [
+        (Page(ROWS), 3, 0, 3, NEVER),
+        (Punctuations.of([CLOSED, CLOSED], progress=5), 0, 2, 1, 5),
+        (Punctuations.of((), progress=5), 0, 1, 1, 5),
+    ],
+)
+def test_an_element_is_counted(element: Element, tuples: int, marks: int, weight: int, progress: int) -> None:
+    again = pickle.loads(pickle.dumps(element))
+    for each in (element, again, element.select({"k": "k"})):
+        assert (each.tuples, each.marks, each.weight, each.progress) == (tuples, marks, weight, progress)
+        assert each and not each.keeps_position
+
+
+def test_an_element_that_says_nothing_is_false() -> None:
+    assert not Page(ROWS.clear()) and not Punctuations.of(())
+
+
+def test_elements_are_renamed() -> None:
+    page = Page(ROWS).select({"k": "id"})
+    assert page.frame.columns == ["id", TS] and (page.first, page.last) == (10, 11)
+    assert Punctuations.of([CLOSED]).select({"k": "id"}).patterns() == [Pattern.of(id=equal(7))]
+
+
+def test_a_kind_of_element_that_says_nothing_else_keeps_its_position() -> None:
+    assert Element.keeps_position
+    with pytest.raises(TypeError, match="abstract"):
+        type("Half", (Element,), {})()

@@ -13,10 +13,20 @@ from typing import Any
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
-from millstream.logical import plan as node
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OuterJoin
-from millstream.logical.plan import PANE_END, WINDOW_END, WINDOW_START, Plan, Window
+from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
+from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.sequence import Sequence
+from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.union import Union
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import AggregateCall, Plan
 
 Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
@@ -29,34 +39,34 @@ def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]
         return run(input_, streams, tables)
 
     match plan:
-        case node.Scan():
+        case Scan():
             return streams[plan.stream]
-        case node.Select():
+        case Select():
             return [(row, ts) for row, ts in rows(plan.input) if value(plan.predicate, row, ts) is True]
-        case node.Project():
+        case Project():
             return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows(plan.input)]
-        case node.Union():
+        case Union():
             names = plan.schema.names
             members = [[(dict(zip(names, row.values(), strict=True)), ts) for row, ts in rows(m)] for m in plan.members]
             return by_time([pair for member in members for pair in member])
-        case node.Distinct():
+        case Distinct():
             seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
             for row, ts in by_time(rows(plan.input)):
                 seen.setdefault(tuple(row.values()), (row, ts))
             return list(seen.values())
-        case node.WindowJoin():
+        case WindowJoin():
             return join(plan, rows(plan.left), rows(plan.right))
         case OuterJoin():
             return outer_join(plan, rows(plan.left), rows(plan.right))
         case MultiJoin():
             return multi_join(plan, [rows(member) for member in plan.members])
-        case node.TableJoin():
+        case TableJoin():
             return table_join(plan, rows(plan.input), tables[plan.table])
-        case node.Sequence():
+        case Sequence():
             return sequence(plan, rows(plan.first), rows(plan.second))
-        case node.WindowAggregate():
+        case WindowAggregate():
             return window_aggregate(plan, rows(plan.input))
-        case node.PaneAggregate():
+        case PaneAggregate():
             return pane_aggregate(plan, rows(plan.input))
     raise AssertionError(plan)
 
@@ -80,7 +90,7 @@ def holds(residual: Expression | None, row: Row, ts: int) -> bool:
 # --- joins ------------------------------------------------------------------------------------------------------------
 
 
-def join(plan: node.WindowJoin, left: Rows, right: Rows) -> Rows:
+def join(plan: WindowJoin | OuterJoin, left: Rows, right: Rows) -> Rows:
     events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
     held: tuple[Rows, Rows] = ([], [])
     windows = plan.left_window, plan.right_window
@@ -100,7 +110,7 @@ def outer_join(plan: OuterJoin, left: Rows, right: Rows) -> Rows:
     number = "#"
     sides = [[(row | {number: place}, ts) for place, (row, ts) in enumerate(rows)] for rows in (left, right)]
     prefixes = plan.left_prefix or "#left", plan.right_prefix or "#right"
-    marked = replace(plan.inner, left_prefix=prefixes[0], right_prefix=prefixes[1], residual=None)
+    marked = replace(plan, left_prefix=prefixes[0], right_prefix=prefixes[1], residual=None)
     found: Rows = []
     used: list[set[int]] = [set(), set()]
     for made, ts in join(marked, *sides):
@@ -148,7 +158,7 @@ def visible(rows: Rows, window: Window, now: int) -> Rows:
     return [(row, ts) for row, ts in rows if window.range is None or now - ts <= window.range]
 
 
-def table_join(plan: node.TableJoin, stream: Rows, table: list[Row]) -> Rows:
+def table_join(plan: TableJoin, stream: Rows, table: list[Row]) -> Rows:
     found: Rows = []
     for row, ts in stream:
         mine = named(row, plan.stream_prefix)
@@ -163,7 +173,7 @@ def table_join(plan: node.TableJoin, stream: Rows, table: list[Row]) -> Rows:
     return found
 
 
-def sequence(plan: node.Sequence, first: Rows, second: Rows) -> Rows:
+def sequence(plan: Sequence, first: Rows, second: Rows) -> Rows:
     """Among equal timestamps the second stream goes first. RECENT keeps the latest first per key."""
     events = sorted([(ts, 1, row) for row, ts in first] + [(ts, 0, row) for row, ts in second], key=lambda e: e[:2])
     held: list[Row] = []
@@ -188,7 +198,7 @@ def sequence(plan: node.Sequence, first: Rows, second: Rows) -> Rows:
 # --- aggregates -------------------------------------------------------------------------------------------------------
 
 
-def window_aggregate(plan: node.WindowAggregate, rows: Rows) -> Rows:
+def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[tuple[Row, int]]] = {}
     for row, ts in rows:
         key = tuple(row[name] for name in plan.group)
@@ -204,7 +214,7 @@ def window_aggregate(plan: node.WindowAggregate, rows: Rows) -> Rows:
     return found
 
 
-def ends(plan: node.WindowAggregate, row: Row, ts: int) -> list[int | None]:
+def ends(plan: WindowAggregate, row: Row, ts: int) -> list[int | None]:
     if plan.range is None or plan.slide is None:
         return [None]
     # a pane that ends at t holds times below t, and lies in a window as the time t - 1 does
@@ -213,7 +223,7 @@ def ends(plan: node.WindowAggregate, row: Row, ts: int) -> list[int | None]:
     return [end for end in range(first, time + plan.range + 1, plan.slide) if end - plan.range <= time < end]
 
 
-def pane_aggregate(plan: node.PaneAggregate, rows: Rows) -> Rows:
+def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row, ts in rows:
         end = (ts // plan.pane + 1) * plan.pane
@@ -235,7 +245,7 @@ def non_null(rows: list[Row], name: str | None) -> list[Any]:
     return [row[name] for row in rows if name is None or row[name] is not None] if name else [1] * len(rows)
 
 
-def aggregated(call: node.AggregateCall, rows: list[Row]) -> Any:
+def aggregated(call: AggregateCall, rows: list[Row]) -> Any:
     values = non_null(rows, call.argument)
     if call.function == "COUNT":
         return len(values)
@@ -245,7 +255,7 @@ def aggregated(call: node.AggregateCall, rows: list[Row]) -> Any:
     return sum(values) / len(values) if made is None else made(values)
 
 
-def merged(call: node.AggregateCall, panes: list[Row]) -> Any:
+def merged(call: AggregateCall, panes: list[Row]) -> Any:
     if call.function == "AVG":
         count = sum(pane[f"{call.name}__count"] for pane in panes)
         total = sum(pane[f"{call.name}__sum"] or 0 for pane in panes)

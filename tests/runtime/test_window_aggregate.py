@@ -17,7 +17,10 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.logical import plan
+from millstream.algebra.window import PANE_END
+from millstream.logical.nodes import pane_aggregate, window_aggregate
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import AggregateCall
 from millstream.runtime import group_state
 from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.operator import Input, Operator
@@ -48,8 +51,8 @@ def regular(
     calls: Any,
     attribute: str | None = None,
 ) -> WindowAggregate:
-    named = tuple(plan.AggregateCall(*call) for call in calls)
-    node = plan.WindowAggregate(plan.Scan("s", schema), range_, slide, tuple(group), named, attribute)
+    named = tuple(AggregateCall(*call) for call in calls)
+    node = window_aggregate.WindowAggregate(Scan("s", schema), range_, slide, tuple(group), named, attribute)
     made = tuple(Aggregation(*call) for call in calls)
     return WindowAggregate(schema, node.schema, range_, slide, tuple(group), made, attribute)
 
@@ -57,11 +60,11 @@ def regular(
 def paned(
     schema: Schema, range_: int, slide: int, group: Sequence[str], calls: Any, attribute: str | None = None
 ) -> tuple[PaneAggregate, WindowAggregate]:
-    named = tuple(plan.AggregateCall(*call) for call in calls)
+    named = tuple(AggregateCall(*call) for call in calls)
     pane, group = math.gcd(range_, slide), tuple(group)
-    low = plan.PaneAggregate(plan.Scan("s", schema), pane, group, named, attribute)
-    above = None if attribute is None else plan.PANE_END
-    top = plan.WindowAggregate(low, range_, slide, group, named, above, over_panes=True)
+    low = pane_aggregate.PaneAggregate(Scan("s", schema), pane, group, named, attribute)
+    above = None if attribute is None else PANE_END
+    top = window_aggregate.WindowAggregate(low, range_, slide, group, named, above, over_panes=True)
     made = tuple(Aggregation(*call) for call in calls)
     return (
         PaneAggregate(schema, low.schema, pane, group, made, attribute),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from millstream.logical.plan import Key
 from millstream.physical.exchange import MARK, exchanged
-from millstream.physical.hashing import Key
 from millstream.physical.partitioning import Keys
 from millstream.physical.records import CloseGroup, OpenGroup, StopQuery
 from millstream.physical.stage import Status

@@ -16,10 +16,10 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.control.join_settings import join_settings
-from millstream.logical.plan import Plan
+from millstream.logical.plan import EVERYWHERE, Plan
 from millstream.physical.compile import Compiler, TableFrames
 from millstream.physical.hashing import shard_of
-from millstream.physical.partitioning import EVERYWHERE, Keys
+from millstream.physical.partitioning import Keys
 from millstream.runtime.engine import Graph
 from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator

@@ -16,7 +16,9 @@ from millstream.lang import ast
 from millstream.logical.coercion import cast
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.functions import AGGREGATES
-from millstream.logical.plan import AggregateCall, Plan, Project, WindowAggregate
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import AggregateCall, Plan
 from millstream.logical.scope import PSEUDO_COLUMNS, Scope
 
 

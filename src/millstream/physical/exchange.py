@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from millstream.algebra.expression import Expression
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.logical.plan import Plan
+from millstream.logical.nodes.passing import Passing
+from millstream.logical.nodes.stateless import Stateless
+from millstream.logical.nodes.union import Merging
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
 
 MARK = "@"
 """Begins the names of streams that come from another stage; no stream that is declared has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange(Plan):
+class Exchange(Stateless, Passing):
     """The top of a part of a query that another stage reads."""
+
+    stem = "exchange"
 
     input: Plan
 
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
+    def describe(self) -> str:
+        return "Exchange"
+
+    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
+        del spelled
+        return self
+
+    def push(self, conditions: Conditions) -> Pushed:
+        return Pushed(self, (conditions,))
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        return self, (Need(kept),)
+
+    def parameters(self) -> Mapping[str, Any]:
+        return {"schema": self.schema}
 
 
 @dataclass(frozen=True, slots=True)
-class Gather(Plan):
+class Gather(Merging):
     """The parts of one stream that come from several shards: a union, in the order of time if each part is."""
+
+    stem = "gather"
+    page = "exchange"
 
     members: tuple[Plan, ...]
 

@@ -24,10 +24,12 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.frames import where
 from millstream.runtime.group_state import GroupState
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.registry import Site
 from millstream.runtime.state import StateTable
 
 INDEX = "__index"
@@ -61,6 +63,12 @@ class GroupedAggregate(Operator):
         self._bound = NEVER  # the highest bound that a step has acted on
         self._heard = NEVER  # the highest progress that came in band
         self._told = NEVER  # the highest progress put out
+
+    @classmethod
+    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
+        calls = parameters["aggregates"]
+        made = tuple(Aggregation(call.name, call.function, call.argument, call.type) for call in calls)
+        return super().at(site, {**parameters, "aggregates": made})
 
     def time_of(self, bound: int) -> int:
         """Up to where a bound on input timestamps says that time is complete."""

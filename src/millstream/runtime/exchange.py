@@ -21,8 +21,10 @@ from typing import Any
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, Schema
 from millstream.runtime.operator import Input, Operator, Output
+from millstream.runtime.registry import carries_out
 
 
+@carries_out("exchange")
 class Exchange(Operator):
     timed = True
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, Schema
 from millstream.runtime.state import StateTable
+
+if TYPE_CHECKING:
+    from millstream.runtime.registry import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,12 @@ class Operator(ABC):
     tie_order: tuple[int, ...] | None = None
     timed: bool = False
     late: int = 0
+
+    @classmethod
+    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
+        """A new operator at a site, made of what its node gives."""
+        del site
+        return cls(**parameters)
 
     @abstractmethod
     def process(self, inputs: Sequence[Input]) -> Output:

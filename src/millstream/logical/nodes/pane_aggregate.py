@@ -1,0 +1,64 @@
+"""The lower level of a paned window aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.window import PANE_END
+from millstream.logical.contract_offers import Offers
+from millstream.logical.contract_parts import Part
+from millstream.logical.nodes.grouped import Grouped
+from millstream.logical.plan import AggregateCall, Conditions, Names, Need, Plan, Pushed
+from millstream.logical.windows import spelled
+
+
+@dataclass(frozen=True, slots=True)
+class PaneAggregate(Grouped):
+    """Tumbling panes of length gcd(range, slide), partial results. With `partials` it merges such results, as sources
+    make them of their tuples."""
+
+    stem = "pane_aggregate"
+
+    input: Plan
+    pane: int
+    group: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+    attribute: str | None = None
+    partials: bool = field(default=False, repr=False)
+
+    held = "panes"
+    end = PANE_END
+
+    @property
+    def schema(self) -> Schema:
+        partials = tuple(partial for call in self.aggregates for partial in call.partials)
+        attributes = (Attribute(PANE_END, self.end_type), *self.group_attributes, *partials)
+        return replace(self.input.schema, attributes=attributes, time=PANE_END if self.attribute is None else None)
+
+    @property
+    def windowing(self) -> str | None:
+        return self.attribute or self.input.schema.time
+
+    @property
+    def panes(self) -> tuple[int, tuple[int, int] | None] | None:
+        return (self.pane, None) if self.attribute is None and not self.partials else None
+
+    def describe(self) -> str:
+        return f"PaneAggregate [PANE {spelled(self.pane, self._unit())}{self._over()}]{self._calls()}"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        return Pushed(self, ((),), conditions)
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        del kept
+        return self, self.everything()
+
+    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+        del part, inputs
+        return []
+
+    def parameters(self) -> Mapping[str, Any]:
+        return self.shared_parameters() | {"pane": self.pane}

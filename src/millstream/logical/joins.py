@@ -194,7 +194,7 @@ class JoinBinder:
         newcomer, kept = right.streams[0], right.streams[0].written.kind
         windows, keys, residual = self._condition(left, right, self.keys.renamed(list(self._on[newcomer.alias])))
         plan = OuterJoin(
-            left.plan, right.plan, *windows, kept, _inner(left, right, keys), residual, left.prefix, right.prefix
+            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix, kept=kept
         )
         streams = left.streams + right.streams
         check_counting(plan, streams, windows)

@@ -4,14 +4,14 @@ Equal sub-plans are equal values, which is how queries that start alike share op
 names of their stream; a join prefixes each side's columns with its alias (`a.price`) unless the side is itself a join.
 
 Planners keep the recursion and the policies and ask each node what they need to know of it. `Plan` lists the questions;
-a node answers them in its own file (`nodes`), alone or through a base that it shares with its like. There is no answer
-that a node could inherit by mistake: what `Plan` answers itself follows from the other answers.
+a node answers them in its own file (`nodes`), alone or through a base that it shares with its like. `Plan` itself gives
+an answer only where it is right for every node, if not the best one: nothing goes below, all columns are needed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,7 +21,7 @@ from millstream.algebra.schema import TS, Attribute, Schema
 from millstream.algebra.types import Type
 
 if TYPE_CHECKING:
-    from millstream.logical.contract_offers import Declarations, Offers
+    from millstream.logical.contract_offers import Offers
     from millstream.logical.contract_parts import Cure, Part
 
 Names = frozenset[str]
@@ -117,17 +117,20 @@ class Plan(ABC):
 
     # --- the optimizer ----------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
         """The node with its conditions, and whatever else has an order that means nothing, in canonical spelling."""
+        del spelled
+        return self
 
-    @abstractmethod
     def push(self, conditions: Conditions) -> Pushed:
-        """Where conditions on the result can be tested."""
+        """Where conditions on the result can be tested; above the node in any case."""
+        return Pushed(self, ((),) * len(self.inputs), conditions)
 
-    @abstractmethod
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        """The node without what only other result columns than these need, and what that asks of each input."""
+        """The node without what only other result columns than these need, and what that asks of each input: in any
+        case all columns are enough."""
+        del kept
+        return self, tuple(Need(frozenset(input_.schema.names)) for input_ in self.inputs)
 
     @abstractmethod
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
@@ -175,22 +178,28 @@ class Plan(ABC):
         """The parts of its state, given what its inputs promise."""
 
     @abstractmethod
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         """What it promises its reader, given its inputs' promises and its state; nothing in it waits for ever."""
 
-    @abstractmethod
     def cures(self, part: Part) -> Iterator[Cure]:
         """What its inputs would have to promise to bound a part of its state, the likeliest first."""
+        del part
+        return iter(())
 
-    @abstractmethod
     def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
         """What else in the query would bound a part of its state."""
+        del part, inputs
+        return []
 
     # --- the worker -------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def parameters(self) -> Mapping[str, Any]:
-        """The values that its worker operator is made of."""
+    def parameters(self) -> dict[str, Any]:
+        """The plain values that its worker operator is made of."""
+
+    def values(self, *names: str) -> dict[str, Any]:
+        """Properties by name."""
+        return {name: getattr(self, name) for name in names}
 
 
 def columns_read(*expressions: Expression | None) -> Names:

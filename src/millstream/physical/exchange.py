@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.algebra.expression import Expression
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.nodes.passing import Passing
 from millstream.logical.nodes.stateless import Stateless
 from millstream.logical.nodes.union import Merging
-from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
+from millstream.logical.plan import Plan
 
 MARK = "@"
 """Begins the names of streams that come from another stage; no stream that is declared has such a name."""
@@ -28,18 +26,8 @@ class Exchange(Stateless, Passing):
     def describe(self) -> str:
         return "Exchange"
 
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
-
-    def push(self, conditions: Conditions) -> Pushed:
-        return Pushed(self, (conditions,))
-
-    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        return self, (Need(kept),)
-
-    def parameters(self) -> Mapping[str, Any]:
-        return {"schema": self.schema}
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +36,6 @@ class Gather(Merging):
 
     stem = "gather"
     page = "exchange"
-
-    members: tuple[Plan, ...]
 
     @property
     def schema(self) -> Schema:

@@ -15,12 +15,12 @@ an outer join: it would put placeholders out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from millstream.algebra.expression import Column, Expression
+from millstream.algebra.expression import Column
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import TS
 from millstream.logical.nodes.joining import Joining
@@ -29,7 +29,7 @@ from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.stateless import Stateless
-from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Plan, Pushed
+from millstream.logical.plan import EVERYWHERE, Key, Plan
 from millstream.physical.hashing import shard_of
 
 
@@ -45,16 +45,6 @@ class Placeholders(Stateless, Passing):
     def describe(self) -> str:
         return "Placeholders"
 
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
-
-    def push(self, conditions: Conditions) -> Pushed:
-        return Pushed(self, ((),), conditions)
-
-    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        return self, (Need(kept | {*self.key}),)
-
     @property
     def equal_columns(self) -> Groups:
         """The time of a placeholder differs from the column that it equals."""
@@ -63,7 +53,7 @@ class Placeholders(Stateless, Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return [EVERYWHERE] if key == self.key else None
 
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"schema": self.schema, "shard_of": partial(shard_of, key=self.key)}
 
 

@@ -19,8 +19,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from millstream.algebra.schema import Schema
-from millstream.logical.contract_offers import Declarations, Offers
-from millstream.logical.contract_parts import Part
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.leaf import Leaf
 from millstream.logical.nodes.scan import Scan
@@ -145,10 +143,6 @@ class _Hole(Leaf):
 
     def hash_keys(self) -> Iterable[Key]:
         return ()
-
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del inputs, parts, declared
-        return Offers()
 
 
 def _holes(plan: Plan) -> bool:

@@ -6,16 +6,15 @@ goes to every shard as a whole, wherever the closed stream's tuples go: then all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.algebra.expression import Expression
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.template import Template
 from millstream.logical.contract_names import base_streams
-from millstream.logical.contract_offers import Declarations, Offer, Offers, distinct, slowest
-from millstream.logical.contract_parts import Cure, Part, waiting
+from millstream.logical.contract_offers import Offer, Offers, distinct, slowest
+from millstream.logical.contract_parts import Part, waiting
 from millstream.logical.nodes.passing import Passing
 from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Plan, Pushed
 
@@ -52,10 +51,6 @@ class Closing(Passing):
         keys = " AND ".join(f"{a} = {b}" for a, b in self.keys)
         return f"Closing{late} {keys} {'merging' if self.merges else 'on arrival'}"
 
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
-
     def push(self, conditions: Conditions) -> Pushed:
         return Pushed(self, (conditions, ()))
 
@@ -76,8 +71,8 @@ class Closing(Passing):
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         return (waiting(self, inputs),) if self.merges else ()
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del parts, declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
         time, clocks = slowest(inputs if self.merges else inputs[:1])
         if self.only_late:
             return Offers(time, clocks)
@@ -86,13 +81,5 @@ class Closing(Passing):
         made = Offer(Template(tuple((own, "#") for own, _ in self.keys)), origin, foreign=True)
         return Offers(time, clocks, distinct((*inputs[0].templates, made)))
 
-    def cures(self, part: Part) -> Iterator[Cure]:
-        del part
-        return iter(())
-
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part, inputs
-        return []
-
-    def parameters(self) -> Mapping[str, Any]:
-        return {"schema": self.schema, "keys": self.keys, "merges": self.merges, "only_late": self.only_late}
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema", "keys", "merges", "only_late")

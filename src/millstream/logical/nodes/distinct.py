@@ -6,11 +6,10 @@ many values. A condition goes below unless it reads the hidden timestamp, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.logical.contract_offers import Offers, Time
 from millstream.logical.contract_parts import Closed, Cure, Part, finite, listed, together
@@ -29,10 +28,6 @@ class Distinct(Passing):
 
     def describe(self) -> str:
         return "Distinct"
-
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
 
     def push(self, conditions: Conditions) -> Pushed:
         below = tuple(c for c in conditions if TS not in c.columns())
@@ -59,9 +54,5 @@ class Distinct(Passing):
         del part
         yield Closed(self.input, self.schema.names)
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part, inputs
-        return []
-
-    def parameters(self) -> Mapping[str, Any]:
-        return {"schema": self.schema}
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema")

@@ -12,16 +12,15 @@ over it; otherwise if all groups are closed.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
-from millstream.logical.contract_offers import Declarations, Offer, Offers, Time, distinct
+from millstream.logical.contract_offers import Offer, Offers, Time, distinct
 from millstream.logical.contract_parts import Closed, Cure, Moving, Part, finite, listed, named, stands, together
-from millstream.logical.plan import AggregateCall, Key, Names, Need, Plan, subsets
+from millstream.logical.plan import AggregateCall, Key, Names, Plan, subsets
 from millstream.logical.windows import attribute_unit
 
 
@@ -96,14 +95,6 @@ class Grouped(Plan):
 
     # --- the optimizer ----------------------------------------------------------------------------------------------
 
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
-
-    def everything(self) -> tuple[Need, ...]:
-        """All columns of partial results."""
-        return (Need(frozenset(self.input.schema.names)),)
-
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         return ((0, column),) if column in self.group else ()
 
@@ -137,8 +128,7 @@ class Grouped(Plan):
             return False
         return time not in offer.attributes or offer.class_of(str(time)) == "+"
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         (source,) = inputs
         names = {name: name for name in self.group}
         if self.windowing is not None and self.end is not None:
@@ -156,12 +146,6 @@ class Grouped(Plan):
             yield Closed(self.input, (self.attribute,), "+")
         yield Closed(self.input, self.group)
 
-    def shared_parameters(self) -> dict[str, Any]:
-        return {
-            "input_schema": self.input.schema,
-            "schema": self.schema,
-            "group": self.group,
-            "aggregates": self.aggregates,
-            "attribute": self.attribute,
-            "partials": self.partials,
-        }
+    def parameters(self) -> dict[str, Any]:
+        shared = self.values("schema", "group", "aggregates", "attribute", "partials")
+        return {"input_schema": self.input.schema} | shared

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.errors import PlanError
-from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
+from millstream.logical.plan import Key, Names, Plan
 
 if TYPE_CHECKING:
     from millstream.logical.contract_offers import Offers
-    from millstream.logical.contract_parts import Cure, Part
+    from millstream.logical.contract_parts import Part
 
 
 class Leaf(Plan):
@@ -22,17 +20,6 @@ class Leaf(Plan):
     positional = False
     punctuates: Names = frozenset()
     equal_columns: Groups = ()
-
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
-
-    def push(self, conditions: Conditions) -> Pushed:
-        return Pushed(self, (), conditions)
-
-    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        del kept
-        return self, ()
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         del column
@@ -46,13 +33,10 @@ class Leaf(Plan):
         del inputs
         return ()
 
-    def cures(self, part: Part) -> Iterator[Cure]:
-        del part
-        return iter(())
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        """What the stream itself promises."""
+        del parts
+        return inputs[0]
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part, inputs
-        return []
-
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         raise PlanError("M3090", f"no operator carries out {type(self).__name__}")

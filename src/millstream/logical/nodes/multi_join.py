@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window
-from millstream.logical.contract_offers import Declarations, Offers, Time
+from millstream.logical.contract_offers import Offers, Time
 from millstream.logical.contract_parts import WAITING, Closed, Cure, Moving, Part, Together, waiting
 from millstream.logical.nodes.joining import Side
 from millstream.logical.nodes.windowed import Windowed, held_side, known
@@ -49,8 +49,7 @@ class MultiJoin(Windowed):
                 return Part(name, lacks=part.lacks, side=place)
         return Part(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in towards)),), side=place)
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         return self.joined_offers(inputs, [part.empties for part in parts[: len(inputs)]])
 
     def cures(self, part: Part) -> Iterator[Cure]:
@@ -66,12 +65,6 @@ class MultiJoin(Windowed):
         prefix, bare = self.prefixes[part.side], self.windows[part.side].range is None
         return [f"give {prefix} a window"] if moves and bare and prefix else []
 
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "inputs": [member.schema for member in self.members],
-            "schema": self.schema,
-            "keys": self.keys,
-            "windows": self.windows,
-            "residual": self.residual,
-            "merges": self.merges,
-        }
+    def parameters(self) -> dict[str, Any]:
+        inputs = [member.schema for member in self.members]
+        return {"inputs": inputs} | self.values("schema", "keys", "windows", "residual", "merges")

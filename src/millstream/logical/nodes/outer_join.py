@@ -7,17 +7,16 @@ that is not kept goes into that side; all else stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
-from millstream.algebra.window import Window
-from millstream.logical.contract_offers import Declarations, Offers, Time, distinct, slowest
+from millstream.logical.contract_offers import Offers, Time, distinct, slowest
 from millstream.logical.contract_parts import Part
 from millstream.logical.nodes.windowed import TwoWindowed
-from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
+from millstream.logical.plan import Conditions, Key, Pushed, subsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +29,7 @@ class OuterJoin(TwoWindowed):
 
     stem = "outer_join"
 
-    left: Plan
-    right: Plan
-    left_window: Window
-    right_window: Window
-    kept: str
-    keys: tuple[tuple[str, str], ...] = ()
-    residual: Expression | None = None
-    left_prefix: str | None = None
-    right_prefix: str | None = None
+    kept: str = field(kw_only=True)
 
     @property
     def preserved(self) -> tuple[bool, bool]:
@@ -77,9 +68,8 @@ class OuterJoin(TwoWindowed):
         place = {"LEFT": 0, "RIGHT": 1}.get(self.kept)
         return [" = ".join(pair) if place is None else pair[place] for pair in self.equal]
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         """Padded rows escape the templates of the other side, and wait for a tuple of a kept side to leave."""
-        del declared
         sides, kept, leave = self.sides, self.preserved, [part.empties for part in parts[:2]]
         found = [
             inputs[place].renamed(sides[place].names).templates
@@ -91,5 +81,5 @@ class OuterJoin(TwoWindowed):
             time, clocks = Time.STILL, ()
         return Offers(time, clocks, distinct(offer for offers in found for offer in offers))
 
-    def parameters(self) -> Mapping[str, Any]:
-        return {"preserved": self.preserved, **TwoWindowed.parameters(self)}
+    def parameters(self) -> dict[str, Any]:
+        return TwoWindowed.parameters(self) | self.values("preserved")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.window import PANE_END
-from millstream.logical.contract_offers import Offers
-from millstream.logical.contract_parts import Part
 from millstream.logical.nodes.grouped import Grouped
-from millstream.logical.plan import AggregateCall, Conditions, Names, Need, Plan, Pushed
+from millstream.logical.plan import AggregateCall, Plan
 from millstream.logical.windows import spelled
 
 
@@ -49,16 +46,5 @@ class PaneAggregate(Grouped):
     def describe(self) -> str:
         return f"PaneAggregate [PANE {spelled(self.pane, self._unit())}{self._over()}]{self._calls()}"
 
-    def push(self, conditions: Conditions) -> Pushed:
-        return Pushed(self, ((),), conditions)
-
-    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        del kept
-        return self, self.everything()
-
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part, inputs
-        return []
-
-    def parameters(self) -> Mapping[str, Any]:
-        return self.shared_parameters() | {"pane": self.pane}
+    def parameters(self) -> dict[str, Any]:
+        return Grouped.parameters(self) | self.values("pane")

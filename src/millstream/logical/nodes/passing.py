@@ -9,7 +9,7 @@ from millstream.algebra.schema import Schema
 from millstream.logical.plan import Key, Plan
 
 if TYPE_CHECKING:
-    from millstream.logical.contract_offers import Declarations, Offers
+    from millstream.logical.contract_offers import Offers
     from millstream.logical.contract_parts import Part
 
 
@@ -30,6 +30,6 @@ class Passing(Plan):
     def keys_below(self, key: Key) -> list[Key] | None:
         return [key]
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del parts, declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
         return inputs[0]

@@ -6,7 +6,6 @@ it restricts columns that are put out as they are, under their new names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from millstream.logical.nodes.stateless import Stateless
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read
 
 if TYPE_CHECKING:
-    from millstream.logical.contract_offers import Declarations, Offers
+    from millstream.logical.contract_offers import Offers
     from millstream.logical.contract_parts import Part
 
 
@@ -37,10 +36,6 @@ class Project(Stateless):
 
     def describe(self) -> str:
         return f"Project {', '.join(_described(name, e) for name, e in self.items)}"
-
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
 
     def push(self, conditions: Conditions) -> Pushed:
         items = dict(self.items)
@@ -66,17 +61,13 @@ class Project(Stateless):
         sources = [source for name in key for _, source in self.copied(name)]
         return [tuple(sources)] if len(sources) == len(key) else None
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del parts, declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
         return inputs[0].renamed(projected_names(self.items, self.input.schema, self.input.equal_columns))
 
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "input_schema": self.input.schema,
-            "schema": self.schema,
-            "items": self.items,
-            "equal": self.input.equal_columns,
-        }
+    def parameters(self) -> dict[str, Any]:
+        inputs = {"input_schema": self.input.schema, "equal": self.input.equal_columns}
+        return inputs | self.values("schema", "items")
 
 
 def narrowed(plan: Plan, names: tuple[str, ...]) -> Plan:

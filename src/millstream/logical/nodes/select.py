@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,5 +31,5 @@ class Select(Stateless, Passing):
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         return self, (Need(kept | columns_read(self.predicate)),)
 
-    def parameters(self) -> Mapping[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         return {"schema": self.schema, "predicate_": self.predicate}

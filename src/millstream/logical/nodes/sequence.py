@@ -11,14 +11,14 @@ CHRONICLE nowhere: there a pair uses its tuples up, wanted or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import key_names, prefixed
 from millstream.algebra.schema import Schema
-from millstream.logical.contract_offers import Declarations, Offers
+from millstream.logical.contract_offers import Offers
 from millstream.logical.contract_parts import WAITING, Closed, Cure, Part, finite, fractional, named, unclosed, waiting
 from millstream.logical.nodes.joining import Paired, Side
 from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
@@ -89,8 +89,7 @@ class Sequence(Paired):
             return Part(name, ("keys that have finitely many values",), leaves=False)
         return Part(name, lacks=unclosed(named(self.second, self.second_prefix), list(self.keys_of(1)), second))
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         return self.joined_offers(inputs, [parts[0].empties, True])
 
     def cures(self, part: Part) -> Iterator[Cure]:
@@ -103,12 +102,6 @@ class Sequence(Paired):
             return ["add an equality on a column that its second stream closes", "use MODE RECENT"]
         return []
 
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "mode": self.mode,
-            "first": self.first.schema,
-            "second": self.second.schema,
-            "schema": self.schema,
-            "keys": self.keys,
-            "residual": self.residual,
-        }
+    def parameters(self) -> dict[str, Any]:
+        schemas = {"first": self.first.schema, "second": self.second.schema}
+        return schemas | self.values("mode", "schema", "keys", "residual")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from millstream.logical.plan import Key, Names, Plan
 
 if TYPE_CHECKING:
     from millstream.logical.contract_offers import Offers
-    from millstream.logical.contract_parts import Cure, Part
+    from millstream.logical.contract_parts import Part
 
 
 class Stateless(Plan):
@@ -25,11 +25,3 @@ class Stateless(Plan):
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         del inputs
         return ()
-
-    def cures(self, part: Part) -> Iterator[Cure]:
-        del part
-        return iter(())
-
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part, inputs
-        return []

@@ -5,14 +5,13 @@ A condition goes into the stream; what reads the table becomes part of the join,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import Groups, equal_classes, prefixed
 from millstream.algebra.schema import TS, Schema
-from millstream.logical.contract_offers import Declarations, Offers
+from millstream.logical.contract_offers import Offers
 from millstream.logical.contract_parts import Part
 from millstream.logical.nodes.joining import Paired, Side
 from millstream.logical.nodes.stateless import Stateless
@@ -70,17 +69,11 @@ class TableJoin(Stateless, Paired):
         sources = [source for name in key for _, source in self.copied(name)]
         return [tuple(sources)] if len(sources) == len(key) else None
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del parts, declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
         return inputs[0].renamed(self.sides[0].names)
 
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "input_schema": self.input.schema,
-            "table_schema": self.table_schema,
-            "schema": self.schema,
-            "table": self.table,
-            "keys": self.keys,
-            "residual": self.residual,
-            "outer": self.outer,
-        }
+    def parameters(self) -> dict[str, Any]:
+        return {"input_schema": self.input.schema} | self.values(
+            "table", "table_schema", "schema", "keys", "residual", "outer"
+        )

@@ -6,29 +6,27 @@ primary key) does not: another input need not bring them. A condition goes into 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.algebra.expression import Expression
-from millstream.algebra.names import Groups, renamed
+from millstream.algebra.names import renamed
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.logical.contract_offers import Declarations, Offer, Offers, Time, slowest
-from millstream.logical.contract_parts import Cure, Part, waiting
+from millstream.logical.contract_offers import Offer, Offers, Time, slowest
+from millstream.logical.contract_parts import Part, waiting
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
 
+@dataclass(frozen=True, slots=True)
 class Merging(Plan):
     """A union, whatever its members are; it works in the order of time if it `merges`."""
-
-    __slots__ = ()
 
     members: tuple[Plan, ...]
 
     stateless = False
     positional = False
-    punctuates: Names = frozenset()
-    equal_columns: Groups = ()
+    punctuates = Names()
+    equal_columns = ()
 
     @property
     def merges(self) -> bool:
@@ -36,10 +34,6 @@ class Merging(Plan):
 
     def describe(self) -> str:
         return type(self).__name__
-
-    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        del spelled
-        return self
 
     def push(self, conditions: Conditions) -> Pushed:
         names = self.schema.names
@@ -66,8 +60,8 @@ class Merging(Plan):
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         return (waiting(self, inputs),) if self.merges else ()
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...], declared: Declarations) -> Offers:
-        del parts, declared
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
         names = self.schema.names
         offered = [
             offers.renamed(dict(zip(member.schema.names, names, strict=True)))
@@ -87,23 +81,13 @@ class Merging(Plan):
             return True
         return any(not own.seen and _says_as_much(own, offer) for own in other.templates)
 
-    def cures(self, part: Part) -> Iterator[Cure]:
-        del part
-        return iter(())
-
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part, inputs
-        return []
-
-    def parameters(self) -> Mapping[str, Any]:
-        return {"schema": self.schema, "members": [m.schema for m in self.members], "merges": self.merges}
+    def parameters(self) -> dict[str, Any]:
+        return {"members": [m.schema for m in self.members]} | self.values("schema", "merges")
 
 
 @dataclass(frozen=True, slots=True)
 class Union(Merging):
     stem = "union"
-
-    members: tuple[Plan, ...]
 
     @property
     def schema(self) -> Schema:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
@@ -88,7 +87,7 @@ class WindowAggregate(Grouped):
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         """Calls whose result is not read are not computed; one is left, if there was one."""
         if self.over_panes:
-            return self, self.everything()
+            return Grouped.pruned(self, kept)
         calls = tuple(call for call in self.aggregates if call.name in kept) or self.aggregates[:1]
         read = (*self.group, *(call.argument for call in calls), self.attribute)
         return replace(self, aggregates=calls), (Need(frozenset(name for name in read if name is not None)),)
@@ -97,6 +96,5 @@ class WindowAggregate(Grouped):
         del part
         return ["give it a window"] if self.range is None and inputs[0].time is not Time.STILL else []
 
-    def parameters(self) -> Mapping[str, Any]:
-        windows = {"range": self.range, "slide": self.slide, "over_panes": self.over_panes}
-        return self.shared_parameters() | windows
+    def parameters(self) -> dict[str, Any]:
+        return Grouped.parameters(self) | self.values("range", "slide", "over_panes")

@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.algebra.expression import Binary, conjuncts
+from millstream.algebra.expression import Binary, Expression, conjuncts
 from millstream.algebra.names import key_names
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.window import UNBOUNDED, Window
@@ -75,17 +75,18 @@ class Windowed(Joining):
         return "merging" if self.merges else "on arrival"
 
 
+@dataclass(frozen=True, slots=True)
 class TwoWindowed(Paired, Windowed):
-    """Of two streams."""
-
-    __slots__ = ()
+    """Of two streams: equality on `keys` (pairs of left and right input columns), `residual` over output columns."""
 
     left: Plan
     right: Plan
     left_window: Window
     right_window: Window
-    left_prefix: str | None
-    right_prefix: str | None
+    keys: tuple[tuple[str, str], ...] = ()
+    residual: Expression | None = None
+    left_prefix: str | None = None
+    right_prefix: str | None = None
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -128,17 +129,9 @@ class TwoWindowed(Paired, Windowed):
             return [*found, f"give {known(own)} windows"] if moves else found
         return [*found, f"give {own.prefix} a {'window' if moves else 'ROWS window'}"]
 
-    def parameters(self) -> Mapping[str, Any]:
-        return {
-            "left": self.left.schema,
-            "right": self.right.schema,
-            "schema": self.schema,
-            "keys": self.keys,
-            "residual": self.residual,
-            "left_window": self.left_window,
-            "right_window": self.right_window,
-            "merges": self.merges,
-        }
+    def parameters(self) -> dict[str, Any]:
+        schemas = {"left": self.left.schema, "right": self.right.schema}
+        return schemas | self.values("schema", "keys", "residual", "left_window", "right_window", "merges")
 
 
 def known(side: Side) -> str:

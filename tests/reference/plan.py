@@ -14,6 +14,7 @@ from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expr
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
+from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
@@ -27,6 +28,7 @@ from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import AggregateCall, Plan
+from millstream.physical.exchange import Gather
 
 Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
@@ -34,41 +36,49 @@ Rows = list[tuple[Row, int]]
 
 def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]) -> Rows:
     """All results of the plan."""
+    if isinstance(plan, Scan):
+        return streams[plan.stream]
+    inputs = [run(part, streams, tables) for part in plan.inputs]
+    return (
+        table_join(plan, *inputs, tables[plan.table])
+        if isinstance(plan, TableJoin)
+        else MEANT[plan.stem](plan, *inputs)
+    )
 
-    def rows(input_: Plan) -> Rows:
-        return run(input_, streams, tables)
 
-    match plan:
-        case Scan():
-            return streams[plan.stream]
-        case Select():
-            return [(row, ts) for row, ts in rows(plan.input) if value(plan.predicate, row, ts) is True]
-        case Project():
-            return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows(plan.input)]
-        case Union():
-            names = plan.schema.names
-            members = [[(dict(zip(names, row.values(), strict=True)), ts) for row, ts in rows(m)] for m in plan.members]
-            return by_time([pair for member in members for pair in member])
-        case Distinct():
-            seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
-            for row, ts in by_time(rows(plan.input)):
-                seen.setdefault(tuple(row.values()), (row, ts))
-            return list(seen.values())
-        case WindowJoin():
-            return join(plan, rows(plan.left), rows(plan.right))
-        case OuterJoin():
-            return outer_join(plan, rows(plan.left), rows(plan.right))
-        case MultiJoin():
-            return multi_join(plan, [rows(member) for member in plan.members])
-        case TableJoin():
-            return table_join(plan, rows(plan.input), tables[plan.table])
-        case Sequence():
-            return sequence(plan, rows(plan.first), rows(plan.second))
-        case WindowAggregate():
-            return window_aggregate(plan, rows(plan.input))
-        case PaneAggregate():
-            return pane_aggregate(plan, rows(plan.input))
-    raise AssertionError(plan)
+def select(plan: Select, rows: Rows) -> Rows:
+    return [(row, ts) for row, ts in rows if value(plan.predicate, row, ts) is True]
+
+
+def project(plan: Project, rows: Rows) -> Rows:
+    return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows]
+
+
+def union(plan: Union | Gather, *members: Rows) -> Rows:
+    names = plan.schema.names
+    return by_time([(dict(zip(names, row.values(), strict=True)), ts) for member in members for row, ts in member])
+
+
+def distinct(plan: Distinct, rows: Rows) -> Rows:
+    seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
+    for row, ts in by_time(rows):
+        seen.setdefault(tuple(row.values()), (row, ts))
+    return list(seen.values())
+
+
+def closing(plan: Closing, rows: Rows, closings: Rows) -> Rows:
+    """In the order of time; a tuple goes before a closing of the same time."""
+    closed: dict[tuple[Any, ...], int] = {}
+    for row, ts in by_time(closings):
+        closed.setdefault(tuple(row[other] for _, other in plan.keys), ts)
+    keys = [tuple(row[own] for own, _ in plan.keys) for row, _ in rows]
+    late = [None not in key and key in closed and closed[key] < ts for key, (_, ts) in zip(keys, rows, strict=True)]
+    return [pair for pair, after in zip(rows, late, strict=True) if after == plan.only_late]
+
+
+def unchanged(plan: Plan, rows: Rows) -> Rows:
+    """What goes to other shards, or would stand for them: with one shard there are none."""
+    return rows
 
 
 def by_time(rows: Rows) -> Rows:
@@ -131,7 +141,7 @@ def _unmarked(name: str) -> str:
     return name.removeprefix("#left.").removeprefix("#right.")
 
 
-def multi_join(plan: MultiJoin, members: list[Rows]) -> Rows:
+def multi_join(plan: MultiJoin, *members: Rows) -> Rows:
     events = sorted(
         [(ts, side, row) for side, member in enumerate(members) for row, ts in member], key=lambda event: event[:2]
     )
@@ -266,6 +276,25 @@ def merged(call: AggregateCall, panes: list[Row]) -> Any:
     merge: dict[str, Callable[[list[Any]], Any]] = {"SUM": sum, "MIN": min, "MAX": max}
     return merge[call.function](values) if values else None
 
+
+MEANT: dict[str, Callable[..., Rows]] = {
+    "select": select,
+    "project": project,
+    "union": union,
+    "gather": union,
+    "exchange": unchanged,
+    "placeholders": unchanged,
+    "distinct": distinct,
+    "closing": closing,
+    "window_join": join,
+    "outer_join": outer_join,
+    "multi_join": multi_join,
+    "table_join": table_join,
+    "sequence": sequence,
+    "window_aggregate": window_aggregate,
+    "pane_aggregate": pane_aggregate,
+}
+"""What each node means, by its stem, given the rows of its inputs; a scan has those of its stream."""
 
 # --- expressions ------------------------------------------------------------------------------------------------------
 

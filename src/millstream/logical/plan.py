@@ -32,7 +32,7 @@ EVERYWHERE: Key = ()
 Conditions = tuple[Expression, ...]
 
 NODES: dict[str, type[Plan]] = {}
-"""Every node that can stand in a plan, by its stem."""
+"""The nodes that have been imported, by stem; `nodes.load` imports those of the logical plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class Plan(ABC):
     """Names the operator in every layer: node, worker operator, reference, docs page."""
     page: ClassVar[str] = ""
     """The docs page, where its name is not the stem."""
+    runs: ClassVar[bool] = True
+    """Whether it stands in plans that run; False: only while a plan is made."""
 
     def __init_subclass__(cls) -> None:
         # A dataclass with slots is made twice; the second class is the one that is used.

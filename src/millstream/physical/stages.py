@@ -130,6 +130,7 @@ class _Hole(Leaf):
     """Where the plan is cut: another part of the query goes there."""
 
     stem = "hole"
+    runs = False
 
     number: int
     given: Schema

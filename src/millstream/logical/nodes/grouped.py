@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from millstream.algebra.names import Groups
-from millstream.algebra.schema import Attribute
+from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract_offers import Offer, Offers, Time, distinct
 from millstream.logical.contract_parts import Closed, Cure, Moving, Part, finite, listed, named, stands, together
@@ -67,16 +67,13 @@ class Grouped(Plan):
         """Whether the windows are over the hidden timestamp, so that time closes them."""
         return self.end is not None and self.attribute in (None, self.input.schema.time)
 
-    @property
-    def end_type(self) -> Type:
+    def end_type(self, source: Schema) -> Type:
         """The type of window ends: that of the windowing attribute, or of the stream's time."""
-        source = self.input.schema
         whole = source.unit == 1 if self.attribute is None else source.type_of(self.attribute).is_integer
         return Type.BIGINT if whole else Type.TIMESTAMP
 
-    @property
-    def group_attributes(self) -> tuple[Attribute, ...]:
-        return tuple(Attribute(name, self.input.schema.type_of(name)) for name in self.group)
+    def group_attributes(self, source: Schema) -> tuple[Attribute, ...]:
+        return tuple(Attribute(name, source.type_of(name)) for name in self.group)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,11 @@ class Side:
         return f"{self.prefix or ''} {written(self.window, self.schema.unit)}".lstrip()
 
 
+def joined(sides: Iterable[Side]) -> tuple[Attribute, ...]:
+    """The attributes of a join's output: one side's after the other's, each under its prefix."""
+    return tuple(Attribute(prefixed(a.name, side.prefix), a.type) for side in sides for a in side.schema)
+
+
 class Joining(Plan):
     __slots__ = ()
 
@@ -83,11 +88,6 @@ class Joining(Plan):
     def equal(self) -> Groups:
         """The output's key columns, those that are equal together, the first side's first."""
         return tuple(zip(*(side.key_names for side in self.sides), strict=True))
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        """The output's: one side's after the other's, each under its prefix."""
-        return tuple(Attribute(prefixed(a.name, side.prefix), a.type) for side in self.sides for a in side.schema)
 
     @property
     def positional(self) -> bool:
@@ -141,6 +141,10 @@ class Joining(Plan):
             if output == column and side.input is not None
         )
         return tuple(owned)[:1]
+
+    def carried(self, below: tuple[Names, ...]) -> Names:
+        sides = zip(self.sides, below, strict=False)  # a table has no punctuation
+        return frozenset(prefixed(name, side.prefix) for side, names in sides for name in names)
 
     @property
     def equal_columns(self) -> Groups:

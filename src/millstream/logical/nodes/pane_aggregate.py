@@ -32,8 +32,9 @@ class PaneAggregate(Grouped):
     @property
     def schema(self) -> Schema:
         partials = tuple(partial for call in self.aggregates for partial in call.partials)
-        attributes = (Attribute(PANE_END, self.end_type), *self.group_attributes, *partials)
-        return replace(self.input.schema, attributes=attributes, time=PANE_END if self.attribute is None else None)
+        source = self.input.schema
+        attributes = (Attribute(PANE_END, self.end_type(source)), *self.group_attributes(source), *partials)
+        return replace(source, attributes=attributes, time=PANE_END if self.attribute is None else None)
 
     @property
     def windowing(self) -> str | None:

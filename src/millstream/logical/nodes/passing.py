@@ -1,4 +1,4 @@
-"""Nodes that put out tuples of their first input as they are: each column is a copy, all punctuation goes on."""
+"""Nodes that put out tuples of `input` as they are: each column is a copy, all punctuation goes on."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 class Passing(Plan):
     __slots__ = ()
 
+    input: Plan
+
     @property
     def schema(self) -> Schema:
-        return self.inputs[0].schema
+        return self.input.schema
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         return ((0, column),)
 
     @property
     def equal_columns(self) -> Groups:
-        return self.inputs[0].equal_columns
+        return self.input.equal_columns
 
     def keys_below(self, key: Key) -> list[Key] | None:
         return [key]

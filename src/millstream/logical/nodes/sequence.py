@@ -20,7 +20,7 @@ from millstream.algebra.names import key_names, prefixed
 from millstream.algebra.schema import Schema
 from millstream.logical.contract_offers import Offers
 from millstream.logical.contract_parts import WAITING, Closed, Cure, Part, finite, fractional, named, unclosed, waiting
-from millstream.logical.nodes.joining import Paired, Side
+from millstream.logical.nodes.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
 
 
@@ -49,9 +49,10 @@ class Sequence(Paired):
 
     @property
     def schema(self) -> Schema:
-        second = self.second.schema
+        sides = self.sides
+        second = sides[1].schema
         time = None if second.time is None else prefixed(second.time, self.second_prefix)
-        return replace(second, attributes=self.attributes, time=time, ordered=True)
+        return replace(second, attributes=joined(sides), time=time, ordered=True)
 
     def describe(self) -> str:
         return f"Sequence {self.mode}{self._on()}{self._where()}"

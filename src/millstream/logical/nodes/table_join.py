@@ -13,7 +13,7 @@ from millstream.algebra.names import Groups, equal_classes, prefixed
 from millstream.algebra.schema import TS, Schema
 from millstream.logical.contract_offers import Offers
 from millstream.logical.contract_parts import Part
-from millstream.logical.nodes.joining import Paired, Side
+from millstream.logical.nodes.joining import Paired, Side, joined
 from millstream.logical.nodes.stateless import Stateless
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read
 
@@ -41,9 +41,10 @@ class TableJoin(Stateless, Paired):
 
     @property
     def schema(self) -> Schema:
-        source = self.input.schema
+        sides = self.sides
+        source = sides[0].schema
         time = None if source.time is None else prefixed(source.time, self.stream_prefix)
-        return replace(source, attributes=self.attributes, time=time)
+        return replace(source, attributes=joined(sides), time=time)
 
     def describe(self) -> str:
         return f"TableJoin {self.table}{' outer' if self.outer else ''}{self._on()}{self._where()}"

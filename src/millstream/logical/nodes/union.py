@@ -91,8 +91,8 @@ class Union(Merging):
 
     @property
     def schema(self) -> Schema:
-        first = self.members[0].schema
         schemas = [member.schema for member in self.members]
+        first = schemas[0]
         kind = TimeKind.LATENT if any(s.kind is TimeKind.LATENT for s in schemas) else first.kind
         position = first.index(first.time) if first.time else None
         same = position is not None and all(s.time and s.index(s.time) == position for s in schemas)

@@ -39,12 +39,13 @@ class WindowAggregate(Grouped):
 
     @property
     def schema(self) -> Schema:
-        source, kind = self.input.schema, self.end_type
+        source = self.input.schema
+        kind = self.end_type(source)
         ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
         values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
         by_time = self.range is not None and self.attribute is None
         time, ordered, moves = WINDOW_END if by_time else None, source.ordered and by_time, source.moves and by_time
-        attributes = ends + self.group_attributes + values
+        attributes = ends + self.group_attributes(source) + values
         return replace(source, attributes=attributes, time=time, ordered=ordered, moves=moves)
 
     @property

@@ -31,7 +31,7 @@ from millstream.logical.contract_parts import (
     unclosed,
     waiting,
 )
-from millstream.logical.nodes.joining import Joining, Paired, Side
+from millstream.logical.nodes.joining import Joining, Paired, Side, joined
 from millstream.logical.plan import Plan
 from millstream.logical.windows import written
 
@@ -41,6 +41,12 @@ def in_time(schemas: Iterable[Schema], windows: Iterable[Window]) -> bool:
     it, they can be put in order."""
     counts = any(window.rows for window in windows)
     return all(s.kind is not TimeKind.LATENT and (s.ordered or (counts and s.moves)) for s in schemas)
+
+
+def _merges(sides: tuple[Side, ...]) -> bool:
+    windows = [side.window for side in sides if side.window is not None]
+    counts = any(window.rows is not None for window in windows)
+    return in_time((side.schema for side in sides), windows) and (counts or windows.count(UNBOUNDED) <= 1)
 
 
 class Windowed(Joining):
@@ -53,17 +59,15 @@ class Windowed(Joining):
         """Whether it processes in timestamp order: all inputs are `in_time`, and at most one is without a window. So
         does a tree of joins of two, whatever its order. With a window that counts rows it does in any case: which are
         the last n would otherwise depend on arrival."""
-        windows = [side.window for side in self.sides if side.window is not None]
-        counts = any(window.rows is not None for window in windows)
-        return in_time((side.schema for side in self.sides), windows) and (counts or windows.count(UNBOUNDED) <= 1)
+        return _merges(self.sides)
 
     @property
     def schema(self) -> Schema:
         """A tuple that no partner has found comes out late, and so out of order."""
-        schemas = [side.schema for side in self.sides]
-        moves = all(schema.moves for schema in schemas)
-        ordered = self.merges and not any(side.preserved for side in self.sides)
-        return replace(schemas[0], attributes=self.attributes, time=None, ordered=ordered, moves=moves)
+        sides = self.sides
+        moves = all(side.schema.moves for side in sides)
+        ordered = _merges(sides) and not any(side.preserved for side in sides)
+        return replace(sides[0].schema, attributes=joined(sides), time=None, ordered=ordered, moves=moves)
 
     def describe(self) -> str:
         return f"{type(self).__name__} {self._windows()}{self._on()}{self._where()} {self._order()}"

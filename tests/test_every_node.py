@@ -16,7 +16,7 @@ from millstream.lang import ast, parse
 from millstream.logical import nodes
 from millstream.logical.binder import bind_select, bind_stream, bind_table
 from millstream.logical.catalog import Catalog
-from millstream.logical.nodes.leaf import Leaf
+from millstream.logical.nodes.kinds import Leaf
 from millstream.logical.plan import NODES, Plan
 from millstream.optimizer import optimize
 from millstream.physical import stages

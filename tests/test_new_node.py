@@ -17,7 +17,7 @@ from millstream.logical.contract import explain_contract
 from millstream.logical.contract_offers import Offers
 from millstream.logical.contract_parts import Closed, Cure, Part, listed
 from millstream.logical.explain import explain
-from millstream.logical.nodes.passing import Passing
+from millstream.logical.nodes.kinds import Passing
 from millstream.logical.nodes.select import Select
 from millstream.logical.plan import NODES, Key, Names, Need, Plan
 from millstream.optimizer import optimize

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.logical.nodes.passing import Passing
-from millstream.logical.nodes.stateless import Stateless
+from millstream.logical.nodes.kinds import Passing, Stateless
 from millstream.logical.nodes.union import Merging
 from millstream.logical.plan import Plan
 

@@ -8,11 +8,11 @@ from millstream.algebra.expression import Column, Expression, conjunction, rewri
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.select import Select
 from millstream.logical.plan import AggregateCall, Plan
-from millstream.runtime import project, registry, select
+from millstream.runtime import project, select
 from millstream.runtime.accumulate import Aggregation
 from millstream.runtime.operator import Operator
 from millstream.runtime.pipeline import Pipeline
-from millstream.runtime.registry import Site
+from millstream.runtime.registry import Site, operator_for
 
 ALONE = 0, 1
 """The place of the only shard."""
@@ -20,7 +20,7 @@ ALONE = 0, 1
 
 def build(plan: Plan, site: Site) -> Operator:
     """A new operator that carries out the topmost node of a plan."""
-    return registry.build(plan.stem, plan.parameters(), site)
+    return operator_for(plan.stem).at(site, plan.parameters())
 
 
 def build_pipeline(chain: Sequence[Plan]) -> Pipeline:

@@ -24,11 +24,10 @@ from millstream.algebra.expression import Column
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import TS
 from millstream.logical.nodes.joining import Joining
-from millstream.logical.nodes.passing import Passing
+from millstream.logical.nodes.kinds import Passing, Stateless
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
-from millstream.logical.nodes.stateless import Stateless
 from millstream.logical.plan import EVERYWHERE, Key, Plan
 from millstream.physical.hashing import shard_of
 
@@ -106,18 +105,18 @@ def _decisive(plan: Placeholders) -> Counted | None:
 
 def countable(plan: Plan) -> bool:
     """Whether a node can run on many shards, as far as windows of rows go."""
-    if not isinstance(plan, Joining) or all(side.window is None or side.window.rows is None for side in plan.sides):
+    if not isinstance(plan, Joining) or all(side.rows is None for side in plan.sides):
         return True
-    counting = [(side, part) for side, part in zip(plan.sides, plan.inputs, strict=True) if side.counts]
+    counting = [(side, part) for side, part in zip(plan.sides, plan.inputs, strict=True) if side.rows]
     return plan.merges and all(not side.preserved and reads_a_stream(part) for side, part in counting)
 
 
 def with_placeholders(plan: Plan, keys: Sequence[Key]) -> Plan:
     """The plan; if it is a countable join, with placeholders below its windows of rows. `keys`: what each input is
     hashed on. A stream that is read on another side as well has them there, too, since it goes to every shard."""
-    if not isinstance(plan, Joining) or not any(side.counts for side in plan.sides):
+    if not isinstance(plan, Joining) or not any(side.rows for side in plan.sides):
         return plan
-    counted = [part for side, part in zip(plan.sides, plan.inputs, strict=True) if side.counts]
+    counted = [part for side, part in zip(plan.sides, plan.inputs, strict=True) if side.rows]
     everywhere = {stream for part in counted for stream in _read(part)}
     inputs: list[Plan] = []
     for side, part, key in zip(plan.sides, plan.inputs, keys, strict=True):

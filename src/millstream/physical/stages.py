@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from millstream.algebra.schema import Schema
 from millstream.logical.nodes.closing import Closing
-from millstream.logical.nodes.leaf import Leaf
+from millstream.logical.nodes.kinds import Leaf
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Key, Plan
 from millstream.physical.exchange import MARK, Exchange, Gather

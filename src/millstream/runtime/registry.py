@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import polars as pl
 
@@ -52,11 +52,6 @@ def operator_for(stem: str) -> type[Operator]:
     if stem not in _OPERATORS:
         raise PlanError("M3090", f"no operator carries out {stem}")
     return _OPERATORS[stem]
-
-
-def build(stem: str, parameters: Mapping[str, Any], site: Site) -> Operator:
-    """A new operator for a node with this stem."""
-    return operator_for(stem).at(site, parameters)
 
 
 @cache

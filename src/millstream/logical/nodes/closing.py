@@ -15,7 +15,7 @@ from millstream.algebra.template import Template
 from millstream.logical.contract_names import base_streams
 from millstream.logical.contract_offers import Offer, Offers, distinct, slowest
 from millstream.logical.contract_parts import Part, waiting
-from millstream.logical.nodes.passing import Passing
+from millstream.logical.nodes.kinds import Passing
 from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Plan, Pushed
 
 

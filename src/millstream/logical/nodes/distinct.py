@@ -13,7 +13,7 @@ from typing import Any
 from millstream.algebra.schema import TS
 from millstream.logical.contract_offers import Offers, Time
 from millstream.logical.contract_parts import Closed, Cure, Part, finite, listed, together
-from millstream.logical.nodes.passing import Passing
+from millstream.logical.nodes.kinds import Passing
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
 
@@ -39,6 +39,9 @@ class Distinct(Passing):
 
     def hash_keys(self) -> Iterable[Key]:
         return [(name,) for name in self.schema.names]
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return [key]
 
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         (source,) = inputs

@@ -16,6 +16,7 @@ from millstream.algebra.names import Groups, equal_classes, key_names, prefixed,
 from millstream.algebra.schema import TS, Attribute, Schema
 from millstream.algebra.window import Window
 from millstream.logical.contract_offers import Offers, distinct, slowest
+from millstream.logical.contract_parts import named
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read, each_once, subsets
 from millstream.logical.windows import written
 
@@ -43,9 +44,17 @@ class Side:
         return tuple(prefixed(key, self.prefix) for key in self.keys)
 
     @property
-    def counts(self) -> bool:
-        """Whether the window counts tuples, so that one fewer below changes which ones it holds."""
-        return self.window is not None and bool(self.window.rows)
+    def range(self) -> int | None:
+        return None if self.window is None else self.window.range
+
+    @property
+    def rows(self) -> int | None:
+        return None if self.window is None else self.window.rows
+
+    @property
+    def known(self) -> str:
+        """As a reader knows it."""
+        return self.prefix or ("" if self.input is None else named(self.input, None))
 
     @property
     def groups(self) -> Groups:
@@ -57,9 +66,10 @@ class Side:
         """Those of the output's columns that come from it, under its own names."""
         return frozenset(name for name, output in self.names.items() if output in names)
 
-    def described(self) -> str:
-        assert self.window is not None
-        return f"{self.prefix or ''} {written(self.window, self.schema.unit)}".lstrip()
+    @property
+    def kept(self) -> str:
+        """The window as it may be written."""
+        return "" if self.window is None else written(self.window, self.schema.unit)
 
 
 def joined(sides: Iterable[Side]) -> tuple[Attribute, ...]:
@@ -91,7 +101,7 @@ class Joining(Plan):
 
     @property
     def positional(self) -> bool:
-        return any(side.window is not None and side.window.rows is not None for side in self.sides)
+        return any(side.rows is not None for side in self.sides)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
 
@@ -204,7 +214,7 @@ class Sifter:
     def take(self, condition: Expression) -> bool:
         names = {output: name for name, output in self.side.names.items()} | dict(self.equal)
         columns = condition.columns()
-        if self.side.counts or not columns or not columns <= names.keys():
+        if self.side.rows or not columns or not columns <= names.keys():
             return False
         self.taken.append(renamed(condition, names, self.side.schema))
         return True

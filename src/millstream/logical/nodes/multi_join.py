@@ -11,7 +11,7 @@ from millstream.algebra.window import Window
 from millstream.logical.contract_offers import Offers, Time
 from millstream.logical.contract_parts import WAITING, Closed, Cure, Moving, Part, Together, waiting
 from millstream.logical.nodes.joining import Side
-from millstream.logical.nodes.windowed import Windowed, held_side, known
+from millstream.logical.nodes.windowed import Windowed, held_side
 from millstream.logical.plan import Plan
 
 
@@ -43,7 +43,7 @@ class MultiJoin(Windowed):
 
     def _member(self, place: int, towards: list[Part]) -> Part:
         """An input: each of the others has to do what one other side would."""
-        name = f"input {known(self.sides[place])}"
+        name = f"input {self.sides[place].known}"
         for part in towards:
             if not part.bounded:
                 return Part(name, lacks=part.lacks, side=place)

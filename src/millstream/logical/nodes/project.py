@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from millstream.algebra.expression import Column, Expression, rewrite
 from millstream.algebra.names import Groups, projected_names
 from millstream.algebra.schema import TS, Attribute, Schema
-from millstream.logical.nodes.stateless import Stateless
-from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read
+from millstream.logical.nodes.kinds import Stateless
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
 if TYPE_CHECKING:
     from millstream.logical.contract_offers import Offers
@@ -56,10 +56,6 @@ class Project(Stateless):
     @property
     def equal_columns(self) -> Groups:
         return ()
-
-    def keys_below(self, key: Key) -> list[Key] | None:
-        sources = [source for name in key for _, source in self.copied(name)]
-        return [tuple(sources)] if len(sources) == len(key) else None
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         del parts

@@ -19,7 +19,7 @@ from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import key_names, prefixed
 from millstream.algebra.schema import Schema
 from millstream.logical.contract_offers import Offers
-from millstream.logical.contract_parts import WAITING, Closed, Cure, Part, finite, fractional, named, unclosed, waiting
+from millstream.logical.contract_parts import WAITING, Closed, Cure, Part, finite, fractional, unclosed, waiting
 from millstream.logical.nodes.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
 
@@ -78,7 +78,7 @@ class Sequence(Paired):
         return self._held(inputs[1]), waiting(self, inputs)
 
     def _held(self, second: Offers) -> Part:
-        name = f"first {named(self.first, self.first_prefix)}"
+        name = f"first {self.sides[0].known}"
         if self.mode == "RECENT" and not self.keys:
             return Part(name, ("keeping one tuple",))
         names = key_names((b, a) for a, b in self.keys)
@@ -88,7 +88,7 @@ class Sequence(Paired):
             return Part(name, tuple(dict.fromkeys(closing)))
         if self.mode == "RECENT" and finite(self.first.schema, self.keys_of(0)):
             return Part(name, ("keys that have finitely many values",), leaves=False)
-        return Part(name, lacks=unclosed(named(self.second, self.second_prefix), list(self.keys_of(1)), second))
+        return Part(name, lacks=unclosed(self.sides[1].known, list(self.keys_of(1)), second))
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         return self.joined_offers(inputs, [parts[0].empties, True])

@@ -14,8 +14,8 @@ from millstream.algebra.schema import TS, Schema
 from millstream.logical.contract_offers import Offers
 from millstream.logical.contract_parts import Part
 from millstream.logical.nodes.joining import Paired, Side, joined
-from millstream.logical.nodes.stateless import Stateless
-from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read
+from millstream.logical.nodes.kinds import Stateless
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,6 @@ class TableJoin(Stateless, Paired):
     @property
     def equal_columns(self) -> Groups:
         return () if self.outer else equal_classes([*self.equal, *self.sides[0].groups])
-
-    def keys_below(self, key: Key) -> list[Key] | None:
-        sources = [source for name in key for _, source in self.copied(name)]
-        return [tuple(sources)] if len(sources) == len(key) else None
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         del parts

@@ -25,7 +25,6 @@ from millstream.logical.contract_parts import (
     Moving,
     Part,
     fractional,
-    named,
     stands,
     together,
     unclosed,
@@ -33,7 +32,6 @@ from millstream.logical.contract_parts import (
 )
 from millstream.logical.nodes.joining import Joining, Paired, Side, joined
 from millstream.logical.plan import Plan
-from millstream.logical.windows import written
 
 
 def in_time(schemas: Iterable[Schema], windows: Iterable[Window]) -> bool:
@@ -73,7 +71,7 @@ class Windowed(Joining):
         return f"{type(self).__name__} {self._windows()}{self._on()}{self._where()} {self._order()}"
 
     def _windows(self) -> str:
-        return ", ".join(side.described() for side in self.sides)
+        return ", ".join(f"{side.prefix or ''} {side.kept}".lstrip() for side in self.sides)
 
     def _order(self) -> str:
         return "merging" if self.merges else "on arrival"
@@ -109,28 +107,27 @@ class TwoWindowed(Paired, Windowed):
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         left, right = self.sides
         held = (
-            held_side(f"left {known(left)}", 0, (left, inputs[0]), (right, inputs[1])),
-            held_side(f"right {known(right)}", 1, (right, inputs[1]), (left, inputs[0])),
+            held_side(f"left {left.known}", 0, (left, inputs[0]), (right, inputs[1])),
+            held_side(f"right {right.known}", 1, (right, inputs[1]), (left, inputs[0])),
         )
         return (*held, waiting(self, inputs)) if self.merges else held
 
     def cures(self, part: Part) -> Iterator[Cure]:
-        own, other = self.sides[part.side], self.sides[1 - part.side]
-        assert own.window is not None and other.input is not None
-        if own.window.range is not None:
-            yield Moving((other.input,))
-        yield Closed(other.input, other.keys)
+        other = self.inputs[1 - part.side]
+        if self.sides[part.side].range is not None:
+            yield Moving((other,))
+        yield Closed(other, self.keys_of(1 - part.side))
 
     def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
         own = self.sides[part.side]
-        if part.name == WAITING or (own.window is not None and own.window.range is not None):
+        if part.name == WAITING or own.range is not None:
             return []
-        equalities = [c for c in conjuncts(self.residual) if isinstance(c, Binary) and c.op == "="]
-        computed = equalities if not self.keys else []
+        asked = () if self.keys else conjuncts(self.residual)
+        computed = [c for c in asked if isinstance(c, Binary) and c.op == "="]
         found = [f"make both sides of {computed[0]} columns of one type, in a subquery of FROM"] if computed else []
         moves = inputs[1 - part.side].time is Time.MOVES
         if own.prefix is None:
-            return [*found, f"give {known(own)} windows"] if moves else found
+            return [*found, f"give {own.known} windows"] if moves else found
         return [*found, f"give {own.prefix} a {'window' if moves else 'ROWS window'}"]
 
     def parameters(self) -> dict[str, Any]:
@@ -138,31 +135,23 @@ class TwoWindowed(Paired, Windowed):
         return schemas | self.values("schema", "keys", "residual", "left_window", "right_window", "merges")
 
 
-def known(side: Side) -> str:
-    """A side as a reader knows it."""
-    assert side.input is not None
-    return named(side.input, side.prefix)
-
-
 def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers]) -> Part:
     """The tuples of a side that wait for those of another one."""
     (own, promised), (other, offers) = held, partner
-    assert own.window is not None
-    if own.window.rows is not None:
+    if own.rows is not None:
         return Part(name, (str(own.window),), side=place)
-    kept = written(own.window, own.schema.unit)
     bounds: list[str] = []
-    if own.window.range is not None and offers.time is Time.MOVES:
-        bounds.append(f"{kept} and {together(offers.clocks)}")
+    if own.range is not None and offers.time is Time.MOVES:
+        bounds.append(f"{own.kept} and {together(offers.clocks)}")
     keys = {*other.keys}
     closing = [o for o in offers.templates if _closes_partners(o, own, other)]
-    bounds += [f"{kept} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
+    bounds += [f"{own.kept} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
     bounds += _partners_come(own, promised, other, offers)
     if bounds:
         return Part(name, tuple(dict.fromkeys(bounds)), side=place)
-    if own.window.range is not None:
-        return Part(name, lacks=f"{stands(known(other), offers.time)}, and nothing closes its keys", side=place)
-    return Part(name, lacks=unclosed(known(other), list(dict.fromkeys(other.keys)), offers), side=place)
+    if own.range is not None:
+        return Part(name, lacks=f"{stands(other.known, offers.time)}, and nothing closes its keys", side=place)
+    return Part(name, lacks=unclosed(other.known, list(dict.fromkeys(other.keys)), offers), side=place)
 
 
 def _closes_partners(offer: Offer, own: Side, other: Side) -> bool:
@@ -173,8 +162,7 @@ def _closes_partners(offer: Offer, own: Side, other: Side) -> bool:
     others = offer.attributes - names.keys()
     time = other.schema.time
     timed = bool(others) and others == {time} and len(offer.attributes) > 1
-    ranged = own.window is not None and own.window.range is not None
-    return not others or (timed and ranged and offer.class_of(str(time)) == "+")
+    return not others or (timed and own.range is not None and offer.class_of(str(time)) == "+")
 
 
 def _partners_come(own: Side, promised: Offers, other: Side, offers: Offers) -> list[str]:

@@ -78,6 +78,9 @@ def joined(sides: Iterable[Side]) -> tuple[Attribute, ...]:
 
 
 class Joining(Plan):
+    """Answers as an inner join does: every result has a tuple of each side, with equal keys. A node of which that is
+    not true, or that pairs tuples by their order, answers for itself."""
+
     __slots__ = ()
 
     residual: Expression | None

@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from millstream.algebra.schema import Schema
 from millstream.control.mill import LocalMill
-from millstream.errors import OptionError
-from millstream.logical import plan as node
 from millstream.logical.contract import explain_contract
 from millstream.logical.contract_check import Contract, check
-from millstream.logical.contract_names import equal_columns, projected_names
 from millstream.logical.contract_offers import Declarations
 from millstream.optimizer import optimize
-from millstream.physical import operators as physical
-from millstream.runtime.project import output_names
-from tests.logical.sample import GOLDEN, QUERIES, bind, catalog_of, sample_catalog
+from tests.logical.sample import GOLDEN, bind, catalog_of, sample_catalog
 
 FILES = sorted(GOLDEN.glob("*.contract.txt"))
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -129,31 +122,6 @@ def test_following_the_hints_bounds_the_state(first: str, second: str, query: st
         for promised, stream in re.findall(r"((?:PUNCTUATED|ORDER)[^,]*?)(?: or [^,]*?)? on (\w+)", found[1]):
             clauses[stream] += f" {promised}"
     assert text.endswith("\ncontract: bounded"), text
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_names_are_those_of_the_operators(query: str) -> None:
-    catalog = sample_catalog()
-    for plan in (bind(query, catalog), optimize(bind(query, catalog), catalog)):
-        for part in plan.walk():
-            assert equal_columns(part) == physical.equal_columns(part)
-            if isinstance(part, node.Project):
-                known = output_names(part.items, part.input.schema, physical.equal_columns(part.input))
-                assert projected_names(part) == known
-
-
-def test_an_operator_without_a_rule_is_refused() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Strange(node.Plan):
-        input: node.Plan
-
-        @property
-        def schema(self) -> Schema:
-            return self.input.schema
-
-    catalog = sample_catalog()
-    with pytest.raises(OptionError, match="not available yet for Strange"):
-        explain_contract(Strange(bind("SELECT * FROM a", catalog)), catalog)
 
 
 SHOWN = [

@@ -9,7 +9,7 @@ import pytest
 
 from millstream.algebra.types import Type
 from millstream.errors import MillstreamError
-from millstream.logical.plan import Project
+from millstream.logical.nodes.project import Project
 from millstream.runtime.evaluate import to_polars
 from tests.logical.sample import bind, catalog_of
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.errors import MillstreamError
-from millstream.logical.explain import describe, explain
-from millstream.logical.plan import UNBOUNDED, Project, Sequence, TableJoin, Window, WindowJoin
+from millstream.logical.explain import explain
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.sequence import Sequence
+from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.window_join import WindowJoin
 from tests.logical.sample import bind
 
 
@@ -59,7 +63,7 @@ def test_self_join_by_alias() -> None:
 
 def test_conditions_on_one_side_stay_above() -> None:
     plan = bind("SELECT a.v FROM a JOIN b ON a.k = b.k AND a.v > 1 WHERE b.v > 2 AND 1 = 1")
-    assert describe(plan.inputs[0]) == "Select (((a.v > 1) AND (b.v > 2)) AND (1 = 1))"
+    assert plan.inputs[0].describe() == "Select (((a.v > 1) AND (b.v > 2)) AND (1 = 1))"
 
 
 def test_keys_of_different_types_stay_conditions() -> None:
@@ -164,12 +168,12 @@ def test_left_join_with_a_table() -> None:
     plan = bind("SELECT * FROM a LEFT JOIN sites ON a.k = sites.k AND open WHERE city IS NULL")
     (made,) = tables("SELECT * FROM a LEFT JOIN sites ON a.k = sites.k AND open WHERE city IS NULL")
     assert made.outer and made.keys == (("k", "k"),) and str(made.residual) == "sites.open"
-    assert describe(plan.inputs[0]) == "Select (sites.city IS NULL)"
+    assert plan.inputs[0].describe() == "Select (sites.city IS NULL)"
 
 
 def test_tables_and_streams_together() -> None:
     text = "SELECT a.v FROM a, sites x, b, sites y WHERE a.k = x.k AND a.k = b.k AND b.v = y.k"
-    assert [describe(node) for node in bind(text).walk()][1:-1] == [
+    assert [node.describe() for node in bind(text).walk()][1:-1] == [
         "TableJoin sites ON a.k = x.k",
         "Scan b",
         "WindowJoin [UNBOUNDED], b [UNBOUNDED] ON a.k = b.k on arrival",
@@ -179,11 +183,11 @@ def test_tables_and_streams_together() -> None:
 
 def test_aggregates_over_joins() -> None:
     plan = bind("SELECT b.k, COUNT(*) FROM a, b, sites WHERE a.k = b.k AND sites.k = b.k GROUP BY b.k")
-    assert describe(plan.inputs[0]) == "WindowAggregate BY a.k COUNT(*) AS count"
+    assert plan.inputs[0].describe() == "WindowAggregate BY a.k COUNT(*) AS count"
     windowed = bind("SELECT COUNT(*) FROM a [RANGE 5], b WHERE a.k = b.k WINDOW [RANGE 10 SLIDE 5]")
-    assert describe(windowed.inputs[0]) == "WindowAggregate [RANGE 10 SLIDE 5] COUNT(*) AS count"
+    assert windowed.inputs[0].describe() == "WindowAggregate [RANGE 10 SLIDE 5] COUNT(*) AS count"
     on_table = bind("SELECT city, SUM(v) FROM a [RANGE 10] JOIN sites USING (k) GROUP BY city")
-    assert describe(on_table.inputs[0]) == "WindowAggregate [RANGE 10 SLIDE 10] BY sites.city SUM(a.v) AS sum_a_v"
+    assert on_table.inputs[0].describe() == "WindowAggregate [RANGE 10 SLIDE 10] BY sites.city SUM(a.v) AS sum_a_v"
 
 
 def test_using_is_one_column() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract import explain_contract
-from millstream.logical.explain import describe
-from millstream.logical.outer_join import OuterJoin
-from millstream.logical.plan import UNBOUNDED, Plan, Window
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.partitioning import partition_keys
 from millstream.physical.stages import parts
@@ -24,7 +24,7 @@ def outer_join(text: str) -> OuterJoin:
 
 
 def nodes(plan: Plan) -> list[str]:
-    return [describe(node) for node in plan.walk()]
+    return [node.describe() for node in plan.walk()]
 
 
 def pushed(text: str) -> list[str]:
@@ -38,7 +38,7 @@ def test_on_stays_in_the_join_and_where_above(kind: str) -> None:
     assert made.kept == kind.split()[0] and made.keys == (("k", "k"),)
     assert str(made.residual) == "((a.v > 1) AND (b.v > 2))"
     assert (made.left_window, made.right_window) == (UNBOUNDED, UNBOUNDED)
-    assert describe(bind(text).inputs[0]) == "Select ((a.v < b.v) AND (b.k = 3))"
+    assert bind(text).inputs[0].describe() == "Select ((a.v < b.v) AND (b.k = 3))"
     assert not made.schema.ordered
 
 
@@ -54,7 +54,7 @@ def test_windows_and_bounds_on_time() -> None:
 
 def test_keys_stay_two_columns() -> None:
     grouped = bind("SELECT b.k, COUNT(*) FROM a LEFT JOIN b ON a.k = b.k GROUP BY b.k")
-    assert describe(grouped.inputs[0]) == "WindowAggregate BY b.k COUNT(*) AS count"
+    assert grouped.inputs[0].describe() == "WindowAggregate BY b.k COUNT(*) AS count"
 
 
 def test_several_from_left_to_right() -> None:

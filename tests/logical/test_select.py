@@ -7,8 +7,13 @@ import pytest
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import BindError, MillstreamError, PlanError
-from millstream.logical.explain import describe
-from millstream.logical.plan import Distinct, Plan, Project, Scan, Select, Union, WindowAggregate
+from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.union import Union
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import Plan
 from tests.logical.sample import bind, catalog_of
 
 
@@ -140,12 +145,12 @@ def test_no_window_waits_for_punctuation_on_the_group() -> None:
 def test_an_aggregate_over_window_columns_of_another() -> None:
     inner = "SELECT window_end, sensor, SUM(volume) AS total FROM s [RANGE 60 SLIDE 20] GROUP BY sensor"
     grouped = bind(f"SELECT window_end, MAX(total) FROM ({inner}) q GROUP BY window_end")
-    assert describe(grouped.inputs[0]) == "WindowAggregate BY window_end MAX(total) AS max_total"
+    assert grouped.inputs[0].describe() == "WindowAggregate BY window_end MAX(total) AS max_total"
     both = bind(
         f"SELECT window_end, q.window_end AS old, MAX(total) FROM ({inner}) q [RANGE 120] GROUP BY q.window_end"
     )
     assert both.schema.names == ("window_end", "old", "max")
-    assert describe(both.inputs[0]) == "WindowAggregate [RANGE 120 SLIDE 120] BY group_1 MAX(total) AS max_total"
+    assert both.inputs[0].describe() == "WindowAggregate [RANGE 120 SLIDE 120] BY group_1 MAX(total) AS max_total"
 
 
 def test_current_time_is_the_hidden_timestamp() -> None:

@@ -14,12 +14,13 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import OptionError
 from millstream.logical.contract import explain_contract
-from millstream.logical.explain import describe, explain
+from millstream.logical.explain import explain
 from millstream.logical.join_cost import Flow, hash_cost, input_cost, mean_lifetime, nway, on_the_fly, tree
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.plan import WindowJoin
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import EVERYWHERE
 from millstream.optimizer import optimize
-from millstream.physical.partitioning import EVERYWHERE, partition_keys
+from millstream.physical.partitioning import partition_keys
 from tests.logical.sample import bind, catalog_of
 from tests.reference.plan import Rows, run
 from tests.tries import tries
@@ -32,7 +33,7 @@ CATALOG = catalog_of(SCRIPT)
 def joins(query: str, multi_join: str = "always") -> list[str]:
     """The joins of a plan, from the scans up."""
     plan = optimize(bind(query, CATALOG), CATALOG, multi_join=multi_join)
-    return [describe(node) for node in plan.walk() if isinstance(node, MultiJoin | WindowJoin)]
+    return [node.describe() for node in plan.walk() if isinstance(node, MultiJoin | WindowJoin)]
 
 
 def test_three_streams_on_one_key() -> None:

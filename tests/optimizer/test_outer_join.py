@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.logical.explain import explain
-from millstream.logical.outer_join import OuterJoin
+from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.optimizer import RULES, optimize
 from millstream.optimizer.context import Context
 from tests.logical.sample import bind

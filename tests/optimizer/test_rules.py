@@ -6,9 +6,13 @@ import pytest
 
 from millstream.algebra.expression import Binary, Column, InList, Literal
 from millstream.algebra.types import Type
-from millstream.logical.explain import describe
-from millstream.logical.plan import PANE_END, PaneAggregate, Plan, Project, Scan, WindowAggregate, WindowJoin
-from millstream.optimizer import optimize, shared_prefixes
+from millstream.algebra.window import PANE_END
+from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import Plan
+from millstream.optimizer import optimize
 from millstream.optimizer.canonical import canonical, canonical_predicates
 from millstream.optimizer.context import Context
 from millstream.optimizer.panes import paned_aggregates
@@ -23,7 +27,7 @@ CONTEXT = Context(CATALOG)
 
 def nodes(plan: Plan) -> list[str]:
     """The nodes from the scans up, without their schemas."""
-    return [describe(node) for node in plan.walk()]
+    return [node.describe() for node in plan.walk()]
 
 
 def pushed(query: str) -> list[str]:
@@ -307,26 +311,3 @@ def test_join_keys_are_sorted() -> None:
     assert len(plans) == 1
     (plan,) = plans
     assert isinstance(plan.inputs[0], WindowJoin) and plan.inputs[0].keys == (("k", "k"), ("v", "v"))
-
-
-def test_shared_prefixes() -> None:
-    texts = (
-        "SELECT k, SUM(v) AS x FROM a [RANGE 10 SLIDE 5] WHERE v > 1 GROUP BY k",
-        "SELECT SUM(v) AS y, k FROM a [RANGE 10 SLIDE 5] WHERE 1 < v GROUP BY k",
-        "SELECT k, MAX(v) FROM a [RANGE 10] WHERE v > 1 GROUP BY k",
-        "SELECT note FROM b",
-    )
-    plans = [optimize(bind(text, CATALOG), CATALOG) for text in texts]
-    shared = shared_prefixes(plans)
-    assert [describe(plan) for plan in shared] == [
-        "Select (v > 1)",
-        "WindowAggregate [RANGE 10 SLIDE 5] BY k SUM(v) AS sum_v over panes",
-    ]
-
-
-def test_a_whole_plan_can_be_shared() -> None:
-    plan = bind("SELECT k FROM a", CATALOG)
-    assert shared_prefixes([plan, plan]) == (plan,)
-    assert shared_prefixes([plan]) == ()
-    twice = bind("SELECT x.k FROM a x, a y WHERE x.k = y.k", CATALOG)
-    assert shared_prefixes([twice]) == (Scan("a", CATALOG.stream("a").schema),)

@@ -17,7 +17,7 @@ from millstream.algebra.schema import NEVER, TS
 from millstream.control.mill import LocalMill
 from millstream.control.outputs import QueryOutput
 from millstream.ingest.source import StreamSource
-from millstream.logical.plan import Scan
+from millstream.logical.nodes.scan import Scan
 from millstream.physical.compile import Compiler
 from millstream.physical.partial import Split, split
 from millstream.physical.partitioning import partition_keys

@@ -6,8 +6,9 @@ from millstream.control.mill import LocalMill
 from millstream.lang import parse
 from millstream.lang.ast import SelectStatement
 from millstream.logical.binder import bind_select
+from millstream.logical.plan import EVERYWHERE
 from millstream.optimizer import optimize
-from millstream.physical.partitioning import EVERYWHERE, partition_keys
+from millstream.physical.partitioning import partition_keys
 
 STREAMS = """
 CREATE STREAM a (k BIGINT, j BIGINT, v DOUBLE, ts BIGINT) ORDER BY ts;

@@ -20,7 +20,8 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import MillstreamError
 from millstream.logical.explain import explain
-from millstream.logical.plan import Scan, WindowAggregate
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.optimizer import optimize
 from millstream.physical.partial import split
 from tests.physical.partial_run import PartedRun

@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from tests.runtime.ports import covered
 
 Row = dict[str, Any]
@@ -25,7 +25,7 @@ class ReferenceMultiJoin:
         names: Sequence[dict[str, str]],
         key: str,
         residual: Callable[[Row], bool | None],
-        windows: Sequence[JoinWindow],
+        windows: Sequence[Window],
         merges: bool,
     ) -> None:
         self.schemas, self.names, self.key, self.residual, self.windows = schemas, names, key, residual, windows

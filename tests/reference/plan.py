@@ -14,10 +14,22 @@ from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
-from millstream.logical import plan as node
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OuterJoin
-from millstream.logical.plan import PANE_END, WINDOW_END, WINDOW_START, Plan, Window
+from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
+from millstream.logical.nodes.closing import Closing
+from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.sequence import Sequence
+from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.union import Union
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import Plan
+from millstream.physical.exchange import Gather
 
 Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
@@ -25,41 +37,49 @@ Rows = list[tuple[Row, int]]
 
 def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]) -> Rows:
     """All results of the plan."""
+    if isinstance(plan, Scan):
+        return streams[plan.stream]
+    inputs = [run(part, streams, tables) for part in plan.inputs]
+    return (
+        table_join(plan, *inputs, tables[plan.table])
+        if isinstance(plan, TableJoin)
+        else MEANT[plan.stem](plan, *inputs)
+    )
 
-    def rows(input_: Plan) -> Rows:
-        return run(input_, streams, tables)
 
-    match plan:
-        case node.Scan():
-            return streams[plan.stream]
-        case node.Select():
-            return [(row, ts) for row, ts in rows(plan.input) if value(plan.predicate, row, ts) is True]
-        case node.Project():
-            return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows(plan.input)]
-        case node.Union():
-            names = plan.schema.names
-            members = [[(dict(zip(names, row.values(), strict=True)), ts) for row, ts in rows(m)] for m in plan.members]
-            return by_time([pair for member in members for pair in member])
-        case node.Distinct():
-            seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
-            for row, ts in by_time(rows(plan.input)):
-                seen.setdefault(tuple(row.values()), (row, ts))
-            return list(seen.values())
-        case node.WindowJoin():
-            return join(plan, rows(plan.left), rows(plan.right))
-        case OuterJoin():
-            return outer_join(plan, rows(plan.left), rows(plan.right))
-        case MultiJoin():
-            return multi_join(plan, [rows(member) for member in plan.members])
-        case node.TableJoin():
-            return table_join(plan, rows(plan.input), tables[plan.table])
-        case node.Sequence():
-            return sequence(plan, rows(plan.first), rows(plan.second))
-        case node.WindowAggregate():
-            return window_aggregate(plan, rows(plan.input))
-        case node.PaneAggregate():
-            return pane_aggregate(plan, rows(plan.input))
-    raise AssertionError(plan)
+def select(plan: Select, rows: Rows) -> Rows:
+    return [(row, ts) for row, ts in rows if value(plan.predicate, row, ts) is True]
+
+
+def project(plan: Project, rows: Rows) -> Rows:
+    return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows]
+
+
+def union(plan: Union | Gather, *members: Rows) -> Rows:
+    names = plan.schema.names
+    return by_time([(dict(zip(names, row.values(), strict=True)), ts) for member in members for row, ts in member])
+
+
+def distinct(plan: Distinct, rows: Rows) -> Rows:
+    seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
+    for row, ts in by_time(rows):
+        seen.setdefault(tuple(row.values()), (row, ts))
+    return list(seen.values())
+
+
+def closing(plan: Closing, rows: Rows, closings: Rows) -> Rows:
+    """In the order of time; a tuple goes before a closing of the same time."""
+    closed: dict[tuple[Any, ...], int] = {}
+    for row, ts in by_time(closings):
+        closed.setdefault(tuple(row[other] for _, other in plan.keys), ts)
+    keys = [tuple(row[own] for own, _ in plan.keys) for row, _ in rows]
+    late = [None not in key and key in closed and closed[key] < ts for key, (_, ts) in zip(keys, rows, strict=True)]
+    return [pair for pair, after in zip(rows, late, strict=True) if after == plan.only_late]
+
+
+def unchanged(plan: Plan, rows: Rows) -> Rows:
+    """What goes to other shards, or would stand for them: with one shard there are none."""
+    return rows
 
 
 def by_time(rows: Rows) -> Rows:
@@ -81,7 +101,7 @@ def holds(residual: Expression | None, row: Row, ts: int) -> bool:
 # --- joins ------------------------------------------------------------------------------------------------------------
 
 
-def join(plan: node.WindowJoin, left: Rows, right: Rows) -> Rows:
+def join(plan: WindowJoin | OuterJoin, left: Rows, right: Rows) -> Rows:
     events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
     held: tuple[Rows, Rows] = ([], [])
     windows = plan.left_window, plan.right_window
@@ -101,7 +121,7 @@ def outer_join(plan: OuterJoin, left: Rows, right: Rows) -> Rows:
     number = "#"
     sides = [[(row | {number: place}, ts) for place, (row, ts) in enumerate(rows)] for rows in (left, right)]
     prefixes = plan.left_prefix or "#left", plan.right_prefix or "#right"
-    marked = replace(plan.inner, left_prefix=prefixes[0], right_prefix=prefixes[1], residual=None)
+    marked = replace(plan, left_prefix=prefixes[0], right_prefix=prefixes[1], residual=None)
     found: Rows = []
     used: list[set[int]] = [set(), set()]
     for made, ts in join(marked, *sides):
@@ -122,7 +142,7 @@ def _unmarked(name: str) -> str:
     return name.removeprefix("#left.").removeprefix("#right.")
 
 
-def multi_join(plan: MultiJoin, members: list[Rows]) -> Rows:
+def multi_join(plan: MultiJoin, *members: Rows) -> Rows:
     events = sorted(
         [(ts, side, row) for side, member in enumerate(members) for row, ts in member], key=lambda event: event[:2]
     )
@@ -149,7 +169,7 @@ def visible(rows: Rows, window: Window, now: int) -> Rows:
     return [(row, ts) for row, ts in rows if window.range is None or now - ts <= window.range]
 
 
-def table_join(plan: node.TableJoin, stream: Rows, table: list[Row]) -> Rows:
+def table_join(plan: TableJoin, stream: Rows, table: list[Row]) -> Rows:
     found: Rows = []
     for row, ts in stream:
         mine = named(row, plan.stream_prefix)
@@ -164,7 +184,7 @@ def table_join(plan: node.TableJoin, stream: Rows, table: list[Row]) -> Rows:
     return found
 
 
-def sequence(plan: node.Sequence, first: Rows, second: Rows) -> Rows:
+def sequence(plan: Sequence, first: Rows, second: Rows) -> Rows:
     """Among equal timestamps the second stream goes first. RECENT keeps the latest first per key."""
     events = sorted([(ts, 1, row) for row, ts in first] + [(ts, 0, row) for row, ts in second], key=lambda e: e[:2])
     held: list[Row] = []
@@ -189,7 +209,7 @@ def sequence(plan: node.Sequence, first: Rows, second: Rows) -> Rows:
 # --- aggregates -------------------------------------------------------------------------------------------------------
 
 
-def window_aggregate(plan: node.WindowAggregate, rows: Rows) -> Rows:
+def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[tuple[Row, int]]] = {}
     for row, ts in rows:
         key = tuple(row[name] for name in plan.group)
@@ -205,7 +225,7 @@ def window_aggregate(plan: node.WindowAggregate, rows: Rows) -> Rows:
     return found
 
 
-def ends(plan: node.WindowAggregate, row: Row, ts: int) -> list[int | None]:
+def ends(plan: WindowAggregate, row: Row, ts: int) -> list[int | None]:
     if plan.range is None or plan.slide is None:
         return [None]
     # a pane that ends at t holds times below t, and lies in a window as the time t - 1 does
@@ -214,7 +234,7 @@ def ends(plan: node.WindowAggregate, row: Row, ts: int) -> list[int | None]:
     return [end for end in range(first, time + plan.range + 1, plan.slide) if end - plan.range <= time < end]
 
 
-def pane_aggregate(plan: node.PaneAggregate, rows: Rows) -> Rows:
+def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row, ts in rows:
         end = (ts // plan.pane + 1) * plan.pane
@@ -257,6 +277,25 @@ def merged(call: AggregateCall, panes: list[Row]) -> Any:
     merge: dict[str, Callable[[list[Any]], Any]] = {"SUM": sum, "MIN": min, "MAX": max}
     return merge[call.function](values) if values else None
 
+
+MEANT: dict[str, Callable[..., Rows]] = {
+    "select": select,
+    "project": project,
+    "union": union,
+    "gather": union,
+    "exchange": unchanged,
+    "placeholders": unchanged,
+    "distinct": distinct,
+    "closing": closing,
+    "window_join": join,
+    "outer_join": outer_join,
+    "multi_join": multi_join,
+    "table_join": table_join,
+    "sequence": sequence,
+    "window_aggregate": window_aggregate,
+    "pane_aggregate": pane_aggregate,
+}
+"""What each node means, by its stem, given the rows of its inputs; a scan has those of its stream."""
 
 # --- expressions ------------------------------------------------------------------------------------------------------
 

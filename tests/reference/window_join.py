@@ -7,7 +7,7 @@ from typing import Any
 
 from millstream.algebra.pattern import Pattern, below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from tests.runtime.ports import covered
 
 Row = dict[str, Any]
@@ -22,7 +22,7 @@ class ReferenceJoin:
         names: Sequence[dict[str, str]],
         keys: Sequence[tuple[str, str]],
         residual: Callable[[Row], bool | None],
-        windows: Sequence[JoinWindow],
+        windows: Sequence[Window],
     ) -> None:
         self.schemas, self.names, self.keys, self.residual, self.windows = schemas, names, keys, residual, windows
         self.by_rows = any(window.rows is not None for window in windows)

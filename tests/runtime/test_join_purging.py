@@ -11,9 +11,9 @@ from millstream.algebra.pattern import Pattern, below, equal, one_of
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.window import Window
 from millstream.join_rules import Component, Event, Rule
 from millstream.runtime.join_events import registry_for
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.window_join import WindowJoin
@@ -25,13 +25,13 @@ SIDES = (AUCTION, BID)
 RESULT = Schema(
     tuple(Attribute(f"{p}.{a.name}", a.type) for p, s in zip("ab", SIDES, strict=True) for a in s), TimeKind.EXTERNAL
 )
-UNBOUNDED = (JoinWindow(), JoinWindow())
+UNBOUNDED = (Window(), Window())
 
 
 class Auctions:
     """A join of auctions and bids, one element at a time, at a time of its own."""
 
-    def __init__(self, made: JoinSettings | None = None, windows: tuple[JoinWindow, JoinWindow] = UNBOUNDED) -> None:
+    def __init__(self, made: JoinSettings | None = None, windows: tuple[Window, Window] = UNBOUNDED) -> None:
         merges = not windows[0].unbounded
         self.join = WindowJoin(AUCTION, BID, RESULT, (("item", "item"),), None, *windows, merges=merges)
         self.join.configure(made or JoinSettings())
@@ -97,7 +97,7 @@ def test_worked_example_t1(threshold: int, index: Any) -> None:
     assert play.state() == ([], [])
 
 
-TEN = (JoinWindow(range=10), JoinWindow(range=10))
+TEN = (Window(range=10), Window(range=10))
 
 
 @pytest.mark.parametrize("index", ["eager", "lazy"])
@@ -161,7 +161,7 @@ def test_pushed_by_count() -> None:
 
 def test_pushed_by_time() -> None:
     made = JoinSettings(propagation="time", propagation_period=10)
-    play = Auctions(made, (JoinWindow(range=100), JoinWindow(range=100)))
+    play = Auctions(made, (Window(range=100), Window(range=100)))
     said = {time: told(play.closes(0, time, time=time)) for time in (3, 8, 12, 14, 29, 30)}
     assert said == {3: [], 8: [], 12: [3, 8, 12], 14: [], 29: [14, 29], 30: [30]}
 

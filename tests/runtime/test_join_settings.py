@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from millstream.algebra.pattern import Pattern, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input
 from millstream.runtime.state import Changes, StateTable
@@ -26,7 +26,7 @@ from tests.runtime.ports import Step, arrivals, covered, cuts, steps
 from tests.runtime.test_window_join import KEYS, RESIDUAL, SCHEMAS, feed, join, reference
 from tests.tries import tries
 
-UNBOUNDED = (JoinWindow(), JoinWindow())
+UNBOUNDED = (Window(), Window())
 made_settings = st.builds(
     JoinSettings,
     purge_threshold=st.integers(1, 4),
@@ -129,7 +129,7 @@ plans = st.lists(
     ),
     max_size=6,
 )
-ranges = st.integers(0, 5).map(lambda n: JoinWindow(range=n))
+ranges = st.integers(0, 5).map(lambda n: Window(range=n))
 some_windows = st.one_of(st.just(UNBOUNDED), st.just(UNBOUNDED), st.tuples(ranges, ranges))
 
 

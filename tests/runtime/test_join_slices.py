@@ -10,8 +10,8 @@ import pytest
 
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.window import Window
 from millstream.runtime import join_index, join_kernel
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.operator import Input
 from millstream.runtime.window_join import WindowJoin
 
@@ -36,7 +36,7 @@ def test_few_keys_and_short_windows_are_met_in_slices(
     def run(most: int) -> list[tuple[int, ...]]:
         monkeypatch.setattr(join_kernel, "MOST_PAIRS", most)
         join = WindowJoin(
-            side, side, Schema.of(*names), keys, None, JoinWindow(windows[0]), JoinWindow(windows[1]), merges=True
+            side, side, Schema.of(*names), keys, None, Window(windows[0]), Window(windows[1]), merges=True
         )
         random = np.random.default_rng(3)
         rows = []

@@ -15,8 +15,8 @@ from millstream.algebra.pattern import Pattern, below
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.window import Window
 from millstream.runtime import multi_join_kernel
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join import MultiJoin
 from millstream.runtime.multi_join_partners import Partners, by_code
 from millstream.runtime.operator import Input
@@ -34,13 +34,13 @@ SCHEMAS = tuple(
 )
 NAMES = tuple({n: f"{alias}.{n}" for n in s.names} for alias, s in zip(ALIASES, SCHEMAS, strict=True))
 RESIDUAL = Binary(Type.BOOLEAN, "<=", Column(Type.BIGINT, "a.w"), Column(Type.BIGINT, "b.x"))
-UNBOUNDED = JoinWindow()
+UNBOUNDED = Window()
 
-window_range = st.integers(0, 5).map(lambda n: JoinWindow(range=n))
-window_rows = st.integers(0, 3).map(lambda n: JoinWindow(rows=n))
+window_range = st.integers(0, 5).map(lambda n: Window(range=n))
+window_rows = st.integers(0, 3).map(lambda n: Window(rows=n))
 windows = st.one_of(st.just(UNBOUNDED), window_range, window_rows)
 residuals = st.sampled_from([None, RESIDUAL])
-Windows = tuple[JoinWindow, ...]
+Windows = tuple[Window, ...]
 
 
 def output(n: int) -> Schema:
@@ -168,7 +168,7 @@ def test_many_keys_are_sorted_in_several_rounds() -> None:
 
 def test_a_tuple_without_a_key_counts_in_a_window_of_rows() -> None:
     rows = [(1, {"ts": 0, "k": key, "x": 0, TS: 0}) for key in (0, None)]
-    check(rows, [True], (UNBOUNDED, JoinWindow(rows=1)), None, merges=False)
+    check(rows, [True], (UNBOUNDED, Window(rows=1)), None, merges=False)
 
 
 @settings(max_examples=tries(30))

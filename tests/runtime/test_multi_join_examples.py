@@ -10,7 +10,7 @@ from millstream.algebra.pattern import Pattern, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from millstream.runtime.multi_join import MultiJoin
 from millstream.runtime.operator import Input, Output
 from tests.runtime.driving import Row, frame
@@ -20,8 +20,8 @@ from tests.runtime.test_multi_join import ALIASES, OTHERS, SCHEMAS, UNBOUNDED, j
 class Script:
     """Feeds a merging join one element at a time; everything that comes is processed at once, as in a global order."""
 
-    def __init__(self, *made: int | JoinWindow) -> None:
-        kept = tuple(JoinWindow(range=window) if isinstance(window, int) else window for window in made)
+    def __init__(self, *made: int | Window) -> None:
+        kept = tuple(Window(range=window) if isinstance(window, int) else window for window in made)
         self.operator = join(kept, True)
         self.tags: dict[int, str] = {}
 
@@ -93,7 +93,7 @@ def test_r6_the_first_tuple_of_a_stream_finds_its_results() -> None:
 @pytest.mark.parametrize("n", [2, 3])
 def test_t6_purged_tuples_keep_their_place(n: int) -> None:
     """C = 10: after b12 the window is b3..b12 without the purged b4 and b7."""
-    script = Script(*[JoinWindow(rows=10)] * n)
+    script = Script(*[Window(rows=10)] * n)
     for number in range(1, 13):
         script.tuple(1, number, 99 if number in (4, 7) else 1, number)
         if number in (4, 7):
@@ -108,7 +108,7 @@ def test_t6_purged_tuples_keep_their_place(n: int) -> None:
 
 
 def test_dropped_tuples_count_in_windows_of_rows() -> None:
-    script = Script(JoinWindow(rows=2), JoinWindow(rows=2), 50)
+    script = Script(Window(rows=2), Window(rows=2), 50)
     script.close(2, 0, 8)  # S3 has closed 8 and holds none: every tuple with 8 is dropped
     script.tuple(0, 1, 1, 11)
     script.tuple(1, 2, 1, 21)
@@ -141,7 +141,7 @@ def test_t7_when_a_punctuation_goes_out(window: int, last: int | None, expected:
 
 
 def test_a_tuple_without_a_partner_leaves_when_that_input_has_passed() -> None:
-    operator = join((JoinWindow(range=5), JoinWindow(range=5), JoinWindow(range=5)), False)
+    operator = join((Window(range=5), Window(range=5), Window(range=5)), False)
     row: Row = {"k": 1, "w": 1, "ts": 1, TS: 1}
     operator.process([Input(frame(SCHEMAS[0], [row])), Input(), Input()])
     operator.process([Input(), Input(bound=6), Input()])
@@ -151,7 +151,7 @@ def test_a_tuple_without_a_partner_leaves_when_that_input_has_passed() -> None:
 
 
 def test_progress_is_that_of_the_slowest_input() -> None:
-    operator = join((JoinWindow(range=5),) * 3, True)
+    operator = join((Window(range=5),) * 3, True)
     told = [Input(punctuations=Punctuations.of((), time), bound=time) for time in (7, 9, 8)]
     assert operator.process([told[0], told[1], Input()]).punctuations is None
     out = operator.process([Input(bound=7), Input(bound=9), told[2]])

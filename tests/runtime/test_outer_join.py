@@ -15,7 +15,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Output
 from millstream.runtime.outer_join import OuterJoin
@@ -33,11 +33,11 @@ SCHEMAS = (LEFT, RIGHT)
 RESIDUAL = Binary(Type.BOOLEAN, "<=", Column(Type.BIGINT, "a.x"), Column(Type.BIGINT, "b.y"))
 KEYS = {"none": (), "one": (("k", "k"),), "two": (("k", "k"), ("x", "y")), "time": (("k", "k"), ("ts", "ts"))}
 KINDS = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
-Windows = tuple[JoinWindow, JoinWindow]
+Windows = tuple[Window, Window]
 
-window_range = st.integers(0, 5).map(lambda n: JoinWindow(range=n))
-window_rows = st.integers(0, 3).map(lambda n: JoinWindow(rows=n))
-windows = st.one_of(st.just(JoinWindow()), window_range)
+window_range = st.integers(0, 5).map(lambda n: Window(range=n))
+window_rows = st.integers(0, 3).map(lambda n: Window(rows=n))
+windows = st.one_of(st.just(Window()), window_range)
 kinds = st.sampled_from(list(KINDS.values()))
 key_choices = st.sampled_from(["one", "one", "one", "none", "two", "time"]).map(KEYS.__getitem__)
 residuals = st.sampled_from([None, RESIDUAL])
@@ -246,7 +246,7 @@ def keys_of(output: Output) -> list[tuple[int | None, int | None, int]]:
     return [] if output.rows is None else output.rows.select("a.k", "b.k", TS).rows()
 
 
-NO_WINDOWS = (JoinWindow(), JoinWindow())
+NO_WINDOWS = (Window(), Window())
 NOTHING = Input()
 
 
@@ -262,7 +262,7 @@ def test_a_tuple_is_padded_when_punctuation_closes_its_key() -> None:
 
 
 def test_a_tuple_is_padded_when_its_window_has_passed() -> None:
-    made = JoinWindow(range=5), JoinWindow(range=5)
+    made = Window(range=5), Window(range=5)
     operator = join(KINDS["FULL"], KEYS["one"], None, made, True)
     assert keys_of(operator.process([Input(left((1, 1)).rows, None, 1), Input(bound=2)])) == []
     assert operator.output_bound([6, 6]) == 1
@@ -273,7 +273,7 @@ def test_a_tuple_is_padded_when_its_window_has_passed() -> None:
 
 
 def test_progress_waits_for_the_oldest_tuple_without_a_partner() -> None:
-    made = JoinWindow(range=5), JoinWindow(range=5)
+    made = Window(range=5), Window(range=5)
     operator = join(KINDS["LEFT"], KEYS["one"], None, made, True)
     operator.process([Input(left((1, 1), (2, 3)).rows, None, 3), Input(bound=3)])
     out = operator.process([closing(progress=6), closing(progress=6)])

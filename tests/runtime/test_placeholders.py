@@ -10,10 +10,11 @@ from millstream.algebra.pattern import Pattern, below
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.logical.plan import Scan
+from millstream.logical.nodes.scan import Scan
 from millstream.physical.operators import build
 from millstream.physical.placeholders import Placeholders
 from millstream.runtime.operator import NOTHING, Input
+from millstream.runtime.registry import Site
 from tests.tries import tries
 
 TIMED = Schema.of(("k", Type.BIGINT), ("name", Type.VARCHAR), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
@@ -28,14 +29,14 @@ def test_every_tuple_is_whole_on_one_shard(given_keys: list[int | None], shards:
     rows = [(key, f"n{at}", *time) for at, (key, time) in enumerate(zip(given_keys, times, strict=True))]
     page = pl.DataFrame(rows, schema=schema.polars, orient="row")
     plan = Placeholders(Scan("s", schema), ("k",))
-    made = [build(plan, {}, (number, shards)).process([Input(page)]).rows for number in range(shards)]
+    made = [build(plan, Site({}, number, shards)).process([Input(page)]).rows for number in range(shards)]
     for at, (row, time) in enumerate(zip(rows, times, strict=True)):
         found = [frame.row(at) for frame in made if frame is not None]
         assert found.count(row) == 1 and found.count((None, None, *time)) == shards - 1
 
 
 def test_punctuation_goes_through() -> None:
-    operator = build(Placeholders(Scan("s", TIMED), ("k",)), {}, (1, 2))
+    operator = build(Placeholders(Scan("s", TIMED), ("k",)), Site({}, 1, 2))
     said = Punctuations.of([Pattern.of(ts=below(5))])
     out = operator.process([Input(punctuations=said)])
     assert out.rows is None and out.punctuations is said

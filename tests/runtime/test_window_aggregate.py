@@ -18,7 +18,9 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.logical import plan
+from millstream.algebra.window import PANE_END
+from millstream.logical.nodes import pane_aggregate, window_aggregate
+from millstream.logical.nodes.scan import Scan
 from millstream.runtime import group_state
 from millstream.runtime.operator import Input, Operator
 from millstream.runtime.pane_aggregate import PaneAggregate
@@ -49,7 +51,7 @@ def regular(
     attribute: str | None = None,
 ) -> WindowAggregate:
     named = tuple(AggregateCall(*call) for call in calls)
-    node = plan.WindowAggregate(plan.Scan("s", schema), range_, slide, tuple(group), named, attribute)
+    node = window_aggregate.WindowAggregate(Scan("s", schema), range_, slide, tuple(group), named, attribute)
     return WindowAggregate(schema, node.schema, range_, slide, tuple(group), named, attribute)
 
 
@@ -58,9 +60,9 @@ def paned(
 ) -> tuple[PaneAggregate, WindowAggregate]:
     named = tuple(AggregateCall(*call) for call in calls)
     pane, group = math.gcd(range_, slide), tuple(group)
-    low = plan.PaneAggregate(plan.Scan("s", schema), pane, group, named, attribute)
-    above = None if attribute is None else plan.PANE_END
-    top = plan.WindowAggregate(low, range_, slide, group, named, above, over_panes=True)
+    low = pane_aggregate.PaneAggregate(Scan("s", schema), pane, group, named, attribute)
+    above = None if attribute is None else PANE_END
+    top = window_aggregate.WindowAggregate(low, range_, slide, group, named, above, over_panes=True)
     return (
         PaneAggregate(schema, low.schema, pane, group, named, attribute),
         WindowAggregate(low.schema, top.schema, range_, slide, group, named, above, over_panes=True),

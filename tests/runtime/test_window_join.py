@@ -13,7 +13,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from millstream.runtime.operator import Input
 from millstream.runtime.window_join import WindowJoin
 from tests.reference.evaluate import evaluate
@@ -30,12 +30,12 @@ SCHEMAS = (LEFT, RIGHT)
 RESIDUAL = Binary(Type.BOOLEAN, "<=", Column(Type.BIGINT, "a.x"), Column(Type.BIGINT, "b.y"))
 KEYS = {"none": (), "one": (("k", "k"),), "two": (("k", "k"), ("x", "y")), "time": (("k", "k"), ("ts", "ts"))}
 
-window_range = st.integers(0, 5).map(lambda n: JoinWindow(range=n))
-window_rows = st.integers(0, 3).map(lambda n: JoinWindow(rows=n))
-windows = st.one_of(st.just(JoinWindow()), window_range, window_rows)
+window_range = st.integers(0, 5).map(lambda n: Window(range=n))
+window_rows = st.integers(0, 3).map(lambda n: Window(rows=n))
+windows = st.one_of(st.just(Window()), window_range, window_rows)
 key_choices = st.sampled_from(["one", "one", "none", "two", "time"]).map(KEYS.__getitem__)
 residuals = st.sampled_from([None, RESIDUAL])
-Windows = tuple[JoinWindow, JoinWindow]
+Windows = tuple[Window, Window]
 
 
 def reference(keys: Any, residual: Expression | None, made: Windows) -> ReferenceJoin:
@@ -155,7 +155,7 @@ def row(schema: Schema, key: int, time: int, **more: Any) -> Row:
 
 def test_worked_example_w5() -> None:
     """The window is checked when a tuple probes, not only when its own stream moves."""
-    operator = join(KEYS["one"], None, (JoinWindow(range=5), JoinWindow(range=5)), True)
+    operator = join(KEYS["one"], None, (Window(range=5), Window(range=5)), True)
     left = [row(LEFT, 1, 1), row(LEFT, 2, 4), row(LEFT, 1, 9)]
     right = [row(RIGHT, 1, 2), row(RIGHT, 2, 4), row(RIGHT, 1, 8)]
     given: list[Arrival] = [*((0, r) for r in left), *((1, r) for r in right)]
@@ -169,7 +169,7 @@ def test_worked_example_w5() -> None:
 
 
 def test_rows_that_are_purged_keep_their_place_in_the_window() -> None:
-    operator = join(KEYS["one"], None, (JoinWindow(rows=2), JoinWindow(rows=0)), False)
+    operator = join(KEYS["one"], None, (Window(rows=2), Window(rows=0)), False)
     given: list[Arrival] = [
         (0, row(LEFT, 1, 1)),
         (0, row(LEFT, 2, 2)),
@@ -183,7 +183,7 @@ def test_rows_that_are_purged_keep_their_place_in_the_window() -> None:
 
 
 def test_progress_goes_on_when_both_sides_have_moved() -> None:
-    operator = join(KEYS["one"], None, (JoinWindow(range=5), JoinWindow(range=5)), True)
+    operator = join(KEYS["one"], None, (Window(range=5), Window(range=5)), True)
     heartbeat = Punctuations.of((), 7)
     assert operator.process([Input(punctuations=heartbeat, bound=7), Input()]).punctuations is None
     out = operator.process([Input(bound=7), Input(punctuations=Punctuations.of((), 9), bound=9)])
@@ -212,7 +212,7 @@ def test_a_theta_join_needs_no_keys() -> None:
         Column(Type.BIGINT, "a.x"),
         Binary(Type.BIGINT, "+", Column(Type.BIGINT, "b.y"), Literal(Type.BIGINT, 1)),
     )
-    operator = join((), residual, (JoinWindow(), JoinWindow()), False)
+    operator = join((), residual, (Window(), Window()), False)
     operator.process([Input(frame(LEFT, [row(LEFT, 1, 1, x=5), row(LEFT, 2, 2, x=1)])), Input()])
     out = operator.process([Input(), Input(frame(RIGHT, [row(RIGHT, 9, 3, y=2)]))])
     assert out.rows is not None and out.rows["a.k"].to_list() == [1]

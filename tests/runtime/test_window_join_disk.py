@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.schema import FOREVER, TS
-from millstream.runtime.join_kernel import JoinWindow
+from millstream.algebra.window import Window
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input
 from tests.runtime import test_outer_join as outer
@@ -21,7 +21,7 @@ from tests.tries import tries
 
 undisturbed = plans.map(lambda plan: [action for action in plan if action[0] != "configure"])
 one_or_both = st.one_of(
-    st.tuples(ranges, ranges), st.tuples(ranges, st.just(JoinWindow())), st.tuples(st.just(JoinWindow()), ranges)
+    st.tuples(ranges, ranges), st.tuples(ranges, st.just(Window())), st.tuples(st.just(Window()), ranges)
 )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.algebra.upstream import TimeRequest
+from millstream.logical.plan import Key
 from millstream.physical.exchange import MARK, exchanged
-from millstream.physical.hashing import Key
 from millstream.physical.partitioning import Keys
 from millstream.physical.plotting import Plotted
 from millstream.physical.records import CloseGroup, OpenGroup, StartQuery, StopQuery

@@ -12,8 +12,9 @@ from millstream.lang import ast
 from millstream.logical.binder import bind_select, bind_stream, bind_table
 from millstream.logical.contract import explain_contract
 from millstream.logical.explain import explain
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.plan import Plan, Scan
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.explain import explain_physical
 

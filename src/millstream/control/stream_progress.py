@@ -22,8 +22,8 @@ from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import MillstreamError
 from millstream.logical.catalog import LATE, StreamDefinition
-from millstream.logical.plan import Plan
-from millstream.physical.partitioning import EVERYWHERE, Keys
+from millstream.logical.plan import EVERYWHERE, Plan
+from millstream.physical.partitioning import Keys
 from millstream.physical.shard_batch import Status
 from millstream.physical.topology import base_stream, scans
 

@@ -18,7 +18,9 @@ from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
 from millstream.logical.coercion import cast
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
-from millstream.logical.plan import Plan, Project, WindowAggregate
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import Plan
 from millstream.logical.scope import PSEUDO_COLUMNS, Scope
 
 

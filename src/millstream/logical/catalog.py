@@ -16,8 +16,10 @@ from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.template import Template
 from millstream.algebra.types import Type
 from millstream.errors import BindError, did_you_mean
-from millstream.logical.closing import Closing
-from millstream.logical.plan import Plan, Scan, Union
+from millstream.logical.nodes.closing import Closing
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.union import Union
+from millstream.logical.plan import Plan
 
 Definition = TypeVar("Definition")
 

@@ -7,7 +7,8 @@ passes on to its reader: templates of punctuation, and time. The last line is th
 >>> from millstream.algebra.template import Template
 >>> from millstream.algebra.types import Type
 >>> from millstream.logical.catalog import StreamDefinition
->>> from millstream.logical.plan import Distinct, Scan
+>>> from millstream.logical.nodes.distinct import Distinct
+>>> from millstream.logical.nodes.scan import Scan
 >>> catalog, schema = Catalog(), Schema.of(("k", Type.INT))
 >>> catalog.add_stream(StreamDefinition("s", schema, templates=(Template((("k", "#"),)),)))
 >>> print(explain_contract(Distinct(Scan("s", schema)), catalog))
@@ -18,8 +19,8 @@ passes on to its reader: templates of punctuation, and time. The last line is th
         passes on (k #), time when asked
 contract: bounded
 
-What a template promises, and which clause promises which, is in `contract_offers`; what bounds which part in
-`contract_parts`; what passes which operator in `contract_passing`; hints in `contract_hints`.
+What a template promises, and which clause promises which, is in `contract_offers`; what bounds each part of a node's
+state, and what passes it, is told by the node itself (`nodes`); hints are in `contract_hints`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from millstream.logical.contract_check import Contract, check
 from millstream.logical.contract_hints import hint
 from millstream.logical.contract_offers import Declarations
 from millstream.logical.contract_parts import Part
-from millstream.logical.explain import describe
 from millstream.logical.plan import Plan
 
 
@@ -50,7 +50,7 @@ def verdict(root: Contract) -> str:
 
 
 def _lines(made: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
-    yield f"#{made.number} {describe(made.plan)}"
+    yield f"#{made.number} {made.plan.describe()}"
     margin = "│" if made.inputs else " "
     for part in made.parts:
         for line in _part(made, part, root, declarations):

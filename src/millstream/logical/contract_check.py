@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from millstream.logical.contract_offers import Declarations, Offers
-from millstream.logical.contract_parts import Part, parts_of
-from millstream.logical.contract_passing import passed_on
+from millstream.logical.contract_parts import WAITING, Part
+from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
 
@@ -40,6 +40,9 @@ def check(plan: Plan, declarations: Declarations) -> Contract:
 
 def _check(plan: Plan, declarations: Declarations, numbers: Iterator[int]) -> Contract:
     inputs = tuple(_check(input_, declarations, numbers) for input_ in plan.inputs)
-    offered = tuple(input_.offers for input_ in inputs)
-    parts = parts_of(plan, offered)
-    return Contract(plan, next(numbers), parts, passed_on(plan, offered, parts, declarations), inputs)
+    offered = (declarations.offers(plan),) if isinstance(plan, Scan) else tuple(input_.offers for input_ in inputs)
+    parts = plan.parts(offered)
+    # Where tuples wait for ever, so does the punctuation behind them.
+    stuck = any(part.name == WAITING and not part.bounded for part in parts)
+    offers = Offers() if stuck else plan.passes_on(offered, parts)
+    return Contract(plan, next(numbers), parts, offers, inputs)

@@ -7,20 +7,17 @@ one the suggestion keeps its time moving by `PUNCTUATED ON (ts +)`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from millstream.algebra.expression import Binary, conjuncts
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.template import Template
-from millstream.logical import plan as node
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.contract_check import Contract, check
 from millstream.logical.contract_names import base_columns
 from millstream.logical.contract_offers import Declarations, Time
-from millstream.logical.contract_parts import WAITING, Part, named, timed, windowed
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OuterJoin
+from millstream.logical.contract_parts import WAITING, Closed, Moving, Part, Together
+from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
 
@@ -40,7 +37,8 @@ def hint(root: Contract, at: Contract, part: Part, declarations: Declarations) -
     below = sorted({number for input_ in at.inputs for number, _ in input_.unbounded()})
     if remedies and not found and below:
         found.append(f"bound {' and '.join(f'#{number}' for number in below)} first")
-    return ", or ".join([*found, *_windows(at, part)]) or "no declaration of its streams bounds it"
+    advice = at.plan.advice(part, tuple(input_.offers for input_ in at.inputs))
+    return ", or ".join([*found, *advice]) or "no declaration of its streams bounds it"
 
 
 def _helps(remedy: Remedy, root: Contract, part: tuple[int, str]) -> bool:
@@ -51,7 +49,7 @@ def _helps(remedy: Remedy, root: Contract, part: tuple[int, str]) -> bool:
 
 def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
     """The plan over streams as they are declared there."""
-    if isinstance(plan, node.Scan):
+    if isinstance(plan, Scan):
         definition = declarations.streams.get(plan.stream)
         return plan if definition is None else replace(plan, stream_schema=definition.schema)
     return plan.with_inputs(tuple(_redeclared(input_, declarations) for input_ in plan.inputs))
@@ -59,38 +57,21 @@ def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
 
 def _remedies(at: Contract, part: Part, declarations: Declarations) -> Iterator[Remedy]:
     """Declarations worth trying, the likeliest first."""
-    plan = _carried_out(at.plan)
-    if part.name == WAITING:
-        yield from _moving(plan.inputs, declarations)
-        return
-    match plan:
-        case node.WindowJoin():
-            other = plan.inputs[1 - part.side]
-            if (plan.left_window, plan.right_window)[part.side].range is not None:
-                yield from _moving((other,), declarations)
-            yield from _closing(other, (pair[1 - part.side] for pair in plan.keys), declarations)
-        case MultiJoin():
-            yield from _by_all(plan, part.side, declarations)
-        case node.Sequence():
-            yield from _closing(plan.second, (b for _, b in plan.keys), declarations)
-        case node.WindowAggregate() | node.PaneAggregate():
-            if timed(plan):
-                yield from _moving(plan.inputs, declarations)
-            elif plan.attribute is not None:
-                yield from _closing(plan.input, (plan.attribute,), declarations, "+")
-            yield from _closing(plan.input, plan.group, declarations)
-        case node.Distinct():
-            yield from _closing(plan.input, plan.schema.names, declarations)
+    for cure in (Moving(at.plan.inputs),) if part.name == WAITING else at.plan.cures(part):
+        match cure:
+            case Moving(inputs):
+                yield from _moving(inputs, declarations)
+            case Closed():
+                yield from _closing(cure, declarations)
+            case Together(parts):
+                yield from _by_all(parts, declarations)
 
 
-def _by_all(plan: MultiJoin, side: int, declarations: Declarations) -> Iterator[Remedy]:
-    """What bounds an input of a join of several: each of the other inputs does its part."""
-    others = [place for place in range(len(plan.members)) if place != side]
-    if plan.windows[side].range is not None:
-        yield from _moving(tuple(plan.members[place] for place in others), declarations)
+def _by_all(cures: tuple[Closed, ...], declarations: Declarations) -> Iterator[Remedy]:
+    """Each of several inputs does its part."""
     texts: list[str] = []
-    for place in others:
-        remedy = next(_closing(plan.members[place], plan.keys[place], declarations), None)
+    for cure in cures:
+        remedy = next(_closing(cure, declarations), None)
         if remedy is None:
             return
         declarations = remedy.declarations
@@ -98,46 +79,17 @@ def _by_all(plan: MultiJoin, side: int, declarations: Declarations) -> Iterator[
     yield Remedy(f"declare {' and '.join(texts)}", declarations)
 
 
-def _carried_out(plan: Plan) -> Plan:
-    """The state of an outer join is that of the join inside it."""
-    return plan.inner if isinstance(plan, OuterJoin) else plan
-
-
-def _windows(at: Contract, part: Part) -> list[str]:
-    """Windows that would bound the part."""
-    plan = _carried_out(at.plan)
-    if isinstance(plan, node.Sequence) and plan.mode == "CHRONICLE" and not plan.keys and part.name != WAITING:
-        return ["add an equality on a column that its second stream closes", "use MODE RECENT"]
-    if isinstance(plan, node.WindowAggregate) and not windowed(plan) and at.inputs[0].offers.time is not Time.STILL:
-        return ["give it a window"]
-    if isinstance(plan, MultiJoin) and part.name != WAITING:
-        moves = all(offered.offers.time is Time.MOVES for place, offered in enumerate(at.inputs) if place != part.side)
-        bare = plan.windows[part.side].range is None
-        return [f"give {plan.prefixes[part.side]} a window"] if moves and bare and plan.prefixes[part.side] else []
-    if not isinstance(plan, node.WindowJoin) or part.name == WAITING:
-        return []
-    if (plan.left_window, plan.right_window)[part.side].range is not None:
-        return []
-    computed = [c for c in conjuncts(plan.residual) if isinstance(c, Binary) and c.op == "="] if not plan.keys else []
-    found = [f"make both sides of {computed[0]} columns of one type, in a subquery of FROM"] if computed else []
-    prefix = (plan.left_prefix, plan.right_prefix)[part.side]
-    moves = at.inputs[1 - part.side].offers.time is Time.MOVES
-    if prefix is None:
-        return [*found, f"give {named(plan.inputs[part.side], None)} windows"] if moves else found
-    return [*found, f"give {prefix} a {'window' if moves else 'ROWS window'}"]
-
-
-def _closing(plan: Plan, columns: Iterable[str], declarations: Declarations, class_: str = "#") -> Iterator[Remedy]:
+def _closing(cure: Closed, declarations: Declarations) -> Iterator[Remedy]:
     """Punctuation on each of the columns, wherever it comes from."""
-    for column in columns:
-        bases = base_columns(plan, column)
+    for column in cure.columns:
+        bases = base_columns(cure.input, column)
         if not bases or any(stream not in declarations.streams for stream, _ in bases):
             continue
         streams, texts = dict(declarations.streams), []
         for stream, base in dict.fromkeys(bases):
             definition = streams[stream]
             bound = base == definition.schema.time
-            wanted = [Template(((base, "+" if bound else class_),))]
+            wanted = [Template(((base, "+" if bound else cure.class_),))]
             if definition.schema.kind is TimeKind.EXTERNAL and definition.schema.ordered and not bound:
                 wanted.append(Template(((str(definition.schema.time), "+"),)))
             streams[stream] = _punctuated(definition, wanted)
@@ -155,7 +107,7 @@ def _punctuated(definition: StreamDefinition, templates: list[Template]) -> Stre
 def _moving(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Remedy]:
     """Time for every stream that has none."""
     streams, texts, beats = dict(declarations.streams), [], False
-    for scan in dict.fromkeys(part for plan in plans for part in plan.walk() if isinstance(part, node.Scan)):
+    for scan in dict.fromkeys(part for plan in plans for part in plan.walk() if isinstance(part, Scan)):
         if declarations.offers(scan).time is Time.MOVES:
             continue
         definition = streams.get(scan.stream)

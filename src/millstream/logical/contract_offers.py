@@ -9,7 +9,7 @@
 | `PUNCTUATED ON (…)`, any other | itself | as the other clauses say; it takes away the order |
 | `PRIMARY KEY (k)` | `(k #)`, of values that came | |
 | `ASCENDING (k)` | `(k +)` | |
-| `CLOSES s (k) BY (id)`, on another stream | `(k #)` on `s` (`contract_passing`) | |
+| `CLOSES s (k) BY (id)`, on another stream | `(k #)` on `s` (`nodes.closing`) | |
 | none of `ORDER BY`, `WATERMARK FOR` | | only when asked; moves with heartbeats, never with `ets = 'none'` |
 
 A template `+` promises bounds that rise past every value, for every value of its `#` columns; `#` promises that every
@@ -21,11 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.template import Template
-from millstream.logical.catalog import Catalog, StreamDefinition
-from millstream.logical.plan import Scan
+
+if TYPE_CHECKING:
+    from millstream.logical.catalog import Catalog, StreamDefinition
+    from millstream.logical.nodes.scan import Scan
 
 
 class Time(IntEnum):

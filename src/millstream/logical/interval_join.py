@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from millstream.algebra.expression import Binary, Cast, Column, Expression, Literal
 from millstream.algebra.types import micros
-from millstream.logical.plan import Window
+from millstream.algebra.window import Window
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 

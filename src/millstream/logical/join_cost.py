@@ -24,9 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.window import Window
 from millstream.logical.join_graph import JoinGraph, Leaf, join_graph
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.plan import Plan, Window, WindowJoin
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import Plan
 
 RATE = 1000.0
 """Tuples per second, where nothing is known."""

@@ -18,11 +18,15 @@ from datetime import timedelta
 from functools import cached_property
 
 from millstream.algebra.expression import Binary, Column, Expression, Literal, conjuncts
+from millstream.algebra.names import equal_classes, prefixed
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type, micros
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.join_time import ENTRY_TIME
-from millstream.logical.multi_join import prefixed
-from millstream.logical.plan import UNBOUNDED, Plan, Project, Window, WindowJoin, in_time
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.nodes.windowed import in_time
+from millstream.logical.plan import Plan
 
 LEAST = 3
 """Joins of fewer inputs are not grouped."""
@@ -142,7 +146,7 @@ class _Collected:
             # What is the last n then depends on when a join is given its input.
             return None
         residual = tuple(c for c in self.conditions if not self._repeats(c, windows))
-        return JoinGraph(leaves, classes(self.pairs), residual)
+        return JoinGraph(leaves, equal_classes(self.pairs), residual)
 
     def _times(self) -> dict[str, int]:
         return {leaf.time.name: place for place, leaf in enumerate(self.leaves) if leaf.time is not None}
@@ -204,19 +208,3 @@ def within(older: Column, newer: Column, length: int) -> Expression:
     timed = older.type.polars.is_temporal()
     literal = Literal(Type.INTERVAL, timedelta(microseconds=length)) if timed else Literal(Type.BIGINT, length)
     return Binary(Type.BOOLEAN, ">=", older, Binary(newer.type, "-", newer, literal))
-
-
-def classes(pairs: list[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    """Columns that are equal, put together, in the order in which they are met.
-
-    >>> classes([("a.k", "b.k"), ("a.m", "b.m"), ("b.k", "c.k")])
-    (('a.k', 'b.k', 'c.k'), ('a.m', 'b.m'))
-    """
-    merged: list[list[str]] = []
-    for pair in pairs:
-        touching = [known for known in merged if set(known) & set(pair)]
-        names = dict.fromkeys([name for known in touching for name in known] + list(pair))
-        place = merged.index(touching[0]) if touching else len(merged)
-        merged = [known for known in merged if known not in touching]
-        merged.insert(min(place, len(merged)), list(names))
-    return tuple(tuple(known) for known in merged)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from millstream.algebra.expression import Binary, Column, Expression, conjunction
 from millstream.algebra.types import Type
 from millstream.logical.join_graph import JoinGraph
-from millstream.logical.multi_join import MultiJoin
+from millstream.logical.nodes.multi_join import MultiJoin
 
 
 def one_operator(graph: JoinGraph, members: Sequence[int], conditions: Sequence[Expression]) -> MultiJoin:

@@ -17,13 +17,20 @@ from datetime import timedelta
 from millstream.algebra.expression import Binary, Column, Expression, Literal, Unary, conjunction
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.logical.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.interval_join import interval_windows, lags, result_windows
 from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of, times_of
-from millstream.logical.outer_join import OUTER, OuterJoin, cuts_off
-from millstream.logical.plan import UNBOUNDED, Plan, Project, Select, Sequence, TableJoin, Window, WindowJoin
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.sequence import Sequence
+from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.outer_join import OUTER, cuts_off
+from millstream.logical.plan import Plan
 from millstream.logical.rows_join import check_counting, counting_join, in_one_operator, in_turn, uncountable
 from millstream.logical.sources import Entry
 from millstream.logical.windows import join_window
@@ -187,7 +194,7 @@ class JoinBinder:
         newcomer, kept = right.streams[0], right.streams[0].written.kind
         windows, keys, residual = self._condition(left, right, self.keys.renamed(list(self._on[newcomer.alias])))
         plan = OuterJoin(
-            left.plan, right.plan, *windows, kept, _inner(left, right, keys), residual, left.prefix, right.prefix
+            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix, kept=kept
         )
         streams = left.streams + right.streams
         check_counting(plan, streams, windows)

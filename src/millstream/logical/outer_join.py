@@ -1,56 +1,11 @@
-"""The plan node of an outer join of two streams, and which outer joins a FROM may have."""
+"""Which outer joins a FROM may have."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from millstream.algebra.expression import Expression
-from millstream.algebra.schema import Schema
 from millstream.lang import ast
-from millstream.logical.plan import Plan, Window, WindowJoin
 from millstream.logical.sources import Entry
 
 OUTER = ("LEFT", "RIGHT", "FULL")
-
-
-@dataclass(frozen=True, slots=True)
-class OuterJoin(Plan):
-    """A window join that also puts out the tuples of the `kept` side (LEFT, RIGHT, or both: FULL) that find no partner,
-    with NULLs in the other side's columns and the tuple's own timestamp.
-
-    Such a row comes when no partner can come any more, so the output is not in the order of time.
-    """
-
-    left: Plan
-    right: Plan
-    left_window: Window
-    right_window: Window
-    kept: str
-    keys: tuple[tuple[str, str], ...] = ()
-    residual: Expression | None = None
-    left_prefix: str | None = None
-    right_prefix: str | None = None
-
-    @property
-    def inner(self) -> WindowJoin:
-        """The join of the tuples that have partners."""
-        prefixes = self.left_prefix, self.right_prefix
-        windows = self.left_window, self.right_window
-        return WindowJoin(self.left, self.right, *windows, self.keys, self.residual, *prefixes)
-
-    @property
-    def preserved(self) -> tuple[bool, bool]:
-        """Whether every tuple of the left side comes out, and of the right side; the other side's columns may then be
-        NULL."""
-        return self.kept in ("LEFT", "FULL"), self.kept in ("RIGHT", "FULL")
-
-    @property
-    def merges(self) -> bool:
-        return self.inner.merges
-
-    @property
-    def schema(self) -> Schema:
-        return replace(self.inner.schema, ordered=False)
 
 
 def check_outer(entry: Entry, before: tuple[Entry, ...], sequence: ast.SequenceTest | None) -> None:

@@ -2,45 +2,74 @@
 
 Equal sub-plans are equal values, which is how queries that start alike share operators. Columns inside a plan have the
 names of their stream; a join prefixes each side's columns with its alias (`a.price`) unless the side is itself a join.
+
+Planners keep the recursion and the policies and ask each node what they need to know of it. `Plan` lists the questions;
+a node answers them in its own file (`nodes`), alone or through a base that it shares with its like. `Plan` itself gives
+an answer only where it is right for every node, if not the best one: nothing goes below, all columns are needed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from millstream.algebra.aggregate_call import AggregateCall
-from millstream.algebra.expression import Column, Expression
-from millstream.algebra.schema import Attribute, Schema, TimeKind
-from millstream.algebra.types import Type
+from millstream.algebra.expression import Expression
+from millstream.algebra.names import Groups
+from millstream.algebra.schema import TS, Schema
 
-WINDOW_START = "window_start"
-WINDOW_END = "window_end"
+if TYPE_CHECKING:
+    from millstream.logical.contract_offers import Offers
+    from millstream.logical.contract_parts import Cure, Part
+
+Names = frozenset[str]
+Key = tuple[str, ...]
+"""The columns that something is hashed on."""
+EVERYWHERE: Key = ()
+"""Hashed on nothing: all shards have all of it."""
+Conditions = tuple[Expression, ...]
+
+NODES: dict[str, type[Plan]] = {}
+"""The nodes that have been imported, by stem; `nodes.load` imports those of the logical plan."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A window on one join input: `range` in timestamp units, or `rows`, or neither: unbounded.
+class Need:
+    """The columns that a node needs of one input. `stored`: tuples stay in its state, so that no others should come;
+    `exact`: just these, in the order that they have there."""
 
-    `rows = 0` keeps nothing: tuples of that side only probe (asymmetric join).
-    """
-
-    range: int | None = None
-    rows: int | None = None
-
-    def __str__(self) -> str:
-        if self.rows is not None:
-            return f"[ROWS {self.rows}]"
-        return "[UNBOUNDED]" if self.range is None else f"[RANGE {self.range}]"
+    names: Names
+    stored: bool = False
+    exact: bool = False
 
 
-UNBOUNDED = Window()
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """Conditions on a node's result, divided: those that `node` now tests itself, those that each input can be asked to
+    satisfy, and those that have to be tested above."""
+
+    node: Plan
+    below: tuple[Conditions, ...]
+    above: Conditions = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan(ABC):
+    stem: ClassVar[str]
+    """Names the operator in every layer: node, worker operator, reference, docs page."""
+    page: ClassVar[str] = ""
+    """The docs page, where its name is not the stem."""
+    runs: ClassVar[bool] = True
+    """Whether it stands in plans that run; False: only while a plan is made."""
+
+    def __init_subclass__(cls) -> None:
+        # A dataclass with slots is made twice; the second class is the one that is used.
+        if "stem" in cls.__dict__:
+            NODES[cls.stem] = cls
+
+    # --- structure --------------------------------------------------------------------------------------------------
+
     @property
     @abstractmethod
     def schema(self) -> Schema:
@@ -54,7 +83,7 @@ class Plan(ABC):
             found += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Plan)]
         return tuple(found)
 
-    def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
+    def with_inputs(self, inputs: tuple[Plan, ...]) -> Self:
         """The same node over other inputs, given in the order of `inputs`."""
         left = list(inputs)
         changed: dict[str, Any] = {}
@@ -66,226 +95,126 @@ class Plan(ABC):
                 changed[part.name] = tuple(left.pop(0) for _ in value)
         return replace(self, **changed)
 
+    def altered(self, **changed: Any) -> Self:
+        """The same node with other values in some fields."""
+        return replace(self, **changed)
+
     def walk(self) -> Iterator[Plan]:
         """All nodes, inputs before the nodes that read them."""
         for plan in self.inputs:
             yield from plan.walk()
         yield self
 
+    @property
+    def contributing(self) -> tuple[Plan, ...]:
+        """The inputs whose tuples the output is made of."""
+        return self.inputs
 
-@dataclass(frozen=True, slots=True)
-class Scan(Plan):
-    """All tuples of a stream, under the stream's own column names."""
+    # --- EXPLAIN ----------------------------------------------------------------------------------------------------
 
-    stream: str
-    stream_schema: Schema
+    @abstractmethod
+    def describe(self) -> str:
+        """The node with its parameters, on one line."""
+
+    # --- the optimizer ----------------------------------------------------------------------------------------------
+
+    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
+        """The node with its conditions, and whatever else has an order that means nothing, in canonical spelling."""
+        del spelled
+        return self
+
+    def push(self, conditions: Conditions) -> Pushed:
+        """Where conditions on the result can be tested; above the node in any case."""
+        return Pushed(self, ((),) * len(self.inputs), conditions)
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        """The node without what only other result columns than these need, and what that asks of each input: in any
+        case all columns are enough."""
+        del kept
+        return self, tuple(Need(frozenset(input_.schema.names)) for input_ in self.inputs)
+
+    @abstractmethod
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        """The columns of which a result column is a copy, each with the position of its input; none: it is computed."""
 
     @property
-    def schema(self) -> Schema:
-        return self.stream_schema
+    @abstractmethod
+    def punctuates(self) -> Names:
+        """The result columns that punctuation of the node's own making may restrict, beside its time."""
 
-
-@dataclass(frozen=True, slots=True)
-class Select(Plan):
-    input: Plan
-    predicate: Expression
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
-
-
-@dataclass(frozen=True, slots=True)
-class Project(Plan):
-    """Named expressions over the input's columns (and its hidden timestamp, as the column `__ts`)."""
-
-    input: Plan
-    items: tuple[tuple[str, Expression], ...]
+    def carried(self, below: tuple[Names, ...]) -> Names:
+        """The result columns that punctuation may restrict, given those of each input."""
+        own = {self.schema.time} - {None} | self.punctuates
+        return frozenset(n for n in self.schema.names if n in own or any(c in below[i] for i, c in self.copied(n)))
 
     @property
-    def schema(self) -> Schema:
-        source = self.input.schema
-        attributes = tuple(Attribute(name, expression.type) for name, expression in self.items)
-        time = next((n for n, e in self.items if isinstance(e, Column) and e.name == source.time), None)
-        return replace(source, attributes=attributes, time=time if source.time is not None else None)
+    @abstractmethod
+    def equal_columns(self) -> Groups:
+        """Groups of result columns that are equal in every tuple, because a join made them so."""
 
-
-@dataclass(frozen=True, slots=True)
-class Union(Plan):
-    """Timestamp-ordered union of inputs that agree in types; the names are the first input's."""
-
-    members: tuple[Plan, ...]
+    # --- partitioning -----------------------------------------------------------------------------------------------
 
     @property
-    def schema(self) -> Schema:
-        first = self.members[0].schema
-        schemas = [member.schema for member in self.members]
-        kind = TimeKind.LATENT if any(s.kind is TimeKind.LATENT for s in schemas) else first.kind
-        position = first.index(first.time) if first.time else None
-        same = position is not None and all(s.time and s.index(s.time) == position for s in schemas)
-        moves, time = all(s.moves for s in schemas), first.time if same else None
-        return replace(first, kind=kind, time=time, ordered=kind is not TimeKind.LATENT, moves=moves)
-
-
-@dataclass(frozen=True, slots=True)
-class Distinct(Plan):
-    input: Plan
+    @abstractmethod
+    def stateless(self) -> bool:
+        """Whether it works tuple by tuple on one input and does not care on which shard."""
 
     @property
-    def schema(self) -> Schema:
-        return self.input.schema
+    @abstractmethod
+    def positional(self) -> bool:
+        """Whether some result depends on the position of tuples of equal time."""
+
+    @abstractmethod
+    def hash_keys(self) -> Iterable[Key]:
+        """Keys over the output that are worth trying, for a node that is not stateless."""
+
+    @abstractmethod
+    def keys_below(self, key: Key) -> list[Key] | None:
+        """What hashing the output on `key` asks of each input, or None if the node cannot work so."""
+
+    # --- the contract -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        """The parts of its state, given what its inputs promise."""
+
+    @abstractmethod
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        """What it promises its reader, given its inputs' promises and its state; nothing in it waits for ever."""
+
+    def cures(self, part: Part) -> Iterator[Cure]:
+        """What its inputs would have to promise to bound a part of its state, the likeliest first."""
+        del part
+        return iter(())
+
+    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+        """What else in the query would bound a part of its state."""
+        del part, inputs
+        return []
+
+    # --- the worker -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The plain values that its worker operator is made of."""
+
+    def values(self, *names: str) -> dict[str, Any]:
+        """Properties by name."""
+        return {name: getattr(self, name) for name in names}
 
 
-def joined(left: Schema, right: Schema, left_prefix: str | None, right_prefix: str | None) -> tuple[Attribute, ...]:
-    """The attributes of a join's output: the left's, then the right's, each under its prefix."""
-    return tuple(
-        Attribute(f"{prefix}.{a.name}" if prefix else a.name, a.type)
-        for schema, prefix in ((left, left_prefix), (right, right_prefix))
-        for a in schema
-    )
+def columns_read(*expressions: Expression | None) -> Names:
+    """The columns that expressions read, beside the hidden timestamp."""
+    return frozenset(name for e in expressions if e is not None for name in e.columns() if name != TS)
 
 
-def in_time(schemas: Iterable[Schema], windows: Iterable[Window]) -> bool:
-    """Whether a join can work in the order of time: its inputs come in order, or, as a window that counts rows needs
-    it, they can be put in order."""
-    counts = any(window.rows for window in windows)
-    return all(s.kind is not TimeKind.LATENT and (s.ordered or (counts and s.moves)) for s in schemas)
+def each_once(conditions: Iterable[Expression]) -> Conditions:
+    return tuple(dict.fromkeys(conditions))
 
 
-@dataclass(frozen=True, slots=True)
-class WindowJoin(Plan):
-    """Symmetric join: equality on `keys` (pairs of left and right input columns), `residual` over output columns."""
-
-    left: Plan
-    right: Plan
-    left_window: Window
-    right_window: Window
-    keys: tuple[tuple[str, str], ...] = ()
-    residual: Expression | None = None
-    left_prefix: str | None = None
-    right_prefix: str | None = None
-
-    @property
-    def merges(self) -> bool:
-        """Whether it processes in timestamp order (both inputs `in_time`, some window); otherwise on arrival."""
-        windows = self.left_window, self.right_window
-        return windows != (UNBOUNDED, UNBOUNDED) and in_time((self.left.schema, self.right.schema), windows)
-
-    @property
-    def schema(self) -> Schema:
-        left, right = self.left.schema, self.right.schema
-        return replace(
-            left,
-            attributes=joined(left, right, self.left_prefix, self.right_prefix),
-            time=None,
-            ordered=self.merges,
-            moves=left.moves and right.moves,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class TableJoin(Plan):
-    """A stream joined with a static table: every tuple probes, nothing is kept."""
-
-    input: Plan
-    table: str
-    table_schema: Schema
-    keys: tuple[tuple[str, str], ...] = ()
-    residual: Expression | None = None
-    stream_prefix: str | None = None
-    table_prefix: str | None = None
-    outer: bool = False
-
-    @property
-    def schema(self) -> Schema:
-        source = self.input.schema
-        attributes = joined(source, self.table_schema, self.stream_prefix, self.table_prefix)
-        time = source.time
-        if time is not None and self.stream_prefix:
-            time = f"{self.stream_prefix}.{time}"
-        return replace(source, attributes=attributes, time=time)
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence(Plan):
-    """`second` paired with an earlier `first`: RECENT (the latest) or CHRONICLE (the earliest unused)."""
-
-    first: Plan
-    second: Plan
-    mode: str
-    keys: tuple[tuple[str, str], ...] = ()
-    residual: Expression | None = None
-    first_prefix: str | None = None
-    second_prefix: str | None = None
-
-    @property
-    def schema(self) -> Schema:
-        first, second = self.first.schema, self.second.schema
-        attributes = joined(first, second, self.first_prefix, self.second_prefix)
-        time = second.time
-        if time is not None and self.second_prefix:
-            time = f"{self.second_prefix}.{time}"
-        return replace(second, attributes=attributes, time=time, ordered=True)
-
-
-def end_type(source: Schema, attribute: str | None) -> Type:
-    """The type of window ends: that of the windowing attribute, or of the stream's time."""
-    whole = source.unit == 1 if attribute is None else source.type_of(attribute).is_integer
-    return Type.BIGINT if whole else Type.TIMESTAMP
-
-
-@dataclass(frozen=True, slots=True)
-class WindowAggregate(Plan):
-    """Grouped aggregates per window `[end - range, end)`, ends at multiples of `slide`.
-
-    `range is None`: no window, a group's row appears when punctuation closes the group. `attribute` is the windowing
-    attribute (the hidden timestamp by default); its bound comes from progress of time or from punctuation on it.
-    Output: `window_start`, `window_end` (if there is a window), the group columns, the aggregates. With `over_panes`
-    the input is a PaneAggregate of the same calls and groups, whose partial results are merged. With `partials` the
-    input is made of partial results of the same calls and groups, by pane, as sources make them of their tuples.
-    """
-
-    input: Plan
-    range: int | None
-    slide: int | None
-    group: tuple[str, ...]
-    aggregates: tuple[AggregateCall, ...]
-    attribute: str | None = None
-    over_panes: bool = False
-    partials: bool = field(default=False, repr=False)
-
-    @property
-    def schema(self) -> Schema:
-        source = self.input.schema
-        kind = end_type(source, self.attribute)
-        ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
-        groups = tuple(Attribute(name, source.type_of(name)) for name in self.group)
-        values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
-        by_time = self.range is not None and self.attribute is None
-        time, ordered, moves = WINDOW_END if by_time else None, source.ordered and by_time, source.moves and by_time
-        return replace(source, attributes=ends + groups + values, time=time, ordered=ordered, moves=moves)
-
-
-PANE_END = "pane_end"
-
-
-@dataclass(frozen=True, slots=True)
-class PaneAggregate(Plan):
-    """The lower level of a paned window aggregate: tumbling panes of length gcd(range, slide), partial results. With
-    `partials` it merges such results, as sources make them of their tuples."""
-
-    input: Plan
-    pane: int
-    group: tuple[str, ...]
-    aggregates: tuple[AggregateCall, ...]
-    attribute: str | None = None
-    partials: bool = field(default=False, repr=False)
-
-    @property
-    def schema(self) -> Schema:
-        source = self.input.schema
-        kind = end_type(source, self.attribute)
-        groups = tuple(Attribute(name, source.type_of(name)) for name in self.group)
-        partials = tuple(partial for call in self.aggregates for partial in call.partials)
-        time = PANE_END if self.attribute is None else None
-        return replace(source, attributes=(Attribute(PANE_END, kind), *groups, *partials), time=time)
+def subsets(names: list[str]) -> Iterator[Key]:
+    """All columns of a key together, then each alone."""
+    if names:
+        yield tuple(names)
+    if len(names) > 1:
+        yield from ((name,) for name in names)

@@ -13,13 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.algebra.expression import Expression
+from millstream.algebra.names import equal_classes
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.errors import PlanError
 from millstream.logical.conjunct_sets import aliases, split_keys
-from millstream.logical.join_graph import JoinGraph, Leaf, classes
+from millstream.logical.join_graph import JoinGraph, Leaf
 from millstream.logical.join_grouped import one_operator
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OUTER, OuterJoin
-from millstream.logical.plan import UNBOUNDED, Scan, Window, WindowJoin, in_time
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.nodes.windowed import in_time
+from millstream.logical.outer_join import OUTER
 from millstream.logical.sources import Entry
 
 
@@ -54,7 +59,7 @@ def counting_join(streams: Sequence[Entry], windows: Sequence[Window], found: Se
     for entry, window in zip(streams, windows, strict=True):
         assert entry.plan is not None
         leaves.append(Leaf(entry.plan, entry.alias, window))
-    graph = JoinGraph(tuple(leaves), classes(pairs), ())
+    graph = JoinGraph(tuple(leaves), equal_classes(pairs), ())
     members = range(len(leaves))
     if not any({graph.owner[name] for name in names} == set(members) for names in graph.equal):
         return None

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.window import WINDOW_END, WINDOW_START
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
-from millstream.logical.plan import WINDOW_END, WINDOW_START
 
 CURRENT_TIME = "current_time"
 PSEUDO_COLUMNS = (WINDOW_START, WINDOW_END)

@@ -15,10 +15,16 @@ from millstream.logical.coercion import cast, common
 from millstream.logical.conjunct_sets import Conjuncts
 from millstream.logical.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.joins import JoinBinder
-from millstream.logical.multi_join import MultiJoin
+from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.union import Union
+from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.operators import binary
-from millstream.logical.outer_join import OUTER, OuterJoin, check_outer
-from millstream.logical.plan import Distinct, Plan, Project, Select, Union, WindowJoin
+from millstream.logical.outer_join import OUTER, check_outer
+from millstream.logical.plan import Plan
 from millstream.logical.scope import Scope
 from millstream.logical.sources import Entry, bind_entries, scope_of
 from millstream.logical.windows import aggregate_window, attribute_unit, refuse_slide

@@ -7,9 +7,9 @@ column's own unit, and one second is one unit.
 from __future__ import annotations
 
 from millstream.algebra.types import MICROS
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
-from millstream.logical.plan import UNBOUNDED, Window
 
 _LIMIT = 1 << 62
 

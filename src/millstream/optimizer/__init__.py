@@ -15,9 +15,8 @@ from millstream.optimizer.panes import paned_aggregates
 from millstream.optimizer.projection import merge_projections
 from millstream.optimizer.pruning import prune_columns
 from millstream.optimizer.selection import push_selections
-from millstream.optimizer.sharing import shared_prefixes
 
-__all__ = ["RULES", "optimize", "shared_prefixes"]
+__all__ = ["RULES", "optimize"]
 
 RULES: tuple[Rule, ...] = (
     push_selections,

@@ -7,8 +7,6 @@ A literal goes to the right of a comparison; conjuncts, options of IN and join k
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from millstream.algebra.expression import (
     Binary,
     Column,
@@ -19,9 +17,7 @@ from millstream.algebra.expression import (
     conjuncts,
     rewrite,
 )
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OuterJoin
-from millstream.logical.plan import Plan, Select, Sequence, TableJoin, WindowJoin
+from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
 
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -30,19 +26,7 @@ _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 def canonical_predicates(plan: Plan, context: Context) -> Plan:
     """The plan with all its conditions in their canonical spelling."""
     del context
-    return bottom_up(plan, _canonical)
-
-
-def _canonical(plan: Plan) -> Plan:
-    match plan:
-        case Select():
-            return replace(plan, predicate=canonical(plan.predicate))
-        case WindowJoin() | OuterJoin() | TableJoin() | Sequence():
-            residual = None if plan.residual is None else canonical(plan.residual)
-            return replace(plan, keys=tuple(sorted(plan.keys)), residual=residual)
-        case MultiJoin(residual=Expression() as residual):
-            return replace(plan, residual=canonical(residual))
-    return plan
+    return bottom_up(plan, lambda node: node.canonical(canonical))
 
 
 def canonical(predicate: Expression) -> Expression:

@@ -17,10 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from millstream.algebra.expression import Column, Expression
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.join_cost import compared
 from millstream.logical.join_graph import JoinGraph, Leaf, join_graph, within
 from millstream.logical.join_grouped import equalities, in_order_of_text, one_operator
-from millstream.logical.plan import UNBOUNDED, Plan, Project, Window, WindowJoin
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context
 
 AUTO, ALWAYS, NEVER = "auto", "always", "never"

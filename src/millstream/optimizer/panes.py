@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
-from millstream.logical.plan import PANE_END, PaneAggregate, Plan, WindowAggregate
+from millstream.algebra.window import MOST_PANES, PANE_END
+from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
-
-MOST_PANES = 10_000
-"""Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
 
 
 def paned_aggregates(plan: Plan, context: Context) -> Plan:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from millstream.algebra.expression import Column, Expression, Literal, rewrite
-from millstream.logical.plan import Plan, Project
+from millstream.logical.nodes.project import Project
+from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
 
 

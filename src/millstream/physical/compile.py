@@ -15,11 +15,15 @@ import polars as pl
 from millstream.algebra.element import Element
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
-from millstream.logical import plan as logical
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.plan import Plan
 from millstream.physical.operators import ALONE, build, build_pipeline
 from millstream.runtime.engine import Graph, Sink, Source
 from millstream.runtime.engine.nodes import Hear, Producer
 from millstream.runtime.operator import Operator
+from millstream.runtime.registry import Site
 
 TableFrames = Mapping[str, pl.DataFrame]
 
@@ -38,19 +42,19 @@ class Compiler:
         graph: Graph,
         hear: Callable[[str], Hear],
         tables: TableFrames,
-        name_of: Callable[[logical.Plan], str] | None = None,
+        name_of: Callable[[Plan], str] | None = None,
         place: tuple[int, int] = ALONE,
     ) -> None:
         self._graph, self._hear, self._tables = graph, hear, tables
         self._name_of = name_of or operator_name
         self.place = place
         """The number of the shard, and how many there are."""
-        self._compiled: dict[logical.Plan, _Compiled] = {}
-        self._queries: dict[str, tuple[logical.Plan, Sink]] = {}
+        self._compiled: dict[Plan, _Compiled] = {}
+        self._queries: dict[str, tuple[Plan, Sink]] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
         self._sources: dict[str, Source] = {}
 
-    def add(self, name: str, plan: logical.Plan, deliver: Callable[[Element], None]) -> None:
+    def add(self, name: str, plan: Plan, deliver: Callable[[Element], None]) -> None:
         """Build what is not there yet and end it in a sink."""
         compiled = self._compile(plan)
         sink = self._graph.sink(compiled.node, deliver, name=f"sink:{name}")
@@ -67,7 +71,7 @@ class Compiler:
         for plan in list(self._compiled):
             if plan not in needed:
                 unread = self._compiled.pop(plan).node
-                if isinstance(unread, Source) and isinstance(plan, logical.Scan):
+                if isinstance(unread, Source) and isinstance(plan, Scan):
                     self._graph.remove(unread)
                     del self._sources[plan.stream]
 
@@ -75,7 +79,7 @@ class Compiler:
         self._graph.push(self._sources[stream], element)
 
     def streams(self) -> dict[str, Schema]:
-        return {plan.stream: plan.stream_schema for plan in self._compiled if isinstance(plan, logical.Scan)}
+        return {plan.stream: plan.stream_schema for plan in self._compiled if isinstance(plan, Scan)}
 
     def operators(self, name: str) -> list[Operator]:
         """The operators of a query, each after those that it reads."""
@@ -91,11 +95,11 @@ class Compiler:
         """The names of a query's nodes in the graph: sources and operators, then its sink."""
         return self._nodes[name]
 
-    def _compile(self, plan: logical.Plan) -> _Compiled:
+    def _compile(self, plan: Plan) -> _Compiled:
         if plan in self._compiled:
             return self._compiled[plan]
         name = self._name_of(plan)
-        if isinstance(plan, logical.Scan):
+        if isinstance(plan, Scan):
             source = self._graph.source(name, plan.schema, self._hear(plan.stream))
             self._sources[plan.stream] = source
             made = _Compiled(source, None)
@@ -103,33 +107,33 @@ class Compiler:
             chain = _chain(plan)
             read = chain[-1].inputs
             inputs = [self._compile(part).node for part in read]
-            operator = build(plan, self._tables, self.place) if len(chain) == 1 else build_pipeline(chain)
+            operator = build(plan, Site(self._tables, *self.place)) if len(chain) == 1 else build_pipeline(chain)
             ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in read)
             made = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
         self._compiled[plan] = made
         return made
 
 
-def _chain(plan: logical.Plan) -> list[logical.Plan]:
+def _chain(plan: Plan) -> list[Plan]:
     """The plan and the nodes below it that one step carries out with it: a projection takes along the selections and
     projections that it reads. It depends on the plan alone, so that a restart builds the same operators."""
     chain = [plan]
-    while isinstance(plan, logical.Project) and isinstance(chain[-1], logical.Project | logical.Select):
+    while isinstance(plan, Project) and isinstance(chain[-1], Project | Select):
         below = chain[-1].input
-        if not isinstance(below, logical.Project | logical.Select):
+        if not isinstance(below, Project | Select):
             break
         chain.append(below)
     return chain
 
 
-def _carried_out(plan: logical.Plan) -> Iterator[logical.Plan]:
+def _carried_out(plan: Plan) -> Iterator[Plan]:
     """The nodes of a plan that have an operator, or a source, of their own."""
     yield plan
     for part in _chain(plan)[-1].inputs:
         yield from _carried_out(part)
 
 
-def operator_name(plan: logical.Plan) -> str:
+def operator_name(plan: Plan) -> str:
     """A readable, stable name: the kind of operator and a digest of all it does."""
-    kind = plan.stream if isinstance(plan, logical.Scan) else type(plan).__name__
+    kind = plan.stream if isinstance(plan, Scan) else type(plan).__name__
     return f"{kind}-{hashlib.sha1(repr(plan).encode()).hexdigest()[:10]}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from millstream.algebra.schema import Schema, TimeKind
+from millstream.logical.nodes.kinds import Passing, Stateless
+from millstream.logical.nodes.union import Merging
 from millstream.logical.plan import Plan
 
 MARK = "@"
@@ -12,21 +15,26 @@ MARK = "@"
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange(Plan):
+class Exchange(Stateless, Passing):
     """The top of a part of a query that another stage reads."""
+
+    stem = "exchange"
 
     input: Plan
 
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
+    def describe(self) -> str:
+        return "Exchange"
+
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema")
 
 
 @dataclass(frozen=True, slots=True)
-class Gather(Plan):
+class Gather(Merging):
     """The parts of one stream that come from several shards: a union, in the order of time if each part is."""
 
-    members: tuple[Plan, ...]
+    stem = "gather"
+    page = "exchange"
 
     @property
     def schema(self) -> Schema:

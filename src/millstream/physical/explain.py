@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from millstream.logical.plan import Plan, Scan
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import EVERYWHERE, Key, Plan
 from millstream.physical.compile import Compiler
 from millstream.physical.exchange import MARK, exchanged
-from millstream.physical.hashing import Key
-from millstream.physical.partitioning import EVERYWHERE, Keys
+from millstream.physical.partitioning import Keys
 from millstream.physical.placeholders import Placeholders
 from millstream.physical.plotting import Plotted
 from millstream.runtime.engine import Graph, format_table

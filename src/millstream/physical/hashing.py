@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Key = tuple[str, ...]
-"""The columns that something is hashed on."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
 

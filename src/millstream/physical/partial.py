@@ -16,7 +16,7 @@ sums of fractions may differ in the last digits, since they are added in another
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -26,16 +26,17 @@ from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Column
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema
-from millstream.logical.plan import PaneAggregate, Plan, Project, Scan, Select, WindowAggregate
+from millstream.logical.nodes.grouped import Grouped
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Plan
 from millstream.optimizer.context import bottom_up
 from millstream.physical.operators import build_pipeline, fused
-from millstream.runtime.bucket import drop_idle_bounds, pane_length, window_ids
+from millstream.physical.placeholders import reads_a_stream
+from millstream.runtime.bucket import drop_idle_bounds, window_ids
 from millstream.runtime.operator import Input
 from millstream.runtime.pane_fold import PaneFold
 from millstream.runtime.pipeline import Pipeline
-
-MOST_PANES = 10_000
-"""Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
 
 
 @dataclass(frozen=True)
@@ -147,42 +148,26 @@ def split(plan: Plan) -> Split | None:
     name in the partial stream.
     """
     for node in plan.walk():
-        partial = _partial(node)
-        if partial is not None and isinstance(node, WindowAggregate | PaneAggregate):
+        if isinstance(node, Grouped) and (partial := _partial(node)) is not None:
             return _parted(plan, node, partial)
     return None
 
 
-def _partial(node: Plan) -> Partial | None:
-    """What sources can do for a node, if it is an aggregate that can be parted."""
-    match node:
-        case WindowAggregate(range=int(range_), attribute=None, over_panes=False, partials=False):
-            slide = node.slide or range_
-            gaps = (range_, slide) if range_ < slide else None
-            made = Partial(node.input, pane_length(range_, slide), node.group, node.aggregates, gaps)
-            few = range_ // made.pane <= MOST_PANES
-        case PaneAggregate(attribute=None, partials=False):
-            made, few = Partial(node.input, node.pane, node.group, node.aggregates), True
-        case _:
-            return None
-    if not few or not _reads_a_stream(node.input) or node.input.schema.time in node.group:
+def _partial(node: Grouped) -> Partial | None:
+    """What sources can do for an aggregate, if it can be parted."""
+    if node.panes is None or not reads_a_stream(node.input) or node.input.schema.time in node.group:
         return None
+    pane, gaps = node.panes
+    made = Partial(node.input, pane, node.group, node.aggregates, gaps)
     names = made.schema.names
     mergeable = all(call.mergeable for call in node.aggregates)
     return made if mergeable and len(set(names)) == len(names) else None
 
 
-def _reads_a_stream(plan: Plan) -> bool:
-    """Whether there is nothing but selections and projections above a scan."""
-    while isinstance(plan, Select | Project):
-        plan = plan.input
-    return isinstance(plan, Scan)
-
-
-def _parted(plan: Plan, node: WindowAggregate | PaneAggregate, partial: Partial) -> Split:
+def _parted(plan: Plan, node: Grouped, partial: Partial) -> Split:
     scan = next(partial.input.walk())
     assert isinstance(scan, Scan)
-    merging = replace(node, input=Scan(_name(scan.stream, partial), partial.schema), partials=True)
+    merging = node.altered(input=Scan(_name(scan.stream, partial), partial.schema), partials=True)
     rewritten = bottom_up(plan, lambda part: merging if part == node else part)
     return Split(scan.stream, partial.columns, partial, rewritten)
 

@@ -17,27 +17,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from millstream.algebra.expression import Column
-from millstream.algebra.schema import TS, Schema
-from millstream.logical import plan as node
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OuterJoin
-from millstream.physical.hashing import Key
-
-Join = node.WindowJoin | OuterJoin | MultiJoin
+from millstream.algebra.names import Groups
+from millstream.algebra.schema import TS
+from millstream.logical.nodes.joining import Joining
+from millstream.logical.nodes.kinds import Passing, Stateless
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.plan import EVERYWHERE, Key, Plan
+from millstream.physical.hashing import shard_of
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholders(node.Plan):
+class Placeholders(Stateless, Passing):
     """All tuples of the input, of which those that `key` gives to other shards have nothing but their time."""
 
-    input: node.Plan
+    stem = "placeholders"
+
+    input: Plan
     key: Key
 
+    def describe(self) -> str:
+        return "Placeholders"
+
     @property
-    def schema(self) -> Schema:
-        return self.input.schema
+    def equal_columns(self) -> Groups:
+        """The time of a placeholder differs from the column that it equals."""
+        return ()
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return [EVERYWHERE] if key == self.key else None
+
+    def parameters(self) -> dict[str, Any]:
+        return {"schema": self.schema, "shard_of": partial(shard_of, key=self.key)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +65,7 @@ class Counted:
     columns: frozenset[str]
 
 
-def counted(plans: Iterable[node.Plan], stream: str) -> Counted | None:
+def counted(plans: Iterable[Plan], stream: str) -> Counted | None:
     """What shards that run these plans need of a stream; None if some plan reads all of it."""
     found = [below for plan in plans for below in _counted(plan, stream)]
     known = [below for below in found if below is not None]
@@ -59,11 +75,11 @@ def counted(plans: Iterable[node.Plan], stream: str) -> Counted | None:
     return Counted(tuple(keys), frozenset[str]().union(*(below.columns for below in known)))
 
 
-def _counted(plan: node.Plan, stream: str) -> Iterator[Counted | None]:
+def _counted(plan: Plan, stream: str) -> Iterator[Counted | None]:
     """For each scan of the stream what is needed of it."""
     if isinstance(plan, Placeholders) and _read(plan) == {stream}:
         yield _decisive(plan)
-    elif isinstance(plan, node.Scan) and plan.stream == stream:
+    elif isinstance(plan, Scan) and plan.stream == stream:
         yield None
     else:
         for part in plan.inputs:
@@ -73,10 +89,10 @@ def _counted(plan: node.Plan, stream: str) -> Iterator[Counted | None]:
 def _decisive(plan: Placeholders) -> Counted | None:
     """The stream's own names of the key, and the columns that say what counts; None if the key is computed."""
     below, key, needed = plan.input, plan.key, set[str]()
-    while not isinstance(below, node.Scan):
-        if isinstance(below, node.Select):
+    while not isinstance(below, Scan):
+        if isinstance(below, Select):
             needed |= below.predicate.columns()
-        elif isinstance(below, node.Project):
+        elif isinstance(below, Project):
             items = dict(below.items)
             sources = [items[name] for name in key]
             key = tuple(source.name for source in sources if isinstance(source, Column))
@@ -87,48 +103,35 @@ def _decisive(plan: Placeholders) -> Counted | None:
     return Counted((key,), frozenset(needed - {TS}))
 
 
-def countable(plan: Join) -> bool:
-    """Whether a join can run on many shards, as far as its windows of rows go."""
-    if all(window.rows is None for window in _windows(plan)):
+def countable(plan: Plan) -> bool:
+    """Whether a node can run on many shards, as far as windows of rows go."""
+    if not isinstance(plan, Joining) or all(side.rows is None for side in plan.sides):
         return True
-    chosen = zip(plan.inputs, _counting(plan), _takes_placeholders(plan), strict=True)
-    return plan.merges and all(takes and _reads_a_stream(part) for part, counts, takes in chosen if counts)
+    counting = [(side, part) for side, part in zip(plan.sides, plan.inputs, strict=True) if side.rows]
+    return plan.merges and all(not side.preserved and reads_a_stream(part) for side, part in counting)
 
 
-def with_placeholders(plan: node.Plan, keys: Sequence[Key]) -> node.Plan:
+def with_placeholders(plan: Plan, keys: Sequence[Key]) -> Plan:
     """The plan; if it is a countable join, with placeholders below its windows of rows. `keys`: what each input is
     hashed on. A stream that is read on another side as well has them there, too, since it goes to every shard."""
-    if not isinstance(plan, Join) or not any(counting := _counting(plan)):
+    if not isinstance(plan, Joining) or not any(side.rows for side in plan.sides):
         return plan
-    counted = [part for part, counts in zip(plan.inputs, counting, strict=True) if counts]
+    counted = [part for side, part in zip(plan.sides, plan.inputs, strict=True) if side.rows]
     everywhere = {stream for part in counted for stream in _read(part)}
-    inputs: list[node.Plan] = []
-    for part, key, takes in zip(plan.inputs, keys, _takes_placeholders(plan), strict=True):
-        wrapped = takes and _reads_a_stream(part) and _read(part) <= everywhere and not isinstance(part, Placeholders)
-        inputs.append(Placeholders(part, key) if wrapped else part)
+    inputs: list[Plan] = []
+    for side, part, key in zip(plan.sides, plan.inputs, keys, strict=True):
+        # A tuple without a key has no result, unless its side is preserved.
+        takes = not side.preserved and reads_a_stream(part) and _read(part) <= everywhere
+        inputs.append(Placeholders(part, key) if takes and not isinstance(part, Placeholders) else part)
     return plan.with_inputs(tuple(inputs))
 
 
-def _windows(plan: Join) -> tuple[node.Window, ...]:
-    return plan.windows if isinstance(plan, MultiJoin) else (plan.left_window, plan.right_window)
+def _read(plan: Plan) -> set[str]:
+    return {part.stream for part in plan.walk() if isinstance(part, Scan)}
 
 
-def _counting(plan: Join) -> list[bool]:
-    """For each input whether tuples have to be counted; a window of no rows holds none, whatever comes."""
-    return [bool(window.rows) for window in _windows(plan)]
-
-
-def _takes_placeholders(plan: Join) -> list[bool]:
-    """For each input whether a tuple without a key has no result."""
-    return [not kept for kept in plan.preserved] if isinstance(plan, OuterJoin) else [True] * len(plan.inputs)
-
-
-def _read(plan: node.Plan) -> set[str]:
-    return {part.stream for part in plan.walk() if isinstance(part, node.Scan)}
-
-
-def _reads_a_stream(plan: node.Plan) -> bool:
+def reads_a_stream(plan: Plan) -> bool:
     """Whether a plan is a stream under selections and projections."""
-    while isinstance(plan, node.Select | node.Project | Placeholders):
+    while isinstance(plan, Select | Project | Placeholders):
         plan = plan.input
-    return isinstance(plan, node.Scan)
+    return isinstance(plan, Scan)

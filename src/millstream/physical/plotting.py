@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from millstream.algebra.schema import TimeKind
-from millstream.logical import plan as node
 from millstream.logical.catalog import StreamDefinition
+from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.plan import Plan
 from millstream.physical.exchange import MARK, exchanged
 from millstream.physical.partial import Partial, split
 from millstream.physical.partitioning import Keys, partition_keys
@@ -23,7 +24,7 @@ class Plotted:
     """A part of a query, ready to be placed: the plan that shards run, and what sources aggregate for it."""
 
     part: QueryPart
-    plan: node.Plan
+    plan: Plan
     partials: tuple[tuple[str, str, Partial], ...] = ()
     reads: frozenset[str] = frozenset()
 
@@ -49,7 +50,7 @@ class Plotted:
             groups[part.name].group,
             part.name,
             self.plan,
-            {p.table: tables[p.table] for p in self.plan.walk() if isinstance(p, node.TableJoin)},
+            {p.table: tables[p.table] for p in self.plan.walk() if isinstance(p, TableJoin)},
             {name: streams[name] for name in self.reads if name in streams},
             self.partials,
             punctuated or sending is not None,
@@ -58,7 +59,7 @@ class Plotted:
         )
 
 
-def plot(query: str, plan: node.Plan, streams: Mapping[str, StreamDefinition], shards: int) -> list[Plotted]:
+def plot(query: str, plan: Plan, streams: Mapping[str, StreamDefinition], shards: int) -> list[Plotted]:
     """The parts of a query. Aggregates are parted where they read one of the `streams` that jobs read themselves."""
     made: list[Plotted] = []
     for part in parts(query, plan, shards):

@@ -15,19 +15,17 @@ and runs on one shard, and so does one that reads the late tuples of a stream th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from millstream.algebra.schema import Schema
-from millstream.logical import plan as node
-from millstream.logical.closing import Closing
-from millstream.logical.multi_join import MultiJoin
-from millstream.logical.outer_join import OuterJoin
+from millstream.logical.nodes.closing import Closing
+from millstream.logical.nodes.kinds import Leaf
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Key, Plan
 from millstream.physical.exchange import MARK, Exchange, Gather
-from millstream.physical.hashing import Key
 from millstream.physical.partitioning import Keys, can_hash, keys_below, partitioned, replaced, wishes
 from millstream.physical.placeholders import with_placeholders
-
-STATELESS = (node.Select, node.Project, node.TableJoin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +34,23 @@ class QueryPart:
     shard. `reader`: the part that reads it, by the hash of `key`; None: it is the top of the query."""
 
     name: str
-    plan: node.Plan
+    plan: Plan
     keys: Keys | None
     stage: int = 0
     reader: str | None = None
     key: Key | None = None
 
 
-def parts(query: str, plan: node.Plan, shards: int) -> list[QueryPart]:
+def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
     """The parts of a query, readers before those they read; one if it need not be cut."""
     if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
-    positional = any(_positional(part) for part in made if part.stage > 0)
+    positional = any(below.positional for part in made if part.stage > 0 for below in part.plan.walk())
     return [uncut(query, plan)] if positional else made
 
 
-def uncut(query: str, plan: node.Plan) -> QueryPart:
+def uncut(query: str, plan: Plan) -> QueryPart:
     """The whole query in one stage, on one shard if it must be."""
     made = partitioned(plan)
     return QueryPart(query, plan, None) if made is None else QueryPart(query, made.plan, made.keys)
@@ -63,19 +61,19 @@ def depth(made: list[QueryPart]) -> int:
     return max(part.stage for part in made) + 1
 
 
-def _parts(name: str, plan: node.Plan, shards: int) -> list[QueryPart]:
+def _parts(name: str, plan: Plan, shards: int) -> list[QueryPart]:
     whole = uncut(name, plan)
     cut = _best_cut(plan) if whole.keys is None else None
     if cut is None:
         return [whole]
     below: list[QueryPart] = []
-    gathered: dict[int, node.Plan] = {}
+    gathered: dict[int, Plan] = {}
     hashed: Keys = {}
     for number, (sub, key) in enumerate(cut.subs):
         top, *rest = _parts(f"{name}/{number}", Exchange(sub), shards)
         count = shards if top.keys is not None else 1
         streams = [f"{MARK}{top.name}.{n}" for n in range(count)]
-        gathered[number] = Gather(tuple(node.Scan(stream, sub.schema) for stream in streams))
+        gathered[number] = Gather(tuple(Scan(stream, sub.schema) for stream in streams))
         hashed |= dict.fromkeys(streams, key)
         below += [QueryPart(top.name, top.plan, top.keys, top.stage, name, key if cut.keyed else None), *rest]
     stage = 1 + max(part.stage for part in below if part.reader == name)
@@ -87,20 +85,20 @@ class _Cut:
     """`plan` has a `_Hole` for each of the `subs`, given with the key that their output is hashed on."""
 
     keyed: bool
-    subs: list[tuple[node.Plan, Key]] = field(default_factory=list)
-    plan: node.Plan = field(init=False)
+    subs: list[tuple[Plan, Key]] = field(default_factory=list)
+    plan: Plan = field(init=False)
     _keys: Keys = field(default_factory=dict)
 
-    def hole(self, plan: node.Plan, key: Key) -> node.Plan:
+    def hole(self, plan: Plan, key: Key) -> Plan:
         if (plan, key) not in self.subs:
             self.subs.append((plan, key))
         return _Hole(self.subs.index((plan, key)), plan.schema)
 
-    def fit(self, plan: node.Plan, key: Key) -> node.Plan:
+    def fit(self, plan: Plan, key: Key) -> Plan:
         """The plan, hashed on `key`, cut where that cannot be had."""
         if self._blocked(plan, key):
             return self.hole(plan, key)
-        if isinstance(plan, node.Scan):
+        if isinstance(plan, Scan):
             self._keys[plan.stream] = key
             return plan
         below = keys_below(plan, key)
@@ -116,19 +114,24 @@ class _Cut:
         ]
         return plan.with_inputs(tuple(whole))
 
-    def _blocked(self, plan: node.Plan, key: Key) -> bool:
+    def _blocked(self, plan: Plan, key: Key) -> bool:
         """Whether the key does not reach the first operator that keeps state, or the stream."""
-        if isinstance(plan, node.Scan):
+        if isinstance(plan, Scan):
             return not can_hash(plan, key) or self._keys.get(plan.stream, key) != key
         below = keys_below(plan, key)
-        if below is None or (isinstance(plan, STATELESS) and self._blocked(plan.inputs[0], below[0])):
+        if below is None or (plan.stateless and self._blocked(plan.inputs[0], below[0])):
             return True
         # Streams meet those that close them where they are read.
         return isinstance(plan, Closing) and any(map(self._blocked, plan.inputs, below))
 
 
 @dataclass(frozen=True, slots=True)
-class _Hole(node.Plan):
+class _Hole(Leaf):
+    """Where the plan is cut: another part of the query goes there."""
+
+    stem = "hole"
+    runs = False
+
     number: int
     given: Schema
 
@@ -136,12 +139,18 @@ class _Hole(node.Plan):
     def schema(self) -> Schema:
         return self.given
 
+    def describe(self) -> str:
+        return f"Hole {self.number}"
 
-def _holes(plan: node.Plan) -> bool:
+    def hash_keys(self) -> Iterable[Key]:
+        return ()
+
+
+def _holes(plan: Plan) -> bool:
     return any(isinstance(part, _Hole) for part in plan.walk())
 
 
-def _best_cut(plan: node.Plan) -> _Cut | None:
+def _best_cut(plan: Plan) -> _Cut | None:
     """The cut with the fewest parts, or None if cutting does not help."""
     found: list[_Cut] = []
     for anchor, key in wishes(plan):
@@ -153,10 +162,10 @@ def _best_cut(plan: node.Plan) -> _Cut | None:
     return min(found, key=lambda cut: len(cut.subs)) if found else _below_keyless(plan)
 
 
-def _below_keyless(plan: node.Plan) -> _Cut | None:
+def _below_keyless(plan: Plan) -> _Cut | None:
     """An operator without a key runs on one shard; what it reads may run on many."""
     anchor = plan
-    while isinstance(anchor, (*STATELESS, Exchange)):
+    while anchor.stateless:
         anchor = anchor.inputs[0]
     if not any(_worth_it(part) for part in anchor.inputs):
         return None
@@ -166,28 +175,13 @@ def _below_keyless(plan: node.Plan) -> _Cut | None:
     return cut
 
 
-def _worth_it(plan: node.Plan) -> bool:
+def _worth_it(plan: Plan) -> bool:
     """Whether a plan keeps state that could be spread over shards."""
-    stateful = any(not isinstance(part, (*STATELESS, node.Scan, Closing)) for part in plan.walk())
+    stateful = any(not part.stateless and not isinstance(part, Scan | Closing) for part in plan.walk())
     return stateful and any(part.keys is not None for part in _parts("", plan, 2))
 
 
-def _positional(part: QueryPart) -> bool:
-    """Whether some result depends on the position of tuples of equal time."""
-    for plan in part.plan.walk():
-        match plan:
-            case node.Sequence():
-                return True
-            case node.WindowJoin(left_window=left, right_window=right) if (left.rows or right.rows) is not None:
-                return True
-            case MultiJoin(windows=windows) if any(window.rows is not None for window in windows):
-                return True
-            case OuterJoin(left_window=left, right_window=right) if (left.rows, right.rows) != (None, None):
-                return True
-    return False
-
-
-def _filled(plan: node.Plan, gathered: dict[int, node.Plan]) -> node.Plan:
+def _filled(plan: Plan, gathered: dict[int, Plan]) -> Plan:
     if isinstance(plan, _Hole):
         return gathered[plan.number]
     return plan.with_inputs(tuple(_filled(part, gathered) for part in plan.inputs)) if plan.inputs else plan

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from millstream.algebra.element import Element, Page
-from millstream.logical import plan as node
 from millstream.logical.catalog import BAD, LATE, StreamDefinition
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.plan import EVERYWHERE, Plan
 from millstream.physical.hashing import shard_of
-from millstream.physical.partitioning import EVERYWHERE
 from millstream.physical.parts import PartialStream, Target
 from millstream.physical.placeholders import counted
 from millstream.physical.records import (
@@ -170,8 +172,8 @@ class Topology:
         return made
 
 
-def scans(plan: node.Plan) -> list[node.Scan]:
-    return [part for part in plan.walk() if isinstance(part, node.Scan)]
+def scans(plan: Plan) -> list[Scan]:
+    return [part for part in plan.walk() if isinstance(part, Scan)]
 
 
 def base_stream(name: str) -> str:
@@ -191,31 +193,31 @@ def _columns(definition: StreamDefinition, group: _Group, reads: frozenset[str])
     return needed & names
 
 
-def _tops(plan: node.Plan, stream: str) -> Iterator[set[str] | None]:
+def _tops(plan: Plan, stream: str) -> Iterator[set[str] | None]:
     """For each scan of the stream, the columns read by the selections up to the first projection over it; None if there
     is no such projection."""
-    if isinstance(plan, node.Project | node.Select):
-        chain: list[node.Plan] = [plan]
-        while isinstance(chain[-1], node.Project | node.Select):
+    if isinstance(plan, Project | Select):
+        chain: list[Plan] = [plan]
+        while isinstance(chain[-1], Project | Select):
             chain.append(chain[-1].input)
-        if isinstance(chain[-1], node.Scan) and chain[-1].stream == stream:
+        if isinstance(chain[-1], Scan) and chain[-1].stream == stream:
             yield _read(chain)
             return
-    if isinstance(plan, node.Scan) and plan.stream == stream:
+    if isinstance(plan, Scan) and plan.stream == stream:
         yield None
     for part in plan.inputs:
         yield from _tops(part, stream)
 
 
-def _read(chain: list[node.Plan]) -> set[str] | None:
-    projections = [at for at, part in enumerate(chain) if isinstance(part, node.Project)]
+def _read(chain: list[Plan]) -> set[str] | None:
+    projections = [at for at, part in enumerate(chain) if isinstance(part, Project)]
     if not projections:
         return None
     read: set[str] = set()
     for part in chain[projections[-1] :]:
-        if isinstance(part, node.Project):
+        if isinstance(part, Project):
             read |= {name for _, item in part.items for name in item.columns()}
-        elif isinstance(part, node.Select):
+        elif isinstance(part, Select):
             read |= set(part.predicate.columns())
     return read
 

@@ -32,6 +32,7 @@ from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.frames import where
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
+from millstream.runtime.registry import carries_out
 
 _CLOSED_AT = "__closed_at"
 
@@ -46,6 +47,7 @@ class Closed(Emitted):
         return self._known.match(rows).to_numpy()
 
 
+@carries_out("closing")
 class Closing(Operator):
     """`keys` pairs columns of the first input with columns of the closing one; `late` counts late tuples."""
 

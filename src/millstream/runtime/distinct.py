@@ -21,9 +21,11 @@ import polars as pl
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.registry import carries_out
 from millstream.runtime.state import StateTable
 
 
+@carries_out("distinct")
 class Distinct(Operator):
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

@@ -23,8 +23,10 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.upstream import Answer, TimeRequest, Upstream
 from millstream.runtime.operator import Input, Operator, Output
+from millstream.runtime.registry import carries_out
 
 
+@carries_out("exchange")
 class Exchange(Operator):
     timed = True
 

@@ -18,7 +18,6 @@ shifts a window.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -26,6 +25,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
+from millstream.algebra.window import Window
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import pick, stack, take, where
 from millstream.runtime.join_index import Equality
@@ -35,18 +35,6 @@ FEW = 64
 SEQ = ("__left_seq", "__right_seq")
 BEFORE = ("__left_before", "__right_before")
 HIDDEN = (TS, *SEQ, *BEFORE)
-
-
-@dataclass(frozen=True, slots=True)
-class JoinWindow:
-    """The window on one input: `range` in timestamp units, or the last `rows` tuples, or neither: unbounded."""
-
-    range: int | None = None
-    rows: int | None = None
-
-    @property
-    def unbounded(self) -> bool:
-        return self.range is None and self.rows is None
 
 
 def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFrame:
@@ -109,7 +97,7 @@ class Half:
 class JoinKernel:
     """Finds the pairs of one step."""
 
-    def __init__(self, equality: Equality, residual: Expression | None, windows: tuple[JoinWindow, JoinWindow]) -> None:
+    def __init__(self, equality: Equality, residual: Expression | None, windows: tuple[Window, Window]) -> None:
         self._equality, self._windows = equality, windows
         self._residual = None if residual is None else predicate(residual)
         self.by_rows = any(window.rows is not None for window in windows)
@@ -221,7 +209,7 @@ class JoinKernel:
 
 
 def _stored_is_live(
-    window: JoinWindow,
+    window: Window,
     seq: Integers,
     before: Integers,
     stored: Integers,

@@ -62,15 +62,6 @@ def _restricted(punctuations: Punctuations) -> Iterator[frozenset[str]]:
     yield from (pattern.attributes for _, pattern in odd)
 
 
-def key_names(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The first column that each key equals; two keys that equal the same column do not both stand for it."""
-    made: dict[str, str] = {}
-    for own, other in pairs:
-        if own not in made and other not in made.values():
-            made[own] = other
-    return made
-
-
 def time_name(schema: Schema, names: Sequence[str]) -> str | None:
     """The output's name of a side's visible time."""
     return None if schema.time is None else names[schema.index(schema.time)]

@@ -21,10 +21,11 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.algebra.window import Window
 from millstream.runtime.frames import where
 from millstream.runtime.join_closed import ClosedKeys
 from millstream.runtime.join_counts import Counted
-from millstream.runtime.join_kernel import Half, JoinWindow
+from millstream.runtime.join_kernel import Half
 from millstream.runtime.join_parts import DiskPart
 from millstream.runtime.join_settings import IndexMode
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Pending
@@ -32,9 +33,7 @@ from millstream.runtime.state import StateTable
 
 
 class JoinSide:
-    def __init__(
-        self, schema: Mapping[str, pl.DataType], window: JoinWindow, keys: Sequence[str], seq: str | None
-    ) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], window: Window, keys: Sequence[str], seq: str | None) -> None:
         self.table = StateTable(schema)
         self.count = 0
         """How many tuples have come, stored or not."""

@@ -34,8 +34,9 @@ from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
+from millstream.algebra.window import Window
 from millstream.runtime.frames import where
-from millstream.runtime.join_kernel import JoinWindow, named
+from millstream.runtime.join_kernel import named
 from millstream.runtime.join_purge import Renaming, time_name
 from millstream.runtime.multi_join_kernel import Arrivals, MultiJoinKernel
 from millstream.runtime.multi_join_keys import KeyIndex
@@ -44,9 +45,11 @@ from millstream.runtime.multi_join_side import SEQ, Closings, MultiJoinSide
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
+from millstream.runtime.registry import carries_out
 from millstream.runtime.state import StateTable
 
 
+@carries_out("multi_join")
 class MultiJoin(Operator):
     """`schema` names the columns of the inputs, one input after the other, in their order; `residual` is over these
     names. `keys[i]` are the key columns of input i, by its own names; those at the same place are equal."""
@@ -56,7 +59,7 @@ class MultiJoin(Operator):
         inputs: Sequence[Schema],
         schema: Schema,
         keys: Sequence[Sequence[str]],
-        windows: Sequence[JoinWindow],
+        windows: Sequence[Window],
         residual: Expression | None = None,
         merges: bool = False,
     ) -> None:

@@ -26,9 +26,9 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
+from millstream.algebra.window import Window
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import pick, stack, take
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join_partners import Partners, by_code, combined
 from millstream.runtime.time_order import by_time
 
@@ -62,7 +62,7 @@ class MultiJoinKernel:
     def __init__(
         self,
         columns: Sequence[Sequence[str]],
-        windows: Sequence[JoinWindow],
+        windows: Sequence[Window],
         residual: Expression | None,
         *,
         merges: bool,

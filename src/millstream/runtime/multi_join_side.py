@@ -21,8 +21,8 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.algebra.window import Window
 from millstream.runtime.frames import where
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join_kernel import Arrivals
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.state import StateTable
@@ -62,7 +62,7 @@ def _restricted(punctuations: Punctuations) -> list[frozenset[str]]:
 
 
 class MultiJoinSide:
-    def __init__(self, schema: Mapping[str, pl.DataType], window: JoinWindow) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], window: Window) -> None:
         numbers = {} if window.rows is None else {SEQ: pl.Int64()}
         self.table = StateTable({**schema, **numbers})
         self.window = window

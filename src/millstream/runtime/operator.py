@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -26,6 +26,9 @@ from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.errors import PlanError
 from millstream.runtime.state import StateTable
+
+if TYPE_CHECKING:
+    from millstream.runtime.registry import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,12 @@ class Operator(ABC):
     tie_order: tuple[int, ...] | None = None
     timed: bool = False
     late: int = 0
+
+    @classmethod
+    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
+        """A new operator at a site, made of what its node gives."""
+        del site
+        return cls(**parameters)
 
     @abstractmethod
     def process(self, inputs: Sequence[Input]) -> Output:

@@ -31,17 +31,20 @@ from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, Schema
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.runtime.frames import stack
-from millstream.runtime.join_kernel import SEQ, JoinWindow
+from millstream.runtime.join_kernel import SEQ
 from millstream.runtime.operator import Input
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
+from millstream.runtime.registry import carries_out
 from millstream.runtime.state import StateTable
 from millstream.runtime.unmatched import Unmatched
-from millstream.runtime.window_join import UNBOUNDED, WindowJoin
+from millstream.runtime.window_join import WindowJoin
 
 SIDES = ("left", "right")
 
 
+@carries_out("outer_join")
 class OuterJoin(WindowJoin):
     """`preserved` says for the left side, and for the right one, whether its tuples are kept."""
 
@@ -53,8 +56,8 @@ class OuterJoin(WindowJoin):
         schema: Schema,
         keys: tuple[tuple[str, str], ...] = (),
         residual: Expression | None = None,
-        left_window: JoinWindow = UNBOUNDED,
-        right_window: JoinWindow = UNBOUNDED,
+        left_window: Window = UNBOUNDED,
+        right_window: Window = UNBOUNDED,
         merges: bool = False,
     ) -> None:
         self._preserved = preserved

@@ -22,11 +22,13 @@ import polars as pl
 
 from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.window import PANE_END
 from millstream.runtime.aggregate import GroupedAggregate
 from millstream.runtime.group_state import GroupState
-from millstream.runtime.window_aggregate import PANE_END
+from millstream.runtime.registry import carries_out
 
 
+@carries_out("pane_aggregate")
 class PaneAggregate(GroupedAggregate):
     def __init__(
         self,

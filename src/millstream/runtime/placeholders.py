@@ -15,7 +15,8 @@ sees the last n of the whole stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -23,8 +24,10 @@ from millstream.algebra.arrays import Mask
 from millstream.algebra.element import Element
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.registry import Site, carries_out
 
 
+@carries_out("placeholders")
 class Placeholders(Operator):
     """`mine` tells which tuples are this shard's own."""
 
@@ -32,6 +35,11 @@ class Placeholders(Operator):
         self.schema = schema
         self._mine = mine
         self._blank = [name for name in schema.names if name not in (schema.time, TS)]
+
+    @classmethod
+    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
+        shard_of = parameters["shard_of"]
+        return cls(parameters["schema"], lambda rows: shard_of(rows, shards=site.shards) == site.number)
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]

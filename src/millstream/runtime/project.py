@@ -24,15 +24,16 @@ import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Column, Expression
+from millstream.algebra.names import Groups, projected_names
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import to_polars
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import Emitted
+from millstream.runtime.registry import carries_out
 
-Groups = tuple[tuple[str, ...], ...]
 
-
+@carries_out("project")
 class Project(Operator):
     def __init__(
         self, input_schema: Schema, schema: Schema, items: tuple[tuple[str, Expression], ...], equal: Groups = ()
@@ -43,7 +44,7 @@ class Project(Operator):
         }
         self._computed = [to_polars(item).alias(name) for name, item in items if name not in self._plain]
         self._order = [*schema.names, TS]
-        self._names = output_names(items, input_schema, equal)
+        self._names = projected_names(items, input_schema, equal)
         targets = Counter(self._names.values())
         self._shared = [name for name, sources in targets.items() if sources > 1]
         self._emitted = Emitted(self._shared)
@@ -75,19 +76,3 @@ class Project(Operator):
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         if self._shared:
             self._emitted = Emitted.from_value(values["emitted"], self._shared)
-
-
-def output_names(items: tuple[tuple[str, Expression], ...], schema: Schema, equal: Groups = ()) -> dict[str, str]:
-    """For each input column whose restriction can be put out, the output column that it goes to."""
-    first: dict[str, str] = {}
-    for name, item in items:
-        if isinstance(item, Column) and item.name in schema:
-            first.setdefault(item.name, name)
-    position = {name: place for place, (name, _) in enumerate(items)}
-    made = dict(first)
-    for group in equal:
-        kept = [first[column] for column in group if column in first]
-        if kept:
-            canonical = min(kept, key=lambda name: position[name])
-            made |= dict.fromkeys(group, canonical)
-    return made

@@ -19,8 +19,10 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.registry import carries_out
 
 
+@carries_out("select")
 class Select(Operator):
     def __init__(self, schema: Schema, predicate_: Expression) -> None:
         self.schema = schema

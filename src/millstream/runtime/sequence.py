@@ -28,19 +28,22 @@ import polars as pl
 
 from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
+from millstream.algebra.names import key_names
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import stack, where
 from millstream.runtime.join_index import Equality
 from millstream.runtime.join_kernel import holds, named, paired
-from millstream.runtime.join_purge import Renaming, Translation, key_names
+from millstream.runtime.join_purge import Renaming, Translation
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
 from millstream.runtime.registers import Registers
+from millstream.runtime.registry import Site, carries_out
 from millstream.runtime.state import StateTable
 
 
+@carries_out("sequence")
 class SequenceJoin(Operator):
     """What both modes share: names, order, punctuation, purge."""
 
@@ -71,6 +74,13 @@ class SequenceJoin(Operator):
         self.table = StateTable({name: schema.polars[name] for name in self._columns[0]})
         self._closed, self._any_closed = PunctuationSet(), False
         self._pending, self._emitted, self._registers = Pending(), Emitted(self._keys[0]), Registers(2)
+
+    @classmethod
+    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
+        del site
+        rest = dict(parameters)
+        kind = Recent if rest.pop("mode") == "RECENT" else Chronicle
+        return kind(**rest)
 
     def process(self, inputs: Sequence[Input]) -> Output:
         first, second = (

@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,8 +26,10 @@ from millstream.runtime.frames import stack, take, where
 from millstream.runtime.join_index import Equality, Lookup
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.registry import Site, carries_out
 
 
+@carries_out("table_join")
 class TableJoin(Operator):
     def __init__(
         self,
@@ -50,6 +53,12 @@ class TableJoin(Operator):
         found = self._equality.integers(self._table, 1)
         self._index = None if found is None else Lookup.of(found)
         self._residual = None if residual is None else predicate(residual)
+
+    @classmethod
+    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
+        table = site.tables.get(parameters["table"])
+        nothing = parameters["table_schema"].empty().drop(TS)
+        return cls(**{**parameters, "table": nothing if table is None else table})
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]

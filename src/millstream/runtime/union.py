@@ -29,9 +29,11 @@ from millstream.runtime.frames import pick, stack
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
+from millstream.runtime.registry import carries_out
 from millstream.runtime.time_order import by_time
 
 
+@carries_out("union", "gather")
 class Union(Operator):
     def __init__(self, schema: Schema, members: Sequence[Schema], merges: bool) -> None:
         self.schema = schema

@@ -28,14 +28,13 @@ import polars as pl
 
 from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
 from millstream.runtime.aggregate import GroupedAggregate
 from millstream.runtime.group_state import GroupState
-
-WINDOW_START = "window_start"
-WINDOW_END = "window_end"
-PANE_END = "pane_end"
+from millstream.runtime.registry import carries_out
 
 
+@carries_out("window_aggregate")
 class WindowAggregate(GroupedAggregate):
     def __init__(
         self,

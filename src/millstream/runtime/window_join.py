@@ -36,27 +36,29 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.expression import Expression
+from millstream.algebra.names import key_names
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.upstream import Answer, PunctuationRequest, Upstream
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.join_rules import Registry
 from millstream.runtime.frames import stack
 from millstream.runtime.join_components import JoinComponents
 from millstream.runtime.join_index import Equality
-from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, JoinWindow, named
-from millstream.runtime.join_purge import Renaming, Translation, key_names, time_name
+from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, named
+from millstream.runtime.join_purge import Renaming, Translation, time_name
 from millstream.runtime.join_relocation import Relocation
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.join_side import JoinSide
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
+from millstream.runtime.registry import carries_out
 from millstream.runtime.state import StateTable
 from millstream.runtime.time_order import by_time
 
-UNBOUNDED = JoinWindow()
 
-
+@carries_out("window_join")
 class WindowJoin(Operator):
     """`schema` names the left input's columns, then the right's, in their order; `residual` is over these names."""
 
@@ -69,8 +71,8 @@ class WindowJoin(Operator):
         schema: Schema,
         keys: tuple[tuple[str, str], ...] = (),
         residual: Expression | None = None,
-        left_window: JoinWindow = UNBOUNDED,
-        right_window: JoinWindow = UNBOUNDED,
+        left_window: Window = UNBOUNDED,
+        right_window: Window = UNBOUNDED,
         merges: bool = False,
     ) -> None:
         self.schema, self.merges = schema, merges

@@ -16,9 +16,9 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from millstream.algebra.window import Window
 from millstream.bench.joins.plain import PlainJoin
 from millstream.bench.joins.streams import Step
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.state import StateTable
@@ -78,12 +78,12 @@ def pjoin(settings: JoinSettings | None = None) -> WindowJoin:
 
 def pwjoin(window: int | None) -> WindowJoin:
     """The punctuated join with equal windows, on streams in order."""
-    kept = JoinWindow(window)
+    kept = Window(window)
     return WindowJoin(SIDE, SIDE, PAIR, (("k", "k"),), None, kept, kept, merges=window is not None)
 
 
 def plain(window: int | None = None) -> PlainJoin:
-    return PlainJoin(SIDE, SIDE, PAIR, "k", JoinWindow(window), merges=window is not None)
+    return PlainJoin(SIDE, SIDE, PAIR, "k", Window(window), merges=window is not None)
 
 
 def run(join: Operator, steps: Sequence[Step], *, sized: bool = False) -> Trace:

@@ -20,11 +20,11 @@ import polars as pl
 
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.window import Window
 from millstream.bench.joins.drive import STEP_ROWS, WrongAnswer, product_sum
 from millstream.bench.joins.report import Finding
 from millstream.bench.joins.sizes import Sizes
 from millstream.bench.joins.streams import GAP, Step, in_step, steps
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input
 from millstream.runtime.outer_join import OuterJoin
@@ -71,7 +71,7 @@ def perform(kind: str, held: int, limit: int) -> dict[str, Any]:
     side = Schema.of(("k", Type.BIGINT), ("v", Type.BIGINT), *((name, Type.BIGINT) for name in _MORE))
     pair = Schema.of(*((f"{own}.{name}", Type.BIGINT) for own in ("a", "b") for name in side.names))
     windowed, keys = kind == "window", (("k", "k"),)
-    kept = JoinWindow(held // 2 * GAP if windowed else None)
+    kept = Window(held // 2 * GAP if windowed else None)
     if kind == "left outer":
         join: WindowJoin = OuterJoin((True, False), side, side, pair, keys)
     else:

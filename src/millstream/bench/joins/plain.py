@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.algebra.window import Window
 from millstream.runtime.join_index import Equality
-from millstream.runtime.join_kernel import Half, JoinKernel, JoinWindow, named
+from millstream.runtime.join_kernel import Half, JoinKernel, named
 from millstream.runtime.operator import NOTHING, Input, Operator, Output
 from millstream.runtime.state import StateTable
 from millstream.runtime.time_order import by_time
@@ -21,7 +22,7 @@ class PlainJoin(Operator):
     arity = 2
 
     def __init__(
-        self, left: Schema, right: Schema, schema: Schema, key: str, window: JoinWindow, *, merges: bool = False
+        self, left: Schema, right: Schema, schema: Schema, key: str, window: Window, *, merges: bool = False
     ) -> None:
         self.schema, self.merges, self._window = schema, merges, window
         self._kernel = JoinKernel(Equality.of(left, right, schema, [(key, key)]), None, (window, window))

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from millstream.algebra.expression import Binary, Column, Expression, Literal, conjunction
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.window import Window
 from millstream.bench.joins.drive import Trace, note
 from millstream.bench.joins.streams import Step
-from millstream.runtime.join_kernel import JoinWindow
 from millstream.runtime.multi_join import MultiJoin
 from millstream.runtime.operator import Input, Operator
 from millstream.runtime.state import StateTable
@@ -49,7 +49,7 @@ def together(count: int, window: int) -> MultiJoin:
     """All streams in one operator."""
     leaves = [leaf(number) for number in range(count)]
     schema = Schema(tuple(attribute for own in leaves for attribute in own))
-    windows = [JoinWindow(window)] * count
+    windows = [Window(window)] * count
     return MultiJoin(leaves, schema, [[f"s{number}.k"] for number in range(count)], windows, merges=True)
 
 
@@ -93,7 +93,7 @@ def planted(shape: Shape, window: int) -> Part:
         return Part(leaf(shape), (shape,), f"s{shape}.k")
     left, right = (planted(part, window) for part in shape)
     schema = Schema((*left.schema, *right.schema))
-    kept = JoinWindow(window)
+    kept = Window(window)
     join = WindowJoin(
         left.schema,
         right.schema,

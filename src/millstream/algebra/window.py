@@ -1,0 +1,35 @@
+"""Windows, and the names of the columns that windows make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+PANE_END = "pane_end"
+
+MOST_PANES = 10_000
+"""Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window on one join input: `range` in timestamp units, or the last `rows` tuples, or neither: unbounded.
+
+    `rows = 0` keeps nothing: tuples of that side only probe (asymmetric join).
+    """
+
+    range: int | None = None
+    rows: int | None = None
+
+    @property
+    def unbounded(self) -> bool:
+        return self.range is None and self.rows is None
+
+    def __str__(self) -> str:
+        if self.rows is not None:
+            return f"[ROWS {self.rows}]"
+        return "[UNBOUNDED]" if self.range is None else f"[RANGE {self.range}]"
+
+
+UNBOUNDED = Window()

@@ -1,0 +1,85 @@
+"""Closing: a stream that another one closes, key by key, as `CLOSES` declares.
+
+Whether a tuple is late does not depend on the others, so a condition goes into the closed stream. The closing stream
+goes to every shard as a whole, wherever the closed stream's tuples go: then all shards promise the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.template import Template
+from millstream.logical.contract_names import base_streams
+from millstream.logical.contract_offers import Offer, Offers, distinct, slowest
+from millstream.logical.contract_parts import Part, waiting
+from millstream.logical.nodes.kinds import Passing
+from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Plan, Pushed
+
+
+@dataclass(frozen=True, slots=True)
+class Closing(Passing):
+    """`input` without the tuples that come after one of `closing` with their key; `keys` pairs columns of both. Each
+    such tuple is a punctuation on the key. With `only_late` the late tuples alone. It processes in timestamp order if
+    it `merges`, as it can if the time of both streams moves and is the same time; otherwise on arrival."""
+
+    stem = "closing"
+    stateless = False
+    positional = False
+
+    input: Plan
+    closing: Plan
+    keys: tuple[tuple[str, str], ...]
+    merges: bool = False
+    only_late: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        source = self.input.schema
+        if self.only_late:
+            return Schema(source.attributes, TimeKind.LATENT)
+        return replace(source, ordered=self.merges or source.ordered)
+
+    @property
+    def contributing(self) -> tuple[Plan, ...]:
+        return (self.input,)
+
+    def describe(self) -> str:
+        late = " late" if self.only_late else ""
+        keys = " AND ".join(f"{a} = {b}" for a, b in self.keys)
+        return f"Closing{late} {keys} {'merging' if self.merges else 'on arrival'}"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        return Pushed(self, (conditions, ()))
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        own, by = zip(*self.keys, strict=True)
+        return self, (Need(kept | {*own}), Need(frozenset(by), exact=True))
+
+    @property
+    def punctuates(self) -> Names:
+        return frozenset(own for own, _ in self.keys)
+
+    def hash_keys(self) -> Iterable[Key]:
+        return [tuple(own for own, _ in self.keys)]
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return None if self.only_late else [key, EVERYWHERE]
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        return (waiting(self, inputs),) if self.merges else ()
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
+        time, clocks = slowest(inputs if self.merges else inputs[:1])
+        if self.only_late:
+            return Offers(time, clocks)
+        columns = ", ".join(own for own, _ in self.keys)
+        origin = f"{base_streams(self.closing)[0]} CLOSES {base_streams(self.input)[0]} ({columns})"
+        made = Offer(Template(tuple((own, "#") for own, _ in self.keys)), origin, foreign=True)
+        return Offers(time, clocks, distinct((*inputs[0].templates, made)))
+
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema", "keys", "merges", "only_late")

@@ -1,0 +1,61 @@
+"""Duplicate elimination.
+
+It keeps the tuples seen: any template bounds them, time does if it is a column, and so do columns that have finitely
+many values. A condition goes below unless it reads the hidden timestamp, which is that of the first tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.algebra.schema import TS
+from millstream.logical.contract_offers import Offers, Time
+from millstream.logical.contract_parts import Closed, Cure, Part, finite, listed, together
+from millstream.logical.nodes.kinds import Passing
+from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Passing):
+    stem = "distinct"
+    stateless = False
+    positional = False
+    punctuates = frozenset()
+
+    input: Plan
+
+    def describe(self) -> str:
+        return "Distinct"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        below = tuple(c for c in conditions if TS not in c.columns())
+        return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        del kept
+        return self, (Need(frozenset(self.schema.names), exact=True),)
+
+    def hash_keys(self) -> Iterable[Key]:
+        return [(name,) for name in self.schema.names]
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return [key]
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        (source,) = inputs
+        bounds = [together(source.clocks)] if self.schema.time is not None and source.time is Time.MOVES else []
+        bounds += [offer.origin for offer in source.templates]
+        if bounds:
+            return (Part("seen", tuple(dict.fromkeys(bounds))),)
+        if finite(self.schema, self.schema.names):
+            return (Part("seen", ("columns that have finitely many values",), leaves=False),)
+        return (Part("seen", lacks=f"no punctuation closes {listed(self.schema.names)}"),)
+
+    def cures(self, part: Part) -> Iterator[Cure]:
+        del part
+        yield Closed(self.input, self.schema.names)
+
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema")

@@ -1,0 +1,70 @@
+"""Join of several streams on common keys, in one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.window import Window
+from millstream.logical.contract_offers import Offers, Time
+from millstream.logical.contract_parts import WAITING, Closed, Cure, Moving, Part, Together, waiting
+from millstream.logical.nodes.joining import Side
+from millstream.logical.nodes.windowed import Windowed, held_side
+from millstream.logical.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class MultiJoin(Windowed):
+    """Combinations of one tuple of each member, each within its own window of the newest. `keys[i]` are columns of
+    member i, those at the same place equal over all members; `residual` is over output columns."""
+
+    stem = "multi_join"
+
+    members: tuple[Plan, ...]
+    windows: tuple[Window, ...]
+    keys: tuple[tuple[str, ...], ...]
+    residual: Expression | None = None
+    prefixes: tuple[str | None, ...] = ()
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        parts = zip(self.members, self.prefixes, self.windows, self.keys, strict=True)
+        return tuple(Side(member, member.schema, prefix, window, keys) for member, prefix, window, keys in parts)
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        held = list(zip(self.sides, inputs, strict=True))
+        members = []
+        for place, own in enumerate(held):
+            others = [other for other in held if other is not own]
+            members.append(self._member(place, [held_side("", place, own, other) for other in others]))
+        return (*members, waiting(self, inputs)) if self.merges else tuple(members)
+
+    def _member(self, place: int, towards: list[Part]) -> Part:
+        """An input: each of the others has to do what one other side would."""
+        name = f"input {self.sides[place].known}"
+        for part in towards:
+            if not part.bounded:
+                return Part(name, lacks=part.lacks, side=place)
+        return Part(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in towards)),), side=place)
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        return self.joined_offers(inputs, [part.empties for part in parts[: len(inputs)]])
+
+    def cures(self, part: Part) -> Iterator[Cure]:
+        others = [place for place in range(len(self.members)) if place != part.side]
+        if self.windows[part.side].range is not None:
+            yield Moving(tuple(self.members[place] for place in others))
+        yield Together(tuple(Closed(self.members[place], self.keys[place]) for place in others))
+
+    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+        if part.name == WAITING:
+            return []
+        moves = all(offers.time is Time.MOVES for place, offers in enumerate(inputs) if place != part.side)
+        prefix, bare = self.prefixes[part.side], self.windows[part.side].range is None
+        return [f"give {prefix} a window"] if moves and bare and prefix else []
+
+    def parameters(self) -> dict[str, Any]:
+        inputs = [member.schema for member in self.members]
+        return {"inputs": inputs} | self.values("schema", "keys", "windows", "residual", "merges")

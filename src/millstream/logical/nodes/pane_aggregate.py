@@ -1,0 +1,52 @@
+"""The lower level of a paned window aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.window import PANE_END
+from millstream.logical.nodes.grouped import Grouped
+from millstream.logical.plan import Plan
+from millstream.logical.windows import spelled
+
+
+@dataclass(frozen=True, slots=True)
+class PaneAggregate(Grouped):
+    """Tumbling panes of length gcd(range, slide), partial results. With `partials` it merges such results, as sources
+    make them of their tuples."""
+
+    stem = "pane_aggregate"
+
+    input: Plan
+    pane: int
+    group: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+    attribute: str | None = None
+    partials: bool = field(default=False, repr=False)
+
+    held = "panes"
+    end = PANE_END
+
+    @property
+    def schema(self) -> Schema:
+        partials = tuple(partial for call in self.aggregates for partial in call.partials)
+        source = self.input.schema
+        attributes = (Attribute(PANE_END, self.end_type(source)), *self.group_attributes(source), *partials)
+        return replace(source, attributes=attributes, time=PANE_END if self.attribute is None else None)
+
+    @property
+    def windowing(self) -> str | None:
+        return self.attribute or self.input.schema.time
+
+    @property
+    def panes(self) -> tuple[int, tuple[int, int] | None] | None:
+        return (self.pane, None) if self.attribute is None and not self.partials else None
+
+    def describe(self) -> str:
+        return f"PaneAggregate [PANE {spelled(self.pane, self._unit())}{self._over()}]{self._calls()}"
+
+    def parameters(self) -> dict[str, Any]:
+        return Grouped.parameters(self) | self.values("pane")

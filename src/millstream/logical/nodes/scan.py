@@ -1,0 +1,31 @@
+"""Scan: all tuples of a stream, under the stream's own column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from millstream.algebra.schema import Schema
+from millstream.logical.nodes.kinds import Leaf
+from millstream.logical.plan import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Leaf):
+    """Punctuation is what the stream's declaration promises."""
+
+    stem = "scan"
+    page = "source"
+
+    stream: str
+    stream_schema: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.stream_schema
+
+    def describe(self) -> str:
+        return f"Scan {self.stream}"
+
+    def hash_keys(self) -> Iterable[Key]:
+        return [self.schema.names[:1]]

@@ -1,0 +1,34 @@
+"""Selection: the tuples for which a predicate is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.algebra.expression import Expression
+from millstream.logical.nodes.kinds import Passing, Stateless
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Stateless, Passing):
+    stem = "select"
+
+    input: Plan
+    predicate: Expression
+
+    def describe(self) -> str:
+        return f"Select {self.predicate}"
+
+    def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
+        return replace(self, predicate=spelled(self.predicate))
+
+    def push(self, conditions: Conditions) -> Pushed:
+        return Pushed(self, (conditions,))
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        return self, (Need(kept | columns_read(self.predicate)),)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"schema": self.schema, "predicate_": self.predicate}

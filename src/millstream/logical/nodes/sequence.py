@@ -1,0 +1,108 @@
+"""Sequences: a tuple of one stream paired with an earlier one of another.
+
+It keeps tuples of the first stream: RECENT without keys is one tuple; otherwise a template of the second stream over
+keys bounds them, and for RECENT also keys that have finitely many values.
+
+A condition that reads keys only goes into both streams, for each key value is a sequence of its own. Otherwise a
+condition of the sequence goes into the second stream, and for CHRONICLE into the first (for RECENT a tuple that is
+filtered out would no longer replace an older one). One from above goes into the second stream for RECENT, and for
+CHRONICLE nowhere: there a pair uses its tuples up, wanted or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.names import key_names, prefixed
+from millstream.algebra.schema import Schema
+from millstream.logical.contract_offers import Offers
+from millstream.logical.contract_parts import WAITING, Closed, Cure, Part, finite, fractional, unclosed, waiting
+from millstream.logical.nodes.joining import Paired, Side, joined
+from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Paired):
+    """`second` paired with an earlier `first`: RECENT (the latest) or CHRONICLE (the earliest unused)."""
+
+    stem = "sequence"
+    positional = True
+    merges = True
+
+    first: Plan
+    second: Plan
+    mode: str
+    keys: tuple[tuple[str, str], ...] = ()
+    residual: Expression | None = None
+    first_prefix: str | None = None
+    second_prefix: str | None = None
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return (
+            Side(self.first, self.first.schema, self.first_prefix, None, self.keys_of(0)),
+            Side(self.second, self.second.schema, self.second_prefix, None, self.keys_of(1)),
+        )
+
+    @property
+    def schema(self) -> Schema:
+        sides = self.sides
+        second = sides[1].schema
+        time = None if second.time is None else prefixed(second.time, self.second_prefix)
+        return replace(second, attributes=joined(sides), time=time, ordered=True)
+
+    def describe(self) -> str:
+        return f"Sequence {self.mode}{self._on()}{self._where()}"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        first, second = sifters = self.sifters(self.equal)
+        keys = {name for names in self.equal for name in names}
+        chronicle = self.mode == "CHRONICLE"
+
+        def take(condition: Expression, into_first: bool, into_second: bool) -> bool:
+            if condition.columns() and condition.columns() <= keys:
+                return first.take(condition) and second.take(condition)
+            return (into_second and second.take(condition)) or (into_first and first.take(condition))
+
+        inside = [c for c in conjuncts(self.residual) if not take(c, chronicle, True)]
+        above = [c for c in conditions if not take(c, False, not chronicle)]
+        return self.sifted(sifters, inside, above)
+
+    def hash_keys(self) -> Iterable[Key]:
+        return subsets(list(self.sides[1].key_names))
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        return self._held(inputs[1]), waiting(self, inputs)
+
+    def _held(self, second: Offers) -> Part:
+        name = f"first {self.sides[0].known}"
+        if self.mode == "RECENT" and not self.keys:
+            return Part(name, ("keeping one tuple",))
+        names = key_names((b, a) for a, b in self.keys)
+        usable = [o for o in second.templates if not o.seen and o.attributes <= names.keys()]
+        closing = [o.origin for o in usable if not fractional(self.first.schema, (names[a] for a in o.attributes))]
+        if closing:
+            return Part(name, tuple(dict.fromkeys(closing)))
+        if self.mode == "RECENT" and finite(self.first.schema, self.keys_of(0)):
+            return Part(name, ("keys that have finitely many values",), leaves=False)
+        return Part(name, lacks=unclosed(self.sides[1].known, list(self.keys_of(1)), second))
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        return self.joined_offers(inputs, [parts[0].empties, True])
+
+    def cures(self, part: Part) -> Iterator[Cure]:
+        del part
+        yield Closed(self.second, self.keys_of(1))
+
+    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+        del inputs
+        if self.mode == "CHRONICLE" and not self.keys and part.name != WAITING:
+            return ["add an equality on a column that its second stream closes", "use MODE RECENT"]
+        return []
+
+    def parameters(self) -> dict[str, Any]:
+        schemas = {"first": self.first.schema, "second": self.second.schema}
+        return schemas | self.values("mode", "schema", "keys", "residual")

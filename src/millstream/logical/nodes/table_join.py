@@ -1,0 +1,76 @@
+"""A stream joined with a static table: every tuple probes, nothing is kept.
+
+A condition goes into the stream; what reads the table becomes part of the join, unless it is outer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.names import Groups, equal_classes, prefixed
+from millstream.algebra.schema import TS, Schema
+from millstream.logical.contract_offers import Offers
+from millstream.logical.contract_parts import Part
+from millstream.logical.nodes.joining import Paired, Side, joined
+from millstream.logical.nodes.kinds import Stateless
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoin(Stateless, Paired):
+    stem = "table_join"
+    merges = False
+
+    input: Plan
+    table: str
+    table_schema: Schema
+    keys: tuple[tuple[str, str], ...] = ()
+    residual: Expression | None = None
+    stream_prefix: str | None = None
+    table_prefix: str | None = None
+    outer: bool = False
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return (
+            Side(self.input, self.input.schema, self.stream_prefix, None, self.keys_of(0), self.outer),
+            Side(None, self.table_schema, self.table_prefix, None, self.keys_of(1)),
+        )
+
+    @property
+    def schema(self) -> Schema:
+        sides = self.sides
+        source = sides[0].schema
+        time = None if source.time is None else prefixed(source.time, self.stream_prefix)
+        return replace(source, attributes=joined(sides), time=time)
+
+    def describe(self) -> str:
+        return f"TableJoin {self.table}{' outer' if self.outer else ''}{self._on()}{self._where()}"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        stream, _ = self.sifters(() if self.outer else self.equal)
+        inside = list(conjuncts(self.residual))
+        above: list[Expression] = []
+        for condition in conditions:
+            if not stream.take(condition):
+                (above if self.outer or TS in condition.columns() else inside).append(condition)
+        return self.sifted((stream,), inside, above)
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        stream, _ = self.sides
+        return self, (Need(stream.own(kept | columns_read(self.residual)) | {*stream.keys}),)
+
+    @property
+    def equal_columns(self) -> Groups:
+        return () if self.outer else equal_classes([*self.equal, *self.sides[0].groups])
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
+        return inputs[0].renamed(self.sides[0].names)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"input_schema": self.input.schema} | self.values(
+            "table", "table_schema", "schema", "keys", "residual", "outer"
+        )

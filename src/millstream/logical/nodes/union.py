@@ -1,0 +1,114 @@
+"""Union of inputs that agree in types, in the order of time; the names are the first input's.
+
+A template goes on if every other input promises as much, by a template or by its time; one of values that came (a
+primary key) does not: another input need not bring them. A condition goes into every member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.algebra.names import renamed
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.logical.contract_offers import Offer, Offers, Time, slowest
+from millstream.logical.contract_parts import Part, waiting
+from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
+
+
+@dataclass(frozen=True, slots=True)
+class Merging(Plan):
+    """A union, whatever its members are; it works in the order of time if it `merges`."""
+
+    members: tuple[Plan, ...]
+
+    stateless = False
+    positional = False
+    punctuates = Names()
+    equal_columns = ()
+
+    @property
+    def merges(self) -> bool:
+        return self.schema.kind is not TimeKind.LATENT
+
+    def describe(self) -> str:
+        return type(self).__name__
+
+    def push(self, conditions: Conditions) -> Pushed:
+        names = self.schema.names
+        meant = [(dict(zip(names, member.schema.names, strict=True)), member.schema) for member in self.members]
+        return Pushed(self, tuple(tuple(renamed(c, *member) for c in conditions) for member in meant))
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        """All members lose the same positions."""
+        positions = sorted(self.schema.index(name) for name in kept) or [0]
+        named = (frozenset(member.schema.names[position] for position in positions) for member in self.members)
+        return self, tuple(Need(names, exact=True) for names in named)
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        position = self.schema.index(column)
+        return tuple((place, member.schema.names[position]) for place, member in enumerate(self.members))
+
+    def hash_keys(self) -> Iterable[Key]:
+        return [(name,) for name in self.schema.names]
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        positions = [self.schema.names.index(name) for name in key]
+        return [tuple(member.schema.names[position] for position in positions) for member in self.members]
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        return (waiting(self, inputs),) if self.merges else ()
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        del parts
+        names = self.schema.names
+        offered = [
+            offers.renamed(dict(zip(member.schema.names, names, strict=True)))
+            for member, offers in zip(self.members, inputs, strict=True)
+        ]
+        found: list[Offer] = []
+        for place, own in enumerate(offered):
+            others = [other for index, other in enumerate(offered) if index != place]
+            found += [o for o in own.templates if not o.seen and all(self._promises(other, o) for other in others)]
+        time, clocks = slowest(inputs)
+        return Offers(time, clocks, _named_by_all(found))
+
+    def _promises(self, other: Offers, offer: Offer) -> bool:
+        """Whether another input promises as much as the template says: by a template that restricts nothing else, and
+        nothing more narrowly, or by its time."""
+        if self.schema.time is not None and other.time is Time.MOVES and offer.class_of(self.schema.time) == "+":
+            return True
+        return any(not own.seen and _says_as_much(own, offer) for own in other.templates)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"members": [m.schema for m in self.members]} | self.values("schema", "merges")
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Merging):
+    stem = "union"
+
+    @property
+    def schema(self) -> Schema:
+        schemas = [member.schema for member in self.members]
+        first = schemas[0]
+        kind = TimeKind.LATENT if any(s.kind is TimeKind.LATENT for s in schemas) else first.kind
+        position = first.index(first.time) if first.time else None
+        same = position is not None and all(s.time and s.index(s.time) == position for s in schemas)
+        moves, time = all(s.moves for s in schemas), first.time if same else None
+        return replace(first, kind=kind, time=time, ordered=kind is not TimeKind.LATENT, moves=moves)
+
+
+def _says_as_much(own: Offer, offer: Offer) -> bool:
+    return all(class_ in ("+", offer.class_of(name)) for name, class_ in own.template.classes) and (
+        own.attributes <= offer.attributes
+    )
+
+
+def _named_by_all(offers: list[Offer]) -> tuple[Offer, ...]:
+    """Each template once, with all declarations that it comes from."""
+    origins: dict[Offer, list[str]] = {}
+    for offer in offers:
+        origins.setdefault(replace(offer, origin=""), []).append(offer.origin)
+    return tuple(replace(offer, origin=" and ".join(dict.fromkeys(o))) for offer, o in origins.items())

@@ -1,0 +1,102 @@
+"""Grouped aggregates per window. A condition goes below if it reads group columns only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any
+
+from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.window import MOST_PANES, PANE_END, WINDOW_END, WINDOW_START
+from millstream.logical.contract_offers import Offers, Time
+from millstream.logical.contract_parts import Part
+from millstream.logical.nodes.grouped import Grouped
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
+from millstream.logical.windows import spelled
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate(Grouped):
+    """Grouped aggregates per window `[end - range, end)`, ends at multiples of `slide`.
+
+    `range is None`: no window, a group's row appears when punctuation closes the group. `attribute` is the windowing
+    attribute (the hidden timestamp by default); its bound comes from progress of time or from punctuation on it.
+    Output: `window_start`, `window_end` (if there is a window), the group columns, the aggregates. With `over_panes`
+    the input is a PaneAggregate of the same calls and groups, whose partial results are merged. With `partials` the
+    input is made of partial results of the same calls and groups, by pane, as sources make them of their tuples.
+    """
+
+    stem = "window_aggregate"
+
+    input: Plan
+    range: int | None
+    slide: int | None
+    group: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+    attribute: str | None = None
+    over_panes: bool = False
+    partials: bool = field(default=False, repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        source = self.input.schema
+        kind = self.end_type(source)
+        ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
+        values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
+        by_time = self.range is not None and self.attribute is None
+        time, ordered, moves = WINDOW_END if by_time else None, source.ordered and by_time, source.moves and by_time
+        attributes = ends + self.group_attributes(source) + values
+        return replace(source, attributes=attributes, time=time, ordered=ordered, moves=moves)
+
+    @property
+    def held(self) -> str:
+        return "groups" if self.range is None else "windows"
+
+    @property
+    def end(self) -> str | None:
+        return None if self.range is None else WINDOW_END
+
+    @property
+    def windowing(self) -> str | None:
+        if self.range is None:
+            return None
+        return PANE_END if self.over_panes else self.attribute or self.input.schema.time
+
+    @property
+    def panes(self) -> tuple[int, tuple[int, int] | None] | None:
+        if self.range is None or self.attribute is not None or self.over_panes or self.partials:
+            return None
+        slide = self.slide or self.range
+        pane = gcd(self.range, slide)
+        return (pane, (self.range, slide) if self.range < slide else None) if self.range // pane <= MOST_PANES else None
+
+    def describe(self) -> str:
+        window = ""
+        if self.range is not None and self.slide is not None:
+            unit = self._unit()
+            lengths = f"RANGE {spelled(self.range, unit)} SLIDE {spelled(self.slide, unit)}"
+            window = f" [{lengths}{self._over()}]"
+        return f"WindowAggregate{window}{self._calls()}{' over panes' if self.over_panes else ''}"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        def early(columns: set[str]) -> bool:
+            return not self.over_panes and bool(columns) and columns <= {*self.group}
+
+        below = tuple(c for c in conditions if early(c.columns()))
+        return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        """Calls whose result is not read are not computed; one is left, if there was one."""
+        if self.over_panes:
+            return Grouped.pruned(self, kept)
+        calls = tuple(call for call in self.aggregates if call.name in kept) or self.aggregates[:1]
+        read = (*self.group, *(call.argument for call in calls), self.attribute)
+        return replace(self, aggregates=calls), (Need(frozenset(name for name in read if name is not None)),)
+
+    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+        del part
+        return ["give it a window"] if self.range is None and inputs[0].time is not Time.STILL else []
+
+    def parameters(self) -> dict[str, Any]:
+        return Grouped.parameters(self) | self.values("range", "slide", "over_panes")

@@ -1,0 +1,17 @@
+"""Symmetric window join of two streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.logical.contract_offers import Offers
+from millstream.logical.contract_parts import Part
+from millstream.logical.nodes.windowed import TwoWindowed
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoin(TwoWindowed):
+    stem = "window_join"
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        return self.joined_offers(inputs, [part.empties for part in parts[:2]])

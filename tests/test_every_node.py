@@ -1,0 +1,107 @@
+"""Every node of a plan is whole: all questions answered, a worker operator, a reference, a transcript, a docs page."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from millstream.errors import MillstreamError
+from millstream.lang import ast, parse
+from millstream.logical import nodes
+from millstream.logical.binder import bind_select, bind_stream, bind_table
+from millstream.logical.catalog import Catalog
+from millstream.logical.nodes.kinds import Leaf
+from millstream.logical.plan import NODES, Plan
+from millstream.optimizer import optimize
+from millstream.physical import stages
+from millstream.runtime.operator import Operator
+from millstream.runtime.registry import operator_for
+from millstream.testing.transcript import Statement, parse_transcript
+from tests.reference.plan import MEANT
+
+nodes.load()
+ROOT = Path(__file__).parent.parent
+OURS = {stem: node for stem, node in NODES.items() if node.__module__.startswith("millstream.")}
+RUNNING = {stem: node for stem, node in OURS.items() if node.runs}
+
+
+def subclasses(of: type[Plan]) -> Iterator[type[Plan]]:
+    for made in of.__subclasses__():
+        yield made
+        yield from subclasses(made)
+
+
+def test_every_node_has_a_stem_of_its_own() -> None:
+    gc.collect()  # a dataclass with slots leaves the class behind that it was made from
+    found = [made for made in subclasses(Plan) if made.__module__.startswith("millstream.")]
+    current = [made for made in found if getattr(sys.modules[made.__module__], made.__name__) is made]
+    concrete = {made for made in current if not inspect.isabstract(made)}
+    assert concrete and {made: NODES.get(made.__dict__.get("stem", "")) for made in concrete} == {
+        m: m for m in concrete
+    }
+
+
+@pytest.mark.parametrize("stem", OURS)
+def test_every_question_is_answered(stem: str) -> None:
+    assert not OURS[stem].__abstractmethods__
+
+
+@pytest.mark.parametrize("stem", OURS)
+def test_a_worker_operator_is_registered(stem: str) -> None:
+    """Leaves say themselves that no operator carries them out."""
+    if issubclass(OURS[stem], Leaf):
+        with pytest.raises(MillstreamError, match="no operator carries out"):
+            operator_for(stem)
+    else:
+        assert issubclass(operator_for(stem), Operator)
+
+
+@pytest.mark.parametrize("stem", RUNNING)
+def test_there_is_a_tuple_at_a_time_reference(stem: str) -> None:
+    assert stem in MEANT or stem == "scan"  # which has the rows of its stream
+
+
+@pytest.mark.parametrize("stem", RUNNING)
+def test_there_is_a_page(stem: str) -> None:
+    page = ROOT / "docs" / "operators" / f"{RUNNING[stem].page or stem}.md"
+    assert page.exists() and page.name in (page.parent / "README.md").read_text()
+
+
+@pytest.mark.parametrize("stem", RUNNING)
+def test_a_transcript_runs_it(stem: str) -> None:
+    assert stem in run_by_transcripts()
+
+
+@cache
+def run_by_transcripts() -> frozenset[str]:
+    """The stems of all nodes in plans of queries in transcripts, on one shard and on several."""
+    found: set[str] = set()
+    for path in (ROOT / "tests" / "transcripts").rglob("*.transcript"):
+        for plan in planned(path.read_text()):
+            for shards in (1, 3):
+                parts = stages.parts("q", plan, shards)
+                found |= {node.stem for part in parts for node in part.plan.walk()}
+    return frozenset(found)
+
+
+def planned(transcript: str) -> Iterator[Plan]:
+    catalog = Catalog()
+    for step in parse_transcript(transcript):
+        if not isinstance(step, Statement) or step.error is not None:
+            continue
+        for statement in parse(step.text):
+            match statement:
+                case ast.CreateStream():
+                    catalog.add_stream(bind_stream(statement, catalog))
+                case ast.CreateTable():
+                    catalog.add_table(bind_table(statement, catalog))
+                case ast.CreateDerivedStream():
+                    catalog.add_derived(statement.name, bind_select(statement.select, catalog))
+                case ast.SelectStatement() | ast.CreateQuery():
+                    yield optimize(bind_select(statement.select, catalog), catalog)

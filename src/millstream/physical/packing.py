@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,7 +98,7 @@ def _dealt(stream: StreamDefinition, target: Target, sent: Part, keys: tuple[Key
     wanted |= set() if sent.marks is None else sent.marks.columns
     common = rows.select(name for name in rows.columns if name in wanted)
     for number in range(count):
-        mine = np.logical_or.reduce([one == number for one in shards])
+        mine = reduce(np.logical_or, [one == number for one in shards])
         own = rows.filter(pl.Series(mine))
         part = sent if counted is not None else replace(sent, count=own.height)
         if sent.whole is not None and counted is None:

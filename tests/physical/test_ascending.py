@@ -165,8 +165,7 @@ def test_shares_of_pieces_are_judged_as_the_whole(
         accepted, late = list[Any](), list[Any]()
         for label, made in pack(stream, piece, tuple(frame.columns), (target,)):
             part = Part.from_bytes("s", *made.to_bytes())
-            assert part.share is not None
-            taken = take_share(parts[label], part, part.share)
+            taken = take_share(parts[label], part.judged_by(parts[label]))
             accepted += [row for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
             late += taken.late.rows()
         pages = [page.frame for page in expected.elements if isinstance(page, Page)]

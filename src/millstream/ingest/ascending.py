@@ -13,7 +13,7 @@ value is followed by `[column < value]`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,22 +23,11 @@ from millstream.algebra.schema import NEVER
 from millstream.ingest.marks import Marks
 
 
-@dataclass(frozen=True, slots=True)
-class Climb:
-    """How a column runs through some rows: its first value, its highest, and whether it falls anywhere."""
+class Span(NamedTuple):
+    """The lowest and the highest value of a column in some rows."""
 
-    first: int
+    lowest: int
     highest: int
-    falls: bool
-
-
-def climbs(rows: pl.DataFrame, columns: Sequence[str]) -> tuple[Climb, ...]:
-    """How each of these columns runs; nothing if there are no rows."""
-    made: list[Climb] = []
-    for column in columns if rows.height else ():
-        values = _integers(rows, column)
-        made.append(Climb(int(values[0]), int(values.max()), bool((values[1:] < values[:-1]).any())))
-    return tuple(made)
 
 
 class Ascending:
@@ -48,39 +37,34 @@ class Ascending:
     def __bool__(self) -> bool:
         return bool(self._highest)
 
-    def fits(self, whole: Sequence[Climb]) -> bool:
-        """Whether no tuple of a whole is below one before it."""
-        known = zip(whole, self._highest.values(), strict=False)
-        return all(not climb.falls and climb.first >= highest for climb, highest in known)
+    def fits(self, spans: Mapping[str, Span]) -> bool:
+        """Whether no tuple of a piece is below one before the piece."""
+        return all(spans[column].lowest >= highest for column, highest in self._highest.items())
 
     def kept(self, rows: pl.DataFrame, accepted: Mask) -> Mask:
         """Which tuples are nowhere below one accepted before them."""
         kept = np.ones(rows.height, dtype=np.bool_)
         for column, highest in self._highest.items():
-            values = _integers(rows, column)
+            values = physical(rows, column)
             kept &= values >= highest_before(highest, values, accepted)
         return kept
 
-    def marks(self, rows: pl.DataFrame, accepted: Mask, whole: Sequence[Climb] = ()) -> list[Marks]:
-        """The punctuations that follow the accepted tuples, column by column, and those of a whole at its end."""
+    def marks(self, rows: pl.DataFrame, accepted: Mask) -> list[Marks]:
+        """The punctuations that follow the accepted tuples, column by column."""
         made: list[Marks] = []
-        for number, (column, highest) in enumerate(self._highest.items()):
-            values = _integers(rows, column)
+        for column, highest in self._highest.items():
+            values = physical(rows, column)
             places = np.flatnonzero(accepted & (values > highest_before(highest, values, accepted)))
-            bounds, after = rows.get_column(column).gather(places), places + 1
-            if whole and whole[number].highest > max(highest, int(values[places[-1]]) if len(places) else NEVER):
-                end = pl.Series(column, [whole[number].highest], dtype=pl.Int64).cast(bounds.dtype)
-                bounds, after = bounds.append(end), np.append(after, rows.height)
-            made.append(Marks.below(column, bounds, after))
+            made.append(Marks.below(column, rows.get_column(column).gather(places), places + 1))
         return made
 
-    def count(self, rows: pl.DataFrame, accepted: Mask, whole: Sequence[Climb] = ()) -> None:
-        """Take note of the accepted tuples, and of those of a whole."""
-        for column, climb in zip(self._highest, whole, strict=False):
-            self._highest[column] = max(self._highest[column], climb.highest)
-        if accepted.any():
-            for column, highest in self._highest.items():
-                self._highest[column] = max(highest, int(_integers(rows, column)[accepted].max()))
+    def count(self, rows: pl.DataFrame, accepted: Mask, spans: Mapping[str, Span]) -> None:
+        """Take note of the accepted tuples, and of those of a whole piece."""
+        for column, highest in self._highest.items():
+            if column in spans:
+                self._highest[column] = max(highest, spans[column].highest)
+            elif accepted.any():
+                self._highest[column] = max(highest, int(physical(rows, column)[accepted].max()))
 
     def to_value(self) -> dict[str, int]:
         return dict(self._highest)
@@ -96,5 +80,6 @@ def highest_before(highest: int, values: Integers, accepted: Mask) -> Integers:
     return before
 
 
-def _integers(rows: pl.DataFrame, column: str) -> Integers:
+def physical(rows: pl.DataFrame, column: str) -> Integers:
+    """The values of a column, none of them NULL, as integers."""
     return rows.get_column(column).to_physical().cast(pl.Int64).to_numpy()

@@ -84,6 +84,11 @@ class Marks:
             name for _, pattern in parts.odd for name, _ in pattern.items
         }
 
+    def among(self, kept: Mask) -> Marks:
+        """The same where only some of the tuples are kept: p counts those that are."""
+        passed = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
+        return Marks(self.punctuations, passed[self.positions])
+
     def moved(self, by: int) -> Marks:
         """The same, behind so many more tuples."""
         return Marks(self.punctuations, self.positions + by) if by else self

@@ -43,10 +43,10 @@ from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
-from millstream.ingest.marks import TIME_LIMIT, Marks, integers
+from millstream.ingest.marks import NO_KEY, TIME_LIMIT, Marks, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
-from millstream.ingest.whole import Whole
+from millstream.ingest.whole import Whole, slack_of
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
@@ -91,30 +91,31 @@ class StreamSource:
         self._time = schema.time if schema.kind is TimeKind.EXTERNAL else None
         self._ascending = Ascending(ascending)
         self._required = [*([self._time] if self._time is not None else []), *primary_key, *ascending]
-        self._in_order = self._time is not None and schema.ordered and watermark is None
+        self._slack = slack_of(schema, watermark)  # by how much a tuple may be older than one before it
+        self._in_order = self._slack is not None and watermark is None
         self._promises = Promises(self._time, None if self._time is None else schema.type_of(self._time).polars)
         self._newest = NEVER  # the highest timestamp of an accepted tuple
         self._last: tuple[int, int] | None = None  # the last timestamp and when it came
         self._promised = NEVER  # the highest enabling timestamp given out
-        self._whole: Whole | None = None
-        self._told = False  # whether punctuation has come that does not follow from the tuples
-        self._restricted: set[str] = set()  # the columns it restricts
+        self._restricted: set[str] | None = (
+            None  # the columns that explicit punctuation restricts, bounds on time aside
+        )
 
     def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With
-        `whole` the rows are only a part of what has come of the stream, and time moves as all of it says."""
-        self._whole = whole
+        `whole` the rows are only a part of a piece that it `knows`, and time moves as all of it says."""
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
         rows, marks = arrivals.rows, arrivals.marks
-        self._told = self._told or len(marks) > 0
-        self._restricted |= marks.columns
         stamps, keys = self._stamps(rows, now), self._promises.keys(marks)
+        if (keys == NO_KEY).any():
+            self._restricted = marks.columns | (self._restricted or set())
+        floor = self._floor
         if self._all_in_order(stamps, marks):
             accepted = np.ones(len(stamps), dtype=np.bool_)
         else:
             accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, marks, keys))
-            derived = self._derive(rows, stamps, accepted)
+            derived = self._derive(rows, stamps, accepted, whole)
             if derived:
                 marks = Marks.interleave([*derived, marks])
                 keys = self._promises.keys(marks)
@@ -128,34 +129,37 @@ class StreamSource:
         if arrivals.bad.height:
             bad = arrivals.bad.with_columns(entered)
         self._count(stamps if clean else stamps[accepted], now)
-        self._ascending.count(rows, accepted, () if whole is None else whole.climbs)
+        self._ascending.count(rows, accepted, {} if whole is None else whole.spans)
+        if whole is not None and whole.rows:
+            self._count_whole(whole, now, floor)
         self.late += late.height
         self.bad += bad.height
         return Taken(made, late, bad)
 
-    def pass_over(self, whole: Whole) -> Taken | None:
-        """Take note of rows that need not be looked at, since none of them can be late; None if one could be. Their
-        number is not counted."""
-        if self._time is None or self._key or self._ascending or self._promises.mixed or not self._in_time(whole):
-            return None
-        return self.take((), whole)
-
-    def fits(self, whole: Whole) -> bool:
-        """Whether none of these rows can be late, as far as that can be told without looking at them."""
-        return not self._key and not self._told and self._ascending.fits(whole.climbs) and self._in_time(whole)
+    def knows(self, whole: Whole, *, folded: bool) -> bool:
+        """Whether word of a piece tells enough. Of `folded` rows, which are not at hand, and where a column ascends,
+        none may be late. Otherwise the rows of a part are judged by themselves, as long as other rows move time only if
+        time does not make them late."""
+        if folded or self._ascending:
+            return self._restricted is None and not self._key and (not whole.rows or self._fits(whole))
+        return not self._key and (self._restricted is None or self._slack is None)
 
     def judges(self, columns: Iterable[str]) -> bool:
         """Whether these columns tell which rows are late."""
-        return self._restricted <= set(columns)
+        return (self._restricted or set()) <= set(columns)
 
-    def _in_time(self, whole: Whole) -> bool:
-        """Whether none of these rows is late by its time."""
-        if self._time is None or not whole.rows:
-            return True
-        delay = 0 if self._in_order else self._watermark
-        if delay is not None and (whole.lag > delay or (self._newest > NEVER and whole.oldest < self._newest - delay)):
-            return False
-        return whole.oldest >= max(self._promised, self._promises.bound)
+    def _fits(self, whole: Whole) -> bool:
+        """Whether none of these rows is late."""
+        if self._time is not None:
+            oldest = whole.spans[self._time].lowest
+            if oldest < self._floor or (self._slack is not None and oldest + self._slack < self._newest):
+                return False
+        return self._ascending.fits(whole.spans)
+
+    @property
+    def _floor(self) -> int:
+        """No tuple below this time is expected any more, by what was promised apart from the order."""
+        return max(self._promised, self._promises.bound)
 
     def _hidden(self, rows: pl.DataFrame, stamps: Integers) -> pl.Series:
         """The column of hidden timestamps; that of an external stream shares memory with the time column."""
@@ -174,8 +178,6 @@ class StreamSource:
             return False
         if self._key or self._ascending:
             return False
-        if self._whole is not None and self._whole.before is not None:
-            return False
         return int(stamps[0]) >= max(self._newest, self._promised) and bool((stamps[1:] >= stamps[:-1]).all())
 
     def _judge(self, rows: pl.DataFrame, stamps: Integers, broken: Mask) -> Mask:
@@ -190,11 +192,9 @@ class StreamSource:
         accepted = fits
         while True:
             judged = fits.copy()
-            if self._in_order:
-                judged &= stamps >= self._before(stamps, accepted)
-            elif self._watermark is not None:
-                before = self._before(stamps, accepted)
-                judged &= (before == NEVER) | (stamps >= np.maximum(before, -TIME_LIMIT) - self._watermark)
+            if self._slack is not None:
+                before = highest_before(self._newest, stamps, accepted)
+                judged &= (before == NEVER) | (stamps >= np.maximum(before, -TIME_LIMIT) - self._slack)
             if self._ascending:
                 judged &= self._ascending.kept(rows, accepted)
             if self._key:
@@ -205,31 +205,26 @@ class StreamSource:
                 return judged
             accepted = judged
 
-    def _before(self, stamps: Integers, accepted: Mask) -> Integers:
-        """For each tuple the highest timestamp accepted before it."""
-        before = highest_before(self._newest, stamps, accepted)
-        if self._whole is not None and self._whole.before is not None:
-            return np.maximum(before, self._whole.before)
-        return before
-
-    def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask) -> list[Marks]:
-        """The punctuations that follow from the tuples themselves."""
+    def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, whole: Whole | None) -> list[Marks]:
+        """The punctuations that follow from the tuples themselves, and at their end those that follow from a whole."""
         made: list[Marks] = []
         if self._watermark is not None and self._time is not None:
-            places = np.flatnonzero(accepted & (stamps > self._before(stamps, accepted)))
-            highest, after = stamps[places], places + 1
-            if self._whole is not None and self._whole.newest > max(
-                self._newest, int(highest[-1]) if len(highest) else NEVER
-            ):
-                highest, after = np.append(highest, self._whole.newest), np.append(after, rows.height)
-            bounds = pl.Series(np.maximum(highest - self._watermark, -TIME_LIMIT), dtype=pl.Int64)
-            time = bounds.cast(self.schema.type_of(self._time).polars)
-            made.append(Marks.below(self._time, time, after))
-        made += self._ascending.marks(rows, accepted, () if self._whole is None else self._whole.climbs)
+            places = np.flatnonzero(accepted & (stamps > highest_before(self._newest, stamps, accepted)))
+            made.append(self._below(self._time, stamps[places], places + 1))
+        made += self._ascending.marks(rows, accepted)
+        for column, span in () if whole is None else whole.spans.items():
+            if column != self._time or self._watermark is not None:
+                made.append(self._below(column, np.array([span.highest]), np.array([rows.height])))
         if self._key:
             keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
             made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
         return made
+
+    def _below(self, column: str, highest: Integers, positions: Integers) -> Marks:
+        if column == self._time:
+            highest = np.maximum(highest - (self._watermark or 0), -TIME_LIMIT)
+        bounds = pl.Series(highest, dtype=pl.Int64).cast(self.schema.type_of(column).polars)
+        return Marks.below(column, bounds, positions)
 
     def _pieces(self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers) -> list[Element]:
         made: list[Element] = []
@@ -264,11 +259,12 @@ class StreamSource:
             last = int(stamps[-1])
             self._newest = max(self._newest, last if self._in_order else int(stamps.max()))
             self._last = (last, now)
-        whole = self._whole
-        if whole is not None and whole.rows:
-            newest = whole.newest if self._time is not None else max(now, self._promised, self._newest)
-            self._newest = max(self._newest, newest)
-            self._last = (whole.last, now)
+
+    def _count_whole(self, whole: Whole, now: int, floor: int) -> None:
+        """Take note of the time of a whole. Its newest tuple counts unless it is late."""
+        newest = whole.spans[self._time].highest if self._time is not None else max(now, self._promised)
+        if newest >= max(self._newest, floor):
+            self._newest, self._last = newest, (newest, now)
 
     @property
     def ended(self) -> bool:
@@ -306,7 +302,6 @@ class StreamSource:
             "newest": self._newest,
             "last": self._last,
             "promised": self._promised,
-            "told": self._told,
             "restricted": self._restricted,
             "ascending": self._ascending.to_value(),
             "counts": (self.accepted, self.late, self.bad),
@@ -316,7 +311,6 @@ class StreamSource:
         """Go on where a snapshot was taken."""
         self._promises.restore(values["promises"])
         self._newest, self._last, self._promised = values["newest"], values["last"], values["promised"]
-        self._told = values.get("told", False)
-        self._restricted = set(values.get("restricted", ()))
-        self._ascending.restore(values.get("ascending", {}))
+        self._restricted = values["restricted"]
+        self._ascending.restore(values["ascending"])
         self.accepted, self.late, self.bad = values["counts"]

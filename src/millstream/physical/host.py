@@ -20,8 +20,7 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.upstream import TimeRequest, Upstream
 from millstream.errors import PlanError
-from millstream.ingest.arrivals import CheckedRows
-from millstream.ingest.source import StreamSource, Taken
+from millstream.ingest.source import StreamSource
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.compile import Compiler
 from millstream.physical.partial import Partial
@@ -219,30 +218,19 @@ class ShardHost:
     # --- pages of streams that are read by the job itself -----------------------------------------------------------
 
     def take_part(self, part: Part) -> None:
-        """Take this shard's part of a piece of a stream; `part.whole` speaks of the whole piece."""
+        """Take this shard's part of a piece of a stream."""
         if part.now:
             self.reach(part.now)
         source = self.sources.get(part.stream)
         if source is None:
             return
-        again = part.again
-        counted = source.accepted, source.late
-        if part.share is not None:
-            taken: Taken | None = take_share(source, part, part.share)
-        else:
-            taken = source.take(part.elements(), part.whole) if part.given else source.pass_over(part.whole)
-        if taken is None and again is not None:
-            taken = source.take([CheckedRows(again.rows())])
-        elif not part.given:
-            for name, groups in part.partials.items():
-                self._push(name, Page(groups))
-            source.accepted += part.count
-        assert taken is not None
-        if again is not None and again.number:  # all shards have looked at the same rows, and the first one counts them
-            source.accepted, source.late = counted
+        part = part.judged_by(source)
+        taken = take_share(source, part)
+        for name, groups in part.partials.items():
+            self._push(name, Page(groups))
         for element in taken.elements:
-            if again is not None and isinstance(element, Page):
-                for name, groups in again.share(element.frame):
+            if part.share.partials and isinstance(element, Page):
+                for name, groups in part.share.groups(element.frame):
                     self._push(name, Page(groups))
             else:
                 self._spread(part.stream, element)

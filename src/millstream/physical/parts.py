@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from millstream.algebra.schema import NEVER, Schema
-from millstream.ingest.arrivals import CheckedRows, PunctuatedRows
-from millstream.ingest.marks import Marks
+from millstream.algebra.schema import Schema
+from millstream.ingest.arrivals import CheckedRows
+from millstream.ingest.marks import TIME_LIMIT, Marks
+from millstream.ingest.source import StreamSource
 from millstream.ingest.whole import Whole, whole_of
 from millstream.physical.codec import decode, encode
-from millstream.physical.hashing import shard_of
 from millstream.physical.partial import Partial
 from millstream.physical.placeholders import Counted
-from millstream.physical.shares import Share, with_all
-
-if TYPE_CHECKING:
-    from millstream.ingest.paged import Piece
-
-BEFORE = "__before"
-"""The highest timestamp before each row of a piece that is not in order."""
+from millstream.physical.shares import OWN, Share, marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,118 +42,84 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """How to read a piece again: all of its rows, of which this shard has its share."""
-
-    piece: Piece
-    columns: tuple[str, ...]
-    partials: tuple[PartialStream, ...]
-    number: int
-    count: int
-
-    def rows(self) -> pl.DataFrame:
-        given = self.piece.read(self.columns).rows
-        return given.rows if isinstance(given, PunctuatedRows) else given
-
-    def share(self, accepted: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-        """This shard's partial groups of the rows that were accepted."""
-        for stream in self.partials:
-            yield stream.name, hashed(stream.partial.rows(accepted), stream.key, self.number, self.count)
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
-    """What one shard gets of a piece: rows, or partial groups by stream. Where rows are to be aggregated in the shard,
-    all of them are given, and `again` knows the share."""
+    """What one shard gets of a piece. With word of the whole: its own rows, or partial groups by stream in their place.
+    Without it: the rows of all shards, of which `share` knows the shard's own."""
 
     stream: str
     rows: pl.DataFrame
-    whole: Whole
+    share: Share
+    count: int
+    """How many rows of the piece this shard counts: those that go to every shard are counted by the first one."""
+    whole: Whole | None = None
     marks: Marks | None = None
     bad: pl.DataFrame | None = None
     partials: dict[str, pl.DataFrame] = field(default_factory=dict)
-    again: Again | None = None
-    share: Share | None = None
-    """Where whether a row is late depends on those of other shards: how to tell."""
-    now: int = 0
-    """The time of the batch, where the part itself must tell."""
-    counted: bool = True
-    """Whether its rows are this shard's to count: of rows that go to every shard the first one counts them."""
     common: pl.DataFrame | None = None
     """Of all rows of the piece the columns that every shard needs, and which ones are among `rows`; None: there is
     nothing but `rows`."""
+    now: int = 0
+    """The time of the batch, where the part itself must tell."""
 
     def elements(self) -> list[CheckedRows]:
-        return [CheckedRows(self.rows, self.marks, self.bad)]
+        return [CheckedRows(self.filled().rows, self.marks, self.bad)]
 
-    @property
-    def given(self) -> bool:
-        """Whether the rows themselves are here."""
-        return bool(self.rows.columns)
-
-    @property
-    def count(self) -> int:
-        """How many rows of the piece are this shard's to count."""
-        if self.share is not None:
-            return self.share.rows if self.counted else 0
-        if self.again is None:
-            return self.rows.height if self.counted else 0
-        return self.whole.rows if self.again.number == 0 else 0
+    def judged_by(self, source: StreamSource) -> Part:
+        """The part as this source can judge it: as it is, or with the whole rows of all shards."""
+        if self.whole is not None:
+            enough = source.knows(self.whole, folded=bool(self.partials))
+        else:
+            enough = self.common is None or source.judges(self.common.columns)
+        return self if enough else self.unfolded()
 
     def unfolded(self) -> Part:
-        """The same with the rows themselves, if these are partial groups, and with all that are judged together."""
-        if self.share is not None:
-            return with_all(self, self.share)
-        if self.given or self.again is None:
+        """A part with the rows of all shards, read again where it has less; as far as they are here if they cannot
+        be."""
+        if self.share.piece is None or (self.whole is None and self.common is None):
+            return self.filled()
+        rows, marks = marked(self.share.piece.read(self.share.columns).rows)
+        return replace(self, rows=rows, whole=None, marks=marks, partials={}, common=None)
+
+    def filled(self) -> Part:
+        """A part with the rows of all shards, as far as they are here: NULL stands for what only their own shard
+        has."""
+        if self.common is None:
             return self
-        rows = self.again.rows()
-        return Part(self.stream, rows, self.whole, again=self.again)
+        common, rest = self.common.drop(OWN), self.rows.drop(self.common.columns, strict=False)
+        own = self.common.get_column(OWN)
+        place = pl.select(pl.when(own).then(own.cast(pl.Int64).cum_sum() - 1)).to_series()
+        rows = common.hstack(rest.select(pl.all().gather(place))).select(self.rows.columns)
+        return replace(self, rows=rows, common=None)
 
     def cut(self, first: int, last: int, end: int | None, schema: Schema) -> Part:
-        """The rows from `first` to `last`, with the time of the rows up to `end` and the punctuations before the last
-        of them; None: with all there is of both."""
-        rows, marks, bad, whole = self.rows.slice(first, last - first), self.marks, self.bad, self.whole
-        before = None if whole.before is None else whole.before[first:last]
-        if end is None:
-            whole = replace(whole, before=before)
-        else:
-            known = whole_of(self.rows.slice(0, end), schema)
-            seen = NEVER if whole.before is None else int(whole.before[end - 1])
-            whole = replace(whole, newest=max(known.newest, seen), last=known.last, rows=end, before=before)
-            bad = None
-            if marks is not None:
-                marks = marks.keep(marks.positions < end)
-        if marks is not None:
-            marks = Marks(marks.punctuations, np.clip(marks.positions - first, 0, last - first))
-        return Part(self.stream, rows, whole, marks, bad, again=self.again, share=self.share, counted=self.counted)
+        """The rows from `first` to `last` by themselves, with the time of the rows up to `end` and the punctuations
+        before the last of them; None: with all there is of both."""
+        height = self.rows.height
+        place, known = np.arange(height), self.rows if end is None else self.rows.head(end)
+        mine = (place >= first) & (place < last) & self.share.owned(self.rows)
+        marks = self.marks if self.marks is None or end is None else self.marks.keep(self.marks.positions < end)
+        whole = None if end is not None else self.whole
+        return replace(
+            self,
+            rows=self.rows.filter(pl.Series(mine)),
+            share=replace(self.share, piece=None),
+            whole=whole_of(known, None, schema, TIME_LIMIT) if whole is None else whole,
+            marks=None if marks is None else marks.among(mine),
+            bad=self.bad if end is None else None,
+        )
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
-        whole, rows = self.whole, self.rows
-        if whole.before is not None:
-            rows = rows.with_columns(pl.Series(BEFORE, whole.before))
-        summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, whole.climbs
         groups = {name: encode(page) for name, page in self.partials.items()}
-        page = encode(rows) if self.rows.columns else b""
+        page = encode(self.rows) if self.rows.columns else b""
         common = None if self.common is None else encode(self.common)
-        head = summary, self.marks, self.bad, groups, self.again, self.share, self.now, self.counted, common
+        head = self.share, self.count, self.whole, self.marks, self.bad, groups, common, self.now
         return pickle.dumps(head, protocol=5), page
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        summary, marks, bad, groups, again, share, now, counted, held = pickle.loads(head)
+        share, count, whole, marks, bad, groups, held, now = pickle.loads(head)
         rows = decode(page) if page else pl.DataFrame()
-        before = None
-        if BEFORE in rows.columns:
-            before = rows.get_column(BEFORE).to_numpy()
-            rows = rows.drop(BEFORE)
-        partials = {name: decode(held) for name, held in groups.items()}
-        whole, common = replace(Whole(*summary), before=before), None if held is None else decode(held)
-        return cls(stream, rows, whole, marks, bad, partials, again, share, now, counted, common)
-
-
-def hashed(rows: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:
-    """A shard's part of some rows."""
-    if key is None or count == 1:
-        return rows
-    return rows.filter(pl.Series(shard_of(rows, key, count) == number))
+        partials = {name: decode(group) for name, group in groups.items()}
+        common = None if held is None else decode(held)
+        return cls(stream, rows, share, count, whole, marks, bad, partials, common, now)

@@ -1,13 +1,13 @@
 """A shard's share of a piece whose rows are judged together.
 
-Where a column is declared to ascend, a row that falls below an earlier one is late, and then it does not count: whether
-a later row is late may depend on that, also on another shard. As a rule nothing falls. Word of the whole piece tells
-that, and each shard takes its own rows. A key that comes once is closed on every shard, whichever has its row, and a
-second row with it is late wherever it goes: there every shard needs all keys.
+Where a row breaks the order or an ascending column it is late, and then it does not count: whether a later row is late
+may depend on that, also on another shard. As a rule nothing is late. Word of the whole piece tells that, and each shard
+takes its own rows. A key that comes once is closed on every shard, whichever has its row, and a second row with it is
+late wherever it goes: there every shard needs all keys.
 
 Where word of the whole does not do, every shard looks at all rows of the piece, so that all of them come to the same
 result, and keeps its share of what was accepted. Of the rows of other shards it has only the columns by which they are
-judged. If there was punctuation on others, it reads the piece again.
+judged. If it has none of them, or if there was punctuation on other columns, it reads the piece again.
 
 Where every shard counts the rows of a stream (`placeholders`), it keeps all of them, and has of most only what decides
 whether they count.
@@ -15,20 +15,24 @@ whether they count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.element import Page
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.marks import Marks
 from millstream.ingest.source import StreamSource, Taken
+from millstream.logical.plan import Key
 from millstream.physical.hashing import shard_of
 
 if TYPE_CHECKING:
     from millstream.ingest.paged import Piece
-    from millstream.physical.parts import Part
+    from millstream.physical.parts import Part, PartialStream
 
 
 OWN = "__own"
@@ -37,41 +41,38 @@ OWN = "__own"
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`key`: the shard has the rows whose key hashes to its number; None: all of them. `rows`: how many these are.
-    `piece`, read with these columns, has the rows of all shards; None: all of them are here."""
+    """`key`: the shard has the rows whose key hashes to its number; None: all of them. `piece`, read with these
+    columns, has the rows of all shards; None: it cannot be read again. `partials`: what is read in place of the rows,
+    of which the shard has its groups."""
 
     key: tuple[str, ...] | None
     number: int
     count: int
-    rows: int
-    piece: Piece | None = None
-    columns: tuple[str, ...] = ()
+    piece: Piece | None
+    columns: tuple[str, ...]
+    partials: tuple[PartialStream, ...] = ()
+
+    def owned(self, rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
+        """Which of these rows are the shard's."""
+        return _here(rows, self.key, self.number, self.count)
 
     def of(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Those of these rows that are the shard's."""
-        if self.key is None or self.count == 1 or not rows.height:
-            return rows
-        return rows.filter(pl.Series(shard_of(rows, self.key, self.count) == self.number))
+        return hashed(rows, self.key, self.number, self.count)
+
+    def groups(self, rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+        """The shard's partial groups of these rows, by stream."""
+        for stream in self.partials:
+            yield stream.name, hashed(stream.partial.rows(rows), stream.key, self.number, self.count)
 
 
-def with_all(part: Part, share: Share) -> Part:
-    """A part with the rows of all shards."""
-    if share.piece is None:
-        return filled(part, share)
-    rows, marks = marked(share.piece.read(share.columns).rows)
-    whole, all_here = replace(part.whole, before=None), replace(share, piece=None)
-    return replace(part, rows=rows, whole=whole, marks=marks, share=all_here, common=None)
+def hashed(rows: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:
+    """A shard's part of some rows."""
+    everything = key is None or count == 1 or not rows.height
+    return rows if everything else rows.filter(pl.Series(_here(rows, key, number, count)))
 
 
-def filled(part: Part, share: Share) -> Part:
-    """A part with the rows of all shards, as far as they are here: NULL stands for what only their own shard has."""
-    if part.common is None:
-        return part
-    common, rest = part.common.drop(OWN), part.rows.drop(part.common.columns, strict=False)
-    own = part.common.get_column(OWN)
-    place = pl.select(pl.when(own).then(own.cast(pl.Int64).cum_sum() - 1)).to_series()
-    rows = common.hstack(rest.select(pl.all().gather(place))).select(part.rows.columns)
-    return replace(part, rows=rows, share=replace(share, piece=None), common=None)
+def _here(rows: pl.DataFrame, key: Key | None, number: int, count: int) -> npt.NDArray[np.bool_]:
+    return np.ones(rows.height, dtype=np.bool_) if key is None else shard_of(rows, key, count) == np.uint64(number)
 
 
 def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, Marks | None]:
@@ -82,15 +83,18 @@ def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, Marks | 
     return given.rows, Marks(given.punctuations, given.positions) if len(given.punctuations) else None
 
 
-def take_share(source: StreamSource, part: Part, share: Share) -> Taken:
-    """What a source makes of a piece, as far as it is this shard's."""
-    if part.common is None and share.piece is not None and source.fits(part.whole):
-        return source.take(part.elements(), part.whole)
-    counted = source.accepted, source.late
-    enough = part.common is not None and source.judges(part.common.columns)
-    taken = source.take((filled if enough else with_all)(part, share).elements())
+def take_share(source: StreamSource, part: Part) -> Taken:
+    """What a source makes of a part that it can judge, as far as it is this shard's."""
+    accepted, late = source.accepted, source.late
+    taken = source.take(part.elements(), part.whole)
+    if part.whole is not None:
+        source.accepted += part.count if part.partials else 0
+        return taken
+    share = part.share
     elements = [Page(share.of(each.frame)) if isinstance(each, Page) else each for each in taken.elements]
-    late = share.of(taken.late)
-    source.accepted = counted[0] + sum(element.tuples for element in elements)
-    source.late = counted[1] + late.height
-    return Taken(elements, late, taken.bad)
+    taken = Taken(elements, share.of(taken.late), taken.bad)
+    if share.key is not None or share.number == 0:  # of rows that go to every shard the first one counts them
+        accepted += sum(element.tuples for element in elements)
+        late += taken.late.height
+    source.accepted, source.late = accepted, late
+    return taken

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from millstream.algebra.values import decode
 from millstream.config import Options
 from millstream.control.jobs import Jobs
 from millstream.control.spark_mill import SparkMill
@@ -102,7 +103,7 @@ class Rig:
 
     @staticmethod
     def apply(host: ShardHost, rows: list[dict[str, object]]) -> None:
-        control = pickle.loads(rows[0]["page"])
+        control = decode(rows[0]["page"])
         for record in control.records:
             host.apply(record)
         host.reach(control.now)

@@ -22,12 +22,14 @@ from typing import Any
 
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.algebra.values import value
 from millstream.errors import PatternError, did_you_mean
 
 _TEMPLATE = re.compile(r"\s*\((.*)\)\s*", re.DOTALL)
 _DESCRIPTOR = re.compile(r"\s*([^\W\d][\w.]*)\s*([+#-])\s*")
 
 
+@value("template")
 @dataclass(frozen=True, slots=True)
 class Template:
     """The attributes of class `+` and `#`; all others are `-`."""
@@ -72,6 +74,7 @@ def parse_template(text: str, schema: Schema) -> Template:
     return Template(tuple((name, classes[name]) for name in schema.names if classes.get(name, "-") != "-"))
 
 
+@value("scheme")
 @dataclass(frozen=True, slots=True)
 class Scheme:
     """A set of templates."""

@@ -12,12 +12,15 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.values import value
+
 Value = bool | int | float | str | datetime | date | timedelta | None
 
 MICROS = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@value("type")
 class Type(Enum):
     BOOLEAN = "BOOLEAN"
     INT = "INT"

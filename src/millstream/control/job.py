@@ -7,7 +7,6 @@ before each. What it runs is in the log.
 from __future__ import annotations
 
 import json
-import pickle
 import threading
 import time
 import uuid
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from millstream.algebra import values
 from millstream.algebra.punctuation import Punctuations
 from millstream.control.adopted import packed, routes_of
 from millstream.control.session import QUERY_SETTINGS
@@ -32,6 +32,7 @@ from millstream.physical.records import Ask, Feed, OpenGroup, Promise, Record, R
 from millstream.physical.reports import read_report
 from millstream.physical.stage import Status
 from millstream.physical.topology import Route
+from millstream.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -289,14 +290,14 @@ class Job:
                 continue
             served[id(tenant)] = tenant
             if kind not in (ROWS, PUNCTUATIONS):
-                status: Status = pickle.loads(page.as_buffer())
+                status: Status = values.decode(page.as_buffer(), "the status of a shard")
                 position = max(position, status.position)
                 for stream, count in status.rows_in.items():
                     taken[id(tenant), stream, status.group] += count
                 written += status.written
                 words.append((tenant, label, status))
             elif not again:
-                element = decode(page.as_buffer()) if kind == ROWS else pickle.loads(page.as_buffer())
+                element = decode(page.as_buffer()) if kind == ROWS else values.decode(page.as_buffer())
                 told = told or kind == PUNCTUATIONS
                 tenant.deliver(self, label, query, element)
         rows = _distinct(taken)
@@ -329,9 +330,8 @@ class Job:
         """Keep what later punctuations depend on, for this batch and the one before it."""
         folder = self.checkpoint / "outputs"
         folder.mkdir(exist_ok=True)
-        draft = folder / f".{batch}"
-        draft.write_bytes(pickle.dumps({name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}))
-        draft.rename(folder / str(batch))
+        held = {name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}
+        write_whole(folder / str(batch), values.encode(held))
         for old in sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))[:-3]:
             old.unlink()
 
@@ -343,9 +343,8 @@ class Job:
         fit = [batch for batch in kept if batch <= max([self._last_batch, *done])]
         if not fit:
             return {}
-        held: dict[str, dict[str, dict[str, object]]] = pickle.loads(
-            (self.checkpoint / "outputs" / str(max(fit))).read_bytes()
-        )
+        path = self.checkpoint / "outputs" / str(max(fit))
+        held: dict[str, dict[str, dict[str, object]]] = values.decode(path.read_bytes(), f"'{path}'")
         return held.get(tenant, {})
 
 
@@ -379,11 +378,14 @@ def _identity(checkpoint: Path, shards: int, stages: int) -> tuple[str, int, int
     """The job of a checkpoint: its name, and the numbers of shards and stages it was begun with."""
     path = checkpoint / "job.json"
     if path.exists():
-        held: dict[str, Any] = json.loads(path.read_text())
-        return held["id"], held["shards"], held["stages"]
+        try:
+            held: dict[str, Any] = json.loads(path.read_text())
+            values.check_format(held.get("format"), f"'{path}'")
+            return held["id"], held["shards"], held["stages"]
+        except (ValueError, KeyError, AttributeError) as error:
+            raise values.unversioned(f"'{path}'") from error
     checkpoint.mkdir(parents=True, exist_ok=True)
     made = uuid.uuid4().hex[:12]
-    draft = path.with_name(".job.json")
-    draft.write_text(json.dumps({"id": made, "shards": shards, "stages": stages}))
-    draft.rename(path)
+    held = {"format": values.FORMAT, "id": made, "shards": shards, "stages": stages}
+    write_whole(path, json.dumps(held).encode(), durable=True)
     return made, shards, stages

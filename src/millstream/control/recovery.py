@@ -6,7 +6,6 @@ driver may have ended at any moment, also between the writing of the one and of 
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -88,8 +87,8 @@ def _replay(mill: SparkMill, note: Remember) -> None:
             mill.forget(relation)
         case "file", (int() | None as done, int(noted)):
             mill.carried_out = done, noted
-        case "sources", bytes(state):
-            mill.restore_sources(pickle.loads(state))
+        case "sources", (int(now), int(beat), dict(told), dict(held)):
+            mill.restore_sources((now, beat, told, held))
 
 
 def _make_good(mill: SparkMill, stopped: set[str]) -> None:

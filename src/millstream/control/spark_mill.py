@@ -7,7 +7,6 @@ statements, and how far the streams are that it feeds) is in a log of its own, f
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -353,9 +352,9 @@ class SparkMill(Mill):
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 
-    def _sources_state(self) -> bytes:
+    def _sources_state(self) -> tuple[int, int, dict[str, int], Mapping[str, Any]]:
         held = {name: source.snapshot() for name, source in self._sources.items()}
-        return pickle.dumps((self.clock.now(), self._next_beat, self._told, held))
+        return self.clock.now(), self._next_beat, dict(self._told), held
 
     def restore_sources(self, state: tuple[int, int, dict[str, int], Mapping[str, Any]]) -> None:
         """The streams fed from here go on where they were."""

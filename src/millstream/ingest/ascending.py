@@ -20,11 +20,13 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
 from millstream.ingest.marks import Integers, Marks
 
 Mask = npt.NDArray[np.bool_]
 
 
+@value("climb")
 @dataclass(frozen=True, slots=True)
 class Climb:
     """How a column runs through some rows: its first value, its highest, and whether it falls anywhere."""

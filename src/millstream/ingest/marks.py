@@ -18,6 +18,7 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
 
 Integers = npt.NDArray[np.int64]
 TIME_LIMIT = 1 << 61
@@ -25,6 +26,7 @@ TIME_LIMIT = 1 << 61
 NO_KEY = -(1 << 63)
 
 
+@value("marks")
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Punctuations in order, with ascending positions."""

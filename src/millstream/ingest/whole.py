@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.schema import NEVER, Schema, TimeKind
+from millstream.algebra.values import value
 from millstream.ingest.ascending import Climb, climbs
 from millstream.ingest.marks import Integers, integers
 
 
+@value("whole")
 @dataclass(frozen=True, slots=True)
 class Whole:
     """Of what a shard gets only its part: the highest, the last and the lowest timestamp and the number of rows; by how

@@ -6,6 +6,7 @@ names of their stream; a join prefixes each side's columns with its alias (`a.pr
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -14,11 +15,13 @@ from typing import Any
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import value
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 
 
+@value("window")
 @dataclass(frozen=True, slots=True)
 class Window:
     """A window on one join input: `range` in timestamp units, or `rows`, or neither: unbounded.
@@ -40,6 +43,10 @@ UNBOUNDED = Window()
 
 @dataclass(frozen=True, slots=True)
 class Plan(ABC):
+    def __init_subclass__(cls) -> None:
+        """Every node is a value. Its name is the class's `stem`, or follows from that of the class."""
+        value(cls.__dict__.get("stem") or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower())(cls)
+
     @property
     @abstractmethod
     def schema(self) -> Schema:
@@ -227,6 +234,7 @@ class Sequence(Plan):
         return replace(second, attributes=attributes, time=time, ordered=True)
 
 
+@value("aggregate_call")
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
     """COUNT, SUM, AVG, MIN or MAX of an input column (None: COUNT(*)), under an output name."""

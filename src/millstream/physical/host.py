@@ -16,6 +16,7 @@ import polars as pl
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows
 from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
@@ -45,6 +46,7 @@ from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator
 
 
+@value("setup")
 @dataclass(slots=True)
 class Setup:
     """What a shard has been told to run: enough to build its graph anew."""
@@ -152,7 +154,8 @@ class ShardHost:
         self.setup.queries[query.name] = query
         self.setup_changed = True
         self.tables.update(query.tables)
-        self.compiler.add(query.name, query.plan, partial(self._deliver, query.name, query.punctuated))
+        deliver = partial(self._deliver, query.name, query.punctuated)
+        self.compiler.add(query.name, query.plan, deliver, query.since)
         for stream, name, made in query.partials:
             self.partials.setdefault(stream, {})[name] = made
         for name, definition in query.streams.items():

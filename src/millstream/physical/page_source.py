@@ -8,23 +8,18 @@ in the reader's process next to the driver; files and generators are read in Spa
 from __future__ import annotations
 
 import json
-import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import Schema
-from millstream.ingest.arrivals import PunctuatedRows
-from millstream.ingest.paged import PagedSource, Piece, PieceRows, open_paged
-from millstream.ingest.rows import NO_BAD
+from millstream.algebra.values import encode
+from millstream.ingest.paged import PagedSource, Piece, open_paged
+from millstream.ingest.paged.pieces import EndPiece
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.control_log import ControlLog
 from millstream.physical.packing import pack
@@ -35,19 +30,6 @@ from millstream.physical.reports import reporting
 from millstream.physical.stage import Control
 from millstream.physical.topology import Route, StreamKey, Topology, adopted
 from millstream.physical.worker import settle
-
-
-@dataclass(frozen=True, slots=True)
-class EndPiece:
-    """The end of a stream: nothing more will come."""
-
-    schema: Schema
-    names: tuple[str, ...]
-    rows: int | None = 0
-
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
-        empty = self.schema.empty().select(columns or self.names)
-        return PieceRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +112,7 @@ class PageReader:
         busy = {groups[label].mill for label, told in heard.items() if told or label in given}
         busy |= self._dealt.adopting()
         control = [
-            (label, groups[label].stage, pickle.dumps(Control(end["log"], end["now"], told)))
+            (label, groups[label].stage, encode(Control(end["log"], end["now"], told)))
             for label, told in heard.items()
             if not busy or groups[label].mill in busy
         ]

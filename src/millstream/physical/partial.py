@@ -15,7 +15,6 @@ sums of fractions may differ in the last digits, since they are added in another
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -23,8 +22,10 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.expression import Column
+from millstream.algebra.identity import digest
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema
+from millstream.algebra.values import value
 from millstream.logical.plan import AggregateCall, PaneAggregate, Plan, Project, Scan, Select, WindowAggregate
 from millstream.optimizer.context import bottom_up
 from millstream.physical.operators import aggregations, build_pipeline, fused
@@ -38,6 +39,7 @@ MOST_PANES = 10_000
 """Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
 
 
+@value("partial")
 @dataclass(frozen=True)
 class Partial:
     """What a source does with its tuples: `input` is a scan under selections and projections, `pane` how long a pane
@@ -189,4 +191,4 @@ def _parted(plan: Plan, node: WindowAggregate | PaneAggregate, partial: Partial)
 
 
 def _name(stream: str, partial: Partial) -> str:
-    return f"{stream}~{hashlib.sha1(repr(partial).encode()).hexdigest()[:10]}"
+    return f"{stream}~{digest(partial)[:10]}"

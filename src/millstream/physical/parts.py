@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from millstream.algebra import values
 from millstream.algebra.schema import NEVER, Schema
+from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows, PunctuatedRows
 from millstream.ingest.marks import Marks
+from millstream.ingest.paged import Piece
 from millstream.ingest.whole import Whole, whole_of
 from millstream.physical.codec import decode, encode
 from millstream.physical.hashing import shard_of
@@ -20,13 +21,11 @@ from millstream.physical.partial import Partial
 from millstream.physical.placeholders import Counted
 from millstream.physical.shares import Share, with_all
 
-if TYPE_CHECKING:
-    from millstream.ingest.paged import Piece
-
 BEFORE = "__before"
 """The highest timestamp before each row of a piece that is not in order."""
 
 
+@value("partial_stream")
 @dataclass(frozen=True, slots=True)
 class PartialStream:
     """A stream of partial groups, its name, and the columns it is hashed on (None: all of it in one place)."""
@@ -36,6 +35,7 @@ class PartialStream:
     key: tuple[str, ...] | None
 
 
+@value("target")
 @dataclass(frozen=True, slots=True)
 class Target:
     """The shards of one group that read a stream. `key`: hashed on these columns; None: all of it goes to each.
@@ -49,6 +49,7 @@ class Target:
     counted: Counted | None = None
 
 
+@value("again")
 @dataclass(frozen=True, slots=True)
 class Again:
     """How to read a piece again: all of its rows, of which this shard has its share."""
@@ -141,23 +142,18 @@ class Part:
         if whole.before is not None:
             rows = rows.with_columns(pl.Series(BEFORE, whole.before))
         summary = whole.newest, whole.last, whole.rows, whole.oldest, whole.lag, whole.climbs
-        groups = {name: encode(page) for name, page in self.partials.items()}
-        page = encode(rows) if self.rows.columns else b""
-        common = None if self.common is None else encode(self.common)
-        head = summary, self.marks, self.bad, groups, self.again, self.share, self.now, self.counted, common
-        return pickle.dumps(head, protocol=5), page
+        rest = self.marks, self.bad, self.partials, self.again, self.share, self.now, self.counted, self.common
+        return values.encode((summary, *rest)), encode(rows) if self.rows.columns else b""
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        summary, marks, bad, groups, again, share, now, counted, held = pickle.loads(head)
+        summary, *rest = values.decode(head, "the head of a page")
         rows = decode(page) if page else pl.DataFrame()
         before = None
         if BEFORE in rows.columns:
             before = rows.get_column(BEFORE).to_numpy()
             rows = rows.drop(BEFORE)
-        partials = {name: decode(held) for name, held in groups.items()}
-        whole, common = replace(Whole(*summary), before=before), None if held is None else decode(held)
-        return cls(stream, rows, whole, marks, bad, partials, again, share, now, counted, common)
+        return cls(stream, rows, replace(Whole(*summary), before=before), *rest)
 
 
 def hashed(rows: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS, Schema
+from millstream.algebra.values import value
 from millstream.logical import plan as node
 from millstream.logical.multi_join import MultiJoin
 from millstream.logical.outer_join import OuterJoin
@@ -40,6 +41,7 @@ class Placeholders(node.Plan):
         return self.input.schema
 
 
+@value("counted")
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What a shard needs of a stream that is counted: these columns of all tuples, and the whole of those that one of

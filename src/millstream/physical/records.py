@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.values import value
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
 from millstream.physical.partial import Partial
@@ -25,6 +26,7 @@ from millstream.runtime.join_settings import JoinSettings
 Element = pl.DataFrame | Punctuations
 
 
+@value("settings")
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How the graphs of a mill run."""
@@ -35,6 +37,7 @@ class Settings:
     joins: JoinSettings = field(default_factory=JoinSettings)
 
 
+@value("open_group")
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
     """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all.
@@ -49,6 +52,7 @@ class OpenGroup:
     number: int = 0
 
 
+@value("sending")
 @dataclass(frozen=True, slots=True)
 class Sending:
     """Where a part of a query sends what it puts out: to the shards with these labels in a later stage, by the hash of
@@ -60,6 +64,7 @@ class Sending:
     stage: int
 
 
+@value("start_query")
 @dataclass(frozen=True, slots=True)
 class StartQuery:
     """Run a plan from now on. `streams` are the streams with a connector that it reads, by name; `partials` those that
@@ -77,6 +82,8 @@ class StartQuery:
     query: str | None = None
     """The query that this is a part of; None: it is a query, or the topmost part of one."""
     sending: Sending | None = None
+    since: int = 0
+    """From which point it reads. 0: it takes over what equal operators, which run already, hold."""
 
     @property
     def whole(self) -> str:
@@ -84,12 +91,14 @@ class StartQuery:
         return self.query or self.name
 
 
+@value("stop_query")
 @dataclass(frozen=True, slots=True)
 class StopQuery:
     group: int
     name: str
 
 
+@value("close_group")
 @dataclass(frozen=True, slots=True)
 class CloseGroup:
     """A group is no longer needed; its shards forget everything."""
@@ -97,12 +106,14 @@ class CloseGroup:
     group: int
 
 
+@value("configure")
 @dataclass(frozen=True, slots=True)
 class Configure:
     mill: str
     settings: Settings
 
 
+@value("feed")
 @dataclass(frozen=True, slots=True)
 class Feed:
     """Elements that have been through their stream's source on the driver, to be processed together; `now` is the
@@ -113,6 +124,7 @@ class Feed:
     elements: tuple[tuple[str, Element], ...]
 
 
+@value("promise")
 @dataclass(frozen=True, slots=True)
 class Promise:
     """What idle streams promise: no later tuple is older. With `beat` the time is sent in band to all operators."""
@@ -123,6 +135,7 @@ class Promise:
     beat: bool = False
 
 
+@value("ask")
 @dataclass(frozen=True, slots=True)
 class Ask:
     """Streams that the job reads itself shall promise the time they can, in every shard alike. With `beat` the time is
@@ -133,6 +146,7 @@ class Ask:
     beat: bool = False
 
 
+@value("request_punctuation")
 @dataclass(frozen=True, slots=True)
 class RequestPunctuation:
     """Joins of a query, in whichever stage they are, shall put out the punctuation that may go."""
@@ -141,6 +155,7 @@ class RequestPunctuation:
     query: str
 
 
+@value("remember")
 @dataclass(frozen=True, slots=True)
 class Remember:
     """What the driver needs to recover a mill; no shard hears of it."""

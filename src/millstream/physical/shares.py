@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.values import value
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.marks import Marks
 from millstream.ingest.source import StreamSource, Taken
@@ -34,6 +35,7 @@ OWN = "__own"
 """Which of the rows of all shards are this one's."""
 
 
+@value("share")
 @dataclass(frozen=True, slots=True)
 class Share:
     """`key`: the shard has the rows whose key hashes to its number; None: all of them. `rows`: how many these are.

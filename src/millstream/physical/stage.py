@@ -7,7 +7,6 @@ part of a query puts out for a later stage goes to the shards there.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,8 +15,10 @@ from typing import Any
 import polars as pl
 from pyspark.sql import Row
 
+from millstream.algebra import values
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS
+from millstream.algebra.values import value
 from millstream.errors import MillstreamError, OperatorError
 from millstream.physical import durable
 from millstream.physical.blame import blame, events
@@ -35,6 +36,7 @@ from millstream.runtime.engine import NodeStatistics
 TOKEN = "token"
 
 
+@value("control")
 @dataclass(frozen=True, slots=True)
 class Control:
     """What a shard hears at the beginning of a batch: the log up to this position, and the clock."""
@@ -44,6 +46,7 @@ class Control:
     records: list[Record]
 
 
+@value("status")
 @dataclass(frozen=True, slots=True)
 class Status:
     """How a shard fares after a batch."""
@@ -95,7 +98,7 @@ class Stage:
         host = shard.host
         control = Control(-1, 0, [])  # none comes with a batch that has only rows of DataFrames
         if ordered[0].kind == CONTROL:
-            control = pickle.loads(ordered.pop(0).page)
+            control = values.decode(ordered.pop(0).page, "a control page")
         sent = [row for row in ordered if row.kind > PART]
         if sent:
             ordered = ordered[: -len(sent)]
@@ -126,7 +129,7 @@ class Stage:
             host.newest(),
             host.setup.group,
         )
-        yield self._row(label, "", STATUS, pickle.dumps(status))
+        yield self._row(label, "", STATUS, values.encode(status))
 
     def close(self) -> None:
         settle()
@@ -168,11 +171,11 @@ class Stage:
             marks = Punctuations.concat(batches)
             sending = host.sending(query)
             if sending is not None:
-                number, page_of_marks = host.setup.labels.index(label), pickle.dumps((host.clock.now(), marks))
+                number, page_of_marks = host.setup.labels.index(label), values.encode((host.clock.now(), marks))
                 for to in sending.labels:
                     yield self._sent(sending, to, number, SENT_PUNCTUATIONS, page_of_marks)
             elif len(marks):
-                yield self._row(label, query, PUNCTUATIONS, pickle.dumps(marks))
+                yield self._row(label, query, PUNCTUATIONS, values.encode(marks))
 
     def _send_rows(self, sending: Sending, number: int, page: pl.DataFrame) -> Iterator[Row]:
         if sending.key is None:
@@ -197,7 +200,7 @@ def _sent(rows: list[Any]) -> Feed:
         if row.kind == SENT_ROWS:
             elements.append((row.stream, decode(row.page)))
         else:
-            at, marks = pickle.loads(row.page)
+            at, marks = values.decode(row.page, "a page of punctuations")
             now = max(now, at)
             elements.append((row.stream, marks))
     return Feed("", now, tuple(elements))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.values import decode
 from millstream.bench.spark.state_input import Batch, query, statements
 from millstream.config import Options
 from millstream.physical import durable
@@ -77,7 +77,7 @@ def _shard(job: str, label: int, store: DictStore, rows: Sequence[dict[str, Any]
     """Rows held, bytes written and seconds of one shard in one batch."""
     began = time.perf_counter()
     shard = durable.take(job, label, store)
-    control = pickle.loads(rows[0]["page"])
+    control = decode(rows[0]["page"])
     for record in control.records:
         shard.host.apply(record)
     shard.host.reach(control.now)

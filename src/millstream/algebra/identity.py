@@ -49,8 +49,8 @@ def _canonical(held: Any) -> Any:
 
 
 def _canonical_kind(kind: Kind, held: Any) -> list[Any]:
-    unsaid = {part.name for part in kind.parts() if _says_nothing(part, getattr(held, part.name))}
-    taken = zip(kind.fields, kind.taking()(held), strict=True)
+    unsaid = {part.name for part in kind.parts if _says_nothing(part, getattr(held, part.name))}
+    taken = zip(kind.fields, kind.take(held), strict=True)
     return [kind.name, *([name, _canonical(item)] for name, item in sorted(taken) if name not in unsaid)]
 
 

@@ -24,10 +24,11 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from enum import Enum
+from functools import cached_property
 from operator import attrgetter
 from types import NoneType
 from typing import Any, TypeVar
@@ -46,31 +47,35 @@ _HEAD = struct.Struct("<4sHI")
 """The magic bytes, the format, and the checksum of what follows."""
 
 Class = TypeVar("Class", bound=type)
+Take = Callable[[Any], Iterable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
-    """A registered type. `take` gives an object's fields, `make` makes an object of them."""
+    """A registered type: its stable name, the names of its fields if it is no dataclass, how to take them from an
+    object, and how to make one of them."""
 
     name: str
     type: type
-    take: Callable[[Any], Iterable[Any]] | None
-    make: Callable[..., Any]
     given: tuple[str, ...]
+    taken: Take | None
+    make: Callable[..., Any]
 
-    @property
+    @cached_property
+    def parts(self) -> tuple[Field[Any], ...]:
+        """The fields of a dataclass; none of any other type."""
+        return tuple(part for part in fields(self.type) if part.init) if is_dataclass(self.type) else ()
+
+    @cached_property
     def fields(self) -> tuple[str, ...]:
-        return self.given or tuple(part.name for part in self.parts())
+        return self.given or tuple(part.name for part in self.parts)
 
-    def parts(self) -> Iterator[Field[Any]]:
-        """The fields of a dataclass; nothing of any other type."""
-        return (part for part in fields(self.type) if part.init) if is_dataclass(self.type) else iter(())
-
-    def taking(self) -> Callable[[Any], Iterable[Any]]:
-        if self.take is not None:
-            return self.take
+    @cached_property
+    def take(self) -> Take:
         names = self.fields
-        return attrgetter(*names) if len(names) > 1 else lambda held: [getattr(held, name) for name in names]
+        if self.taken is not None or len(names) > 1:
+            return self.taken or attrgetter(*names)
+        return lambda held: [getattr(held, name) for name in names]
 
     def making(self, names: tuple[str, ...]) -> Callable[..., Any]:
         """Makes an object of the values of these fields."""
@@ -79,7 +84,7 @@ class Kind:
             return self.make
         if unknown := set(names) - set(known):
             raise ValueError(f"'{self.name}' has an unknown field '{min(unknown)}'")
-        optional = {part.name for part in self.parts() if (part.default, part.default_factory) != (MISSING, MISSING)}
+        optional = {part.name for part in self.parts if (part.default, part.default_factory) != (MISSING, MISSING)}
         if missing := set(known) - set(names) - optional:
             raise ValueError(f"'{self.name}' lacks the field '{min(missing)}'")
         return lambda *held: self.make(**dict(zip(names, held, strict=True)))
@@ -93,7 +98,7 @@ def value(
     name: str,
     *,
     fields: tuple[str, ...] = (),
-    take: Callable[[Any], Iterable[Any]] | None = None,
+    take: Take | None = None,
     make: Callable[..., Any] | None = None,
 ) -> Callable[[Class], Class]:
     """Register a dataclass, a named tuple or an enum under a name that never changes; any other class with the names of
@@ -110,7 +115,7 @@ def value(
             if (held.type.__module__, held.type.__qualname__) != (type_.__module__, type_.__qualname__):
                 raise TypeError(f"'{name}' is {held.type.__qualname__} and {type_.__qualname__}")
             del _by_type[held.type]
-        _by_name[name] = _by_type[type_] = Kind(name, type_, taken, make or type_, given)
+        _by_name[name] = _by_type[type_] = Kind(name, type_, given, taken, make or type_)
         return type_
 
     return register
@@ -122,10 +127,6 @@ def kind_of(type_: type) -> Kind:
     if kind is None:
         raise TypeError(f"{type_.__module__}.{type_.__qualname__} is not a type of values")
     return kind
-
-
-def registered() -> Mapping[str, Kind]:
-    return _by_name
 
 
 def encode(held: Any) -> bytes:
@@ -190,7 +191,7 @@ class _Writer:
     def __init__(self, *, exact: bool = False) -> None:
         self.plain, self.keys = (_PLAIN - {int}, frozenset({str})) if exact else (_PLAIN, _KEYS)
         self.table: list[tuple[str, ...]] = []
-        self._known: dict[type, tuple[int, Callable[[Any], Iterable[Any]]]] = {}
+        self._known: dict[type, tuple[int, Take]] = {}
 
     def written(self, held: Any) -> bytes:
         body = self.pack(held)
@@ -204,18 +205,17 @@ class _Writer:
         if known is None:
             if (writer := _WRITERS.get(type_)) is not None:
                 return writer(self, held)
-            known = self._enter(type_, held)
-            if known is None:
-                return _pack_foreign(held)
+            if isinstance(held, np.generic):
+                return [_NUMBER, held.dtype.str, held.tobytes()]
+            if isinstance(held, pl.DataType):
+                return [_TYPE, _stream(pl.DataFrame({"": pl.Series([], dtype=held)}))]
+            known = self._enter(kind_of(type_))
         tag, take = known
         parts = take(held)
         return [tag, *parts] if self.plain.issuperset(map(type, parts)) else [tag, *map(self.pack, parts)]
 
-    def _enter(self, type_: type, held: Any) -> tuple[int, Callable[[Any], Iterable[Any]]] | None:
-        if isinstance(held, np.generic | pl.DataType):
-            return None
-        kind = kind_of(type_)
-        self._known[type_] = made = _REGISTERED + len(self.table), kind.taking()
+    def _enter(self, kind: Kind) -> tuple[int, Take]:
+        self._known[kind.type] = made = _REGISTERED + len(self.table), kind.take
         self.table.append((kind.name, *kind.fields))
         return made
 
@@ -238,16 +238,10 @@ def _pack_dict(writer: _Writer, held: dict[Any, Any]) -> list[Any]:
     return [_DICT_OF, {key: writer.pack(item) for key, item in held.items()}]
 
 
-def _pack_datetime(_: _Writer, held: datetime) -> list[Any]:
+def _pack_time(tag: int, held: datetime | time) -> list[Any]:
     if not isinstance(held.tzinfo, timezone | NoneType):
-        raise TypeError(f"{held.tzinfo!r} is not a type of values")
-    return [_DATETIME, held.isoformat(), held.fold]
-
-
-def _pack_time(_: _Writer, held: time) -> list[Any]:
-    if held.tzinfo is not None:
-        raise TypeError(f"{held.tzinfo!r} is not a type of values")
-    return [_TIME, held.isoformat(), held.fold]
+        raise TypeError(f"a time in the zone {held.tzinfo} is not a value")
+    return [tag, held.isoformat(), held.fold]
 
 
 def _pack_array(_: _Writer, held: np.ndarray[Any, Any]) -> list[Any]:
@@ -260,18 +254,11 @@ def _pack_frame(_: _Writer, held: pl.DataFrame) -> list[Any]:
     return [_FRAME, _stream(held)] if held.width else [_HEIGHT, held.height]
 
 
-def _pack_foreign(held: Any) -> list[Any]:
-    """Types with many subclasses: numbers of numpy, types of Polars."""
-    if isinstance(held, pl.DataType):
-        return [_TYPE, _stream(pl.DataFrame({"": pl.Series([], dtype=held)}))]
-    return [_NUMBER, held.dtype.str, held.tobytes()]
-
-
 def _stream(frame: pl.DataFrame) -> bytes:
     if pl.Object in frame.dtypes:
         raise TypeError("a column of Python objects is not a value")
     buffer = io.BytesIO()
-    frame.rechunk().write_ipc_stream(buffer, compression="uncompressed")
+    frame.write_ipc_stream(buffer, compression="uncompressed")
     return buffer.getvalue()
 
 
@@ -283,8 +270,8 @@ _WRITERS: dict[type, Callable[[_Writer, Any], Any]] = {
     frozenset: lambda writer, held: writer.items(_FROZEN, _FROZEN_OF, held),
     dict: _pack_dict,
     date: lambda _, held: [_DATE, held.isoformat()],
-    datetime: _pack_datetime,
-    time: _pack_time,
+    datetime: lambda _, held: _pack_time(_DATETIME, held),
+    time: lambda _, held: _pack_time(_TIME, held),
     timedelta: lambda _, held: [_TIMEDELTA, held.days, held.seconds, held.microseconds],
     np.ndarray: _pack_array,
     pl.DataFrame: _pack_frame,
@@ -312,7 +299,7 @@ class _Reader:
         make = self._makers.get(held[0])
         if make is None:
             return _READERS[held[0]](self, *held[1:])
-        return make(*[item if type(item) is not list else self.read(item) for item in held[1:]])
+        return make(*self.all(held[1:]))
 
     def all(self, held: Iterable[Any]) -> list[Any]:
         return [item if type(item) is not list else self.read(item) for item in held]

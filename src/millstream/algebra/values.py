@@ -112,8 +112,8 @@ def value(
             given, taken = type_._fields, tuple  # type: ignore[attr-defined]
         held = _by_name.get(name)
         if held is not None:  # a dataclass with slots is made twice
-            if (held.type.__module__, held.type.__qualname__) != (type_.__module__, type_.__qualname__):
-                raise TypeError(f"'{name}' is {held.type.__qualname__} and {type_.__qualname__}")
+            if (held.type.__module__, held.type.__name__) != (type_.__module__, type_.__name__):
+                raise TypeError(f"two types of values are called '{name}': {held.type} and {type_}")
             del _by_type[held.type]
         _by_name[name] = _by_type[type_] = Kind(name, type_, given, taken, make or type_)
         return type_

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from millstream.algebra.values import FORMAT, check_format
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.nodes import OperatorNode, TimedNode
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 def take(graph: Graph, tables: bool = True) -> dict[str, Any]:
     """A snapshot. Without `tables` the caller takes their content itself, before the graph goes on."""
     return {
+        "format": FORMAT,
         "sequence": graph.ledger.sequence,
         "peak": graph.ledger.peak,
         "sources": {s.name: {"promised": s.promised, "buffer": _take_buffer(s.buffer)} for s in graph.sources.values()},
@@ -34,6 +36,7 @@ def take(graph: Graph, tables: bool = True) -> dict[str, Any]:
 
 def restore(graph: Graph, value: dict[str, Any]) -> None:
     """Take a snapshot back. Tables that are not in it are left alone."""
+    check_format(value.get("format"), "the snapshot of a graph")
     for kind, here in (("sources", graph.sources), ("operators", graph.operators)):
         if value[kind].keys() != here.keys():
             missing = sorted(value[kind].keys() ^ here.keys())

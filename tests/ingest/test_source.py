@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -19,6 +18,7 @@ from millstream.algebra.pattern import Pattern, below, between, equal, one_of
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, PatternError
 from millstream.ingest.source import PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
 from tests.reference.source import SourceReference
@@ -97,9 +97,9 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
                 assert isinstance(element, Page)
                 assert 0 < element.tuples <= most and element.frame.schema == schema.polars
                 found.append(element.frame.to_dicts())
-        held = pickle.dumps(source.snapshot())
+        held = encode(source.snapshot())
         source = StreamSource(schema, VirtualClock(), page_rows=page_rows, **options)
-        source.restore(pickle.loads(held))
+        source.restore(decode(held))
     flat = [element for part in found for element in part]
     given_rows = [element for element in flat if isinstance(element, dict)]
     assert [{n: row[n] for n in schema.names} for row in given_rows] == [
@@ -251,7 +251,7 @@ def test_the_clock_stamps_what_has_no_time_of_its_own(kind: TimeKind) -> None:
     clock.advance(3)
     assert source.ets() == 10
     other = StreamSource(schema, VirtualClock(at=4))
-    other.restore(pickle.loads(pickle.dumps(source.snapshot())))
+    other.restore(decode(encode(source.snapshot())))
     assert pages(other.take([[(3,)]])) == [(3, 10)], "not below what was promised, whatever the clock says"
 
 

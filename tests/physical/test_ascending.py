@@ -22,6 +22,7 @@ from millstream.algebra.clock import VirtualClock
 from millstream.algebra.element import Page
 from millstream.algebra.pattern import Pattern, equal
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.values import value
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.mill import LocalMill
@@ -121,6 +122,7 @@ def check(found: Found, expected: Found, asked: tuple[str, ...]) -> None:
             assert {line.split("<")[0]: line for line in said} == {line.split("<")[0]: line for line in known}
 
 
+@value("given_in_tests")
 @dataclass(frozen=True)
 class Given:
     """A piece with a punctuation after so many of its rows, if there is one."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from millstream.algebra.element import Page
+from millstream.algebra.values import decode
 from millstream.config import Options
 from millstream.control.base import Mill
 from millstream.control.jobs import LocalJobs
@@ -104,7 +105,7 @@ class Rig:
 
     @staticmethod
     def apply(host: ShardHost, rows: list[dict[str, object]]) -> None:
-        control = pickle.loads(rows[0]["page"])
+        control = decode(rows[0]["page"])
         for record in control.records:
             host.apply(record)
         host.reach(control.now)

@@ -24,6 +24,7 @@ from millstream.algebra.element import Page
 from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import NEVER, TS, TimeKind
+from millstream.algebra.values import value
 from millstream.control.mill import LocalMill
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import PieceRows
@@ -57,6 +58,7 @@ PROBES = pl.DataFrame(
 WINDOW = 10
 
 
+@value("given_in_tests")
 @dataclass(frozen=True)
 class Given:
     """A piece; whoever reads it gets the same."""

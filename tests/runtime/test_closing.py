@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.stream_progress import stream_progress
@@ -78,7 +78,7 @@ def test_a_restart_remembers_what_is_closed_and_what_was_late() -> None:
     operator.process([Input(), closing(1, 2, 1, None)])
     operator.process([tuples(1, 3), Input()])
     restored = Closing(LEFT, (("k", "k"),))
-    restored.restore_scalars(pickle.loads(pickle.dumps(operator.scalars())))
+    restored.restore_scalars(decode(encode(operator.scalars())))
     out = restored.process([tuples(2, None, 3), closing(2, 4)])
     assert out.rows is not None and out.rows["k"].to_list() == [None, 3]
     assert out.punctuations is not None and out.punctuations.patterns() == [Pattern.of(k=equal(4))]
@@ -91,15 +91,15 @@ def test_closed_integers_that_are_neighbours_are_one() -> None:
     random.Random(1).shuffle(ids)
     for first in range(0, len(ids), 100):
         operator.process([Input(), closing(*ids[first : first + 100])])
-    assert len(pickle.dumps(operator.scalars())) < 1000
+    assert len(encode(operator.scalars())) < 1000
 
 
 def test_closed_keys_are_forgotten_when_the_stream_itself_promises_as_much() -> None:
     operator = Closing(LEFT, (("k", "k"),))
     operator.process([Input(), closing(*range(0, 2000, 2))])
-    held = len(pickle.dumps(operator.scalars()))
+    held = len(encode(operator.scalars()))
     operator.process([Input(punctuations=Punctuations.of([Pattern.of(k=below(3000))])), Input()])
-    assert len(pickle.dumps(operator.scalars())) < held / 10
+    assert len(encode(operator.scalars())) < held / 10
     assert operator.process([Input(), closing(4)]).punctuations is None
 
 
@@ -238,10 +238,8 @@ def test_the_state_of_a_join_stays_flat_as_auctions_close(shards: int) -> None:
         mill.batch()
         assert mill.take_rows("q").height > 280
         peak = max(peak, mill.state_rows("q"))
-        operators = [
-            operator for host in mill.hosts("q") for operator in host.operators("q") if isinstance(operator, Closing)
-        ]
-        size = max(size, *(len(pickle.dumps(operator.scalars())) for operator in operators))
+        operators = [op for host in mill.hosts("q") for op in host.operators("q") if isinstance(op, Closing)]
+        size = max(size, *(len(encode(operator.scalars())) for operator in operators))
     assert 0 < peak <= 20 and size < 1000
     assert mill.execute(f"EXPLAIN CONTRACT {QUERIES['joined']}").endswith("contract: bounded")
     assert all(operator.late == 0 for operator in operators)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from typing import Any
 
@@ -14,6 +13,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.runtime.distinct import Distinct
 from millstream.runtime.operator import Input
 from millstream.runtime.sink import CollectingSink
@@ -73,7 +73,7 @@ def test_state_survives_a_restart() -> None:
     one.process([Input(page, Punctuations.of([Pattern.of(g=equal(9))]))])
     two = Distinct(READINGS)
     two.tables()["seen"].append(one.tables()["seen"].frame())
-    two.restore_scalars(pickle.loads(pickle.dumps(one.scalars())))
+    two.restore_scalars(decode(encode(one.scalars())))
     again = two.process([Input(page, Punctuations.of([Pattern.of(g=equal(9))]))])
     assert again.rows is None and again.punctuations is None
     two.process([Input(None, Punctuations.of([Pattern.of(ts=below(6))], 6))])

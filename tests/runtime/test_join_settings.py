@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from millstream.algebra.pattern import Pattern, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.algebra.values import decode, encode
 from millstream.algebra.window import Window
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input
@@ -117,7 +117,7 @@ class Driver:
                 table.replace(before.tables()[name].frame())
         if not stored:
             self.stores = {}
-        self.join.restore_scalars(pickle.loads(pickle.dumps(before.scalars())))
+        self.join.restore_scalars(decode(encode(before.scalars())))
         assert self.join.state_rows() == before.state_rows()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from millstream.algebra.pattern import Pattern, below
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.algebra.window import Window
 from millstream.runtime import multi_join_kernel
 from millstream.runtime.multi_join import MultiJoin
@@ -195,7 +195,7 @@ def test_a_restored_join_goes_on_as_if_nothing_had_happened(case: Any, cut: Any,
     for index, step in enumerate(steps(given_arrivals, schemas, True, through.tie_order, cut)):
         if index == when:
             operator = join(made, True)
-            operator.restore_scalars(pickle.loads(pickle.dumps(first.scalars())))
+            operator.restore_scalars(decode(encode(first.scalars())))
             for name, table in first.tables().items():
                 operator.tables()[name].replace(table.frame())
         inputs = [portion.input(schema) for portion, schema in zip(step, schemas, strict=True)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.algebra.window import Window
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Output
@@ -201,7 +201,7 @@ def test_a_restored_join_goes_on_as_if_nothing_had_happened(
     stored: dict[str, tuple[dict[int, Any], dict[int, list[int]]]] = {name: ({}, {}) for name in operator.tables()}
     for index, step in enumerate(steps(ended(given), SCHEMAS, merges, None, cut)):
         if index == when:
-            values = pickle.loads(pickle.dumps(operator.scalars()))
+            values = decode(encode(operator.scalars()))
             operator = join(kept, KEYS["one"], RESIDUAL, made, merges)
             for name, table in operator.tables().items():
                 table.restore(stored[name][0], {key: np.array(dead) for key, dead in stored[name][1].items()})

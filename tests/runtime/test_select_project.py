@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from typing import Any
 
@@ -14,6 +13,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.runtime.operator import Input
 from millstream.runtime.project import Project
 from millstream.runtime.select import Select
@@ -88,7 +88,7 @@ def test_a_column_that_is_gone_speaks_through_an_equal_one() -> None:
     out = operator.process([Input(punctuations=Punctuations.of([Pattern.of(k=equal(3)), Pattern.of(x=equal(3))]))])
     assert out.punctuations is not None and out.punctuations.patterns() == [Pattern.of(b_k=equal(3))]
     restored = Project(LEFT, output(items), items, (("k", "x"),))
-    restored.restore_scalars(pickle.loads(pickle.dumps(operator.scalars())))
+    restored.restore_scalars(decode(encode(operator.scalars())))
     assert restored.process([Input(punctuations=Punctuations.of([Pattern.of(k=equal(3))]))]).punctuations is None
 
 

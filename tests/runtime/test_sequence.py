@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from millstream.algebra.pattern import Pattern, below
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.runtime.operator import Input
 from millstream.runtime.sequence import Chronicle, Recent, SequenceJoin
 from tests.reference.evaluate import evaluate
@@ -81,7 +81,7 @@ def test_restored(given: Any, cut: Any, mode: str, when: int) -> None:
     for index, step in enumerate(steps(given, SCHEMAS, True, (1, 0), cut)):
         if index == when:
             old, operator = operator, MODES[mode](LEFT, RIGHT, OUTPUT, (("k", "k"),))
-            operator.restore_scalars(pickle.loads(pickle.dumps(old.scalars())))
+            operator.restore_scalars(decode(encode(old.scalars())))
             operator.table.replace(old.table.frame())
         inputs = [portion.input(schema) for portion, schema in zip(step, SCHEMAS, strict=True)]
         expected, found = through.process(inputs), operator.process(inputs)

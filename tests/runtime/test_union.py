@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.runtime.operator import Input
 from millstream.runtime.union import Union
 from tests.reference.union import ReferenceUnion
@@ -73,7 +73,7 @@ def test_promises_wait_for_the_others_also_across_a_restart() -> None:
     closed = Punctuations.of([Pattern.of(k=equal(1)), Pattern.of(x=equal(2))])
     assert operator.process([Input(punctuations=closed), Input()]).punctuations is None
     restored = Union(MEMBERS[0], MEMBERS[:2], False)
-    restored.restore_scalars(pickle.loads(pickle.dumps(operator.scalars())))
+    restored.restore_scalars(decode(encode(operator.scalars())))
     out = restored.process([Input(), Input(punctuations=Punctuations.of([Pattern.of(k=below(5))]))])
     assert out.punctuations is not None and out.punctuations.patterns() == [Pattern.of(k=equal(1))]
     out = restored.process([Input(), Input(punctuations=Punctuations.of([Pattern.of(y=equal(2))]))])

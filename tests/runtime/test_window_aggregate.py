@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.algebra.window import PANE_END
 from millstream.logical.nodes import pane_aggregate, window_aggregate
 from millstream.logical.nodes.scan import Scan
@@ -148,12 +148,12 @@ def test_a_snapshot_after_every_step_changes_nothing(
         for segment in stored.values():
             table.append(segment)
         if scalars is not None:
-            operator.restore_scalars(pickle.loads(scalars))
+            operator.restore_scalars(decode(scalars))
         output = operator.process([step])
         rows += [] if output.rows is None else output.rows.to_dicts()
         punctuations += [] if output.punctuations is None else output.punctuations.patterns()
         stored = {0: operator.tables()["groups"].frame()}
-        scalars = pickle.dumps(operator.scalars())
+        scalars = encode(operator.scalars())
     assert (bag(rows), Counter(punctuations)) == expected
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from millstream.algebra.pattern import Pattern, below, equal
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.algebra.window import Window
 from millstream.runtime.operator import Input
 from millstream.runtime.window_join import WindowJoin
@@ -138,7 +138,7 @@ def test_a_restored_join_goes_on_as_if_nothing_had_happened(given: Any, cut: Any
     for index, step in enumerate(steps(given, SCHEMAS, True, through.tie_order, cut)):
         if index == when:
             operator = join(KEYS["one"], RESIDUAL, made, True)
-            operator.restore_scalars(pickle.loads(pickle.dumps(first.scalars())))
+            operator.restore_scalars(decode(encode(first.scalars())))
             for name, table in first.tables().items():
                 operator.tables()[name].replace(table.frame())
         inputs = [portion.input(schema) for portion, schema in zip(step, SCHEMAS, strict=True)]

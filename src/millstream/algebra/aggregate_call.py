@@ -11,8 +11,10 @@ from millstream.algebra.aggregates import lookup
 from millstream.algebra.reduction import Reduction
 from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
+from millstream.algebra.values import value
 
 
+@value("aggregate_call")
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate function, by name, of an input column (None: `*`), under an output name.

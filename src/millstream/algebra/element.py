@@ -23,6 +23,7 @@ from typing import ClassVar
 import polars as pl
 
 from millstream.algebra.schema import NEVER, TS
+from millstream.algebra.values import value
 
 
 class Element(ABC):
@@ -60,6 +61,7 @@ class Element(ABC):
         """What it says of these columns, under new names."""
 
 
+@value("page", fields=("frame",), take=lambda page: (page.frame,))
 class Page(Element):
     """Tuples in the order in which they came. The frame has the hidden timestamp until the page leaves the graph."""
 

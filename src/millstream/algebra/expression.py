@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from millstream.algebra.types import Type, format_value
+from millstream.algebra.values import value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Expression:
         return set().union(*(child.columns() for child in self.children()))
 
 
+@value("column")
 @dataclass(frozen=True, slots=True)
 class Column(Expression):
     name: str
@@ -41,6 +43,7 @@ class Column(Expression):
         return self.name
 
 
+@value("literal")
 @dataclass(frozen=True, slots=True)
 class Literal(Expression):
     value: Any
@@ -52,6 +55,7 @@ class Literal(Expression):
         return f"{self.type.value} '{text}'" if self.type in (Type.TIMESTAMP, Type.DATE, Type.INTERVAL) else text
 
 
+@value("binary")
 @dataclass(frozen=True, slots=True)
 class Binary(Expression):
     """`op` is one of + - * / % || = <> < <= > >= AND OR LIKE."""
@@ -64,6 +68,7 @@ class Binary(Expression):
         return f"({self.left} {self.op} {self.right})"
 
 
+@value("unary")
 @dataclass(frozen=True, slots=True)
 class Unary(Expression):
     """`op` is one of NOT, -, IS NULL, IS NOT NULL."""
@@ -75,6 +80,7 @@ class Unary(Expression):
         return f"({self.operand} {self.op})" if self.op.startswith("IS") else f"({self.op} {self.operand})"
 
 
+@value("in_list")
 @dataclass(frozen=True, slots=True)
 class InList(Expression):
     operand: Expression
@@ -84,6 +90,7 @@ class InList(Expression):
         return f"({self.operand} IN ({', '.join(map(str, self.options))}))"
 
 
+@value("case")
 @dataclass(frozen=True, slots=True)
 class Case(Expression):
     branches: tuple[tuple[Expression, Expression], ...]
@@ -94,6 +101,7 @@ class Case(Expression):
         return f"CASE {arms}{'' if self.otherwise is None else f' ELSE {self.otherwise}'} END"
 
 
+@value("cast")
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
     operand: Expression
@@ -102,6 +110,7 @@ class Cast(Expression):
         return f"CAST({self.operand} AS {self.type.value})"
 
 
+@value("call")
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
     """A scalar function by its upper-case name."""

@@ -30,6 +30,7 @@ from millstream.algebra.restriction import (
     one_of,
 )
 from millstream.algebra.schema import Schema
+from millstream.algebra.values import value
 
 __all__ = [
     "ANY",
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 
+@value("pattern")
 @dataclass(frozen=True, slots=True, repr=False)
 class Pattern:
     """Restrictions by attribute name, sorted, without `*`."""

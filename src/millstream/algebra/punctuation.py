@@ -28,10 +28,24 @@ from millstream.algebra.punctuation_parts import Parts, by_shape
 from millstream.algebra.punctuation_set import PunctuationSet
 from millstream.algebra.restriction import compare
 from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
 
 __all__ = ["PunctuationSet", "Punctuations"]
 
+_FEW = 4
+"""So many patterns at most are written one by one."""
 
+
+def _taken(held: Punctuations) -> tuple[int, int, tuple[Pattern, ...] | None, Parts | None]:
+    few = held._patterns is not None and len(held) <= _FEW
+    return len(held), held.progress, held._patterns if few else None, None if few else held.parts
+
+
+def _made(count: int, progress: int, patterns: tuple[Pattern, ...] | None, parts: Parts | None) -> Punctuations:
+    return Punctuations(count, progress, patterns=patterns, parts=parts)
+
+
+@value("punctuations", fields=("count", "progress", "patterns", "parts"), take=_taken, make=_made)
 class Punctuations(Element):
     """An immutable batch. It is made from patterns or from columns and turns one into the other when asked."""
 
@@ -181,10 +195,10 @@ class Punctuations(Element):
         odd += [(at, pattern) for at, pattern in single if pattern.get(name).is_any]
         bounded = [(at, pattern) for at, pattern in single if pattern.get(name).is_upper]
         bounds = pl.Series([pattern.get(name).hi for _, pattern in bounded], strict=False)
-        for (at, pattern), value in zip(bounded, _changed(bounds, change, type), strict=True):
-            if value is not None:
+        for (at, pattern), bound in zip(bounded, _changed(bounds, change, type), strict=True):
+            if bound is not None:
                 rest = pattern.project(pattern.attributes - {name})
-                odd.append((at, rest.intersect(Pattern.of({to: compare(op, value)}))))
+                odd.append((at, rest.intersect(Pattern.of({to: compare(op, bound)}))))
         parts = by_shape(sorted(odd, key=itemgetter(0)))
         return _renumbered((*groups, *parts.groups), parts.odd, self.progress)
 

@@ -17,8 +17,14 @@ from millstream.algebra.column_order import canonical
 from millstream.algebra.cover_index import CoverIndex, Rows, Shape, faces, strictly
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.restriction import compare
+from millstream.algebra.values import value
 
 
+@value(
+    "punctuation_group",
+    fields=("shape", "columns", "positions"),
+    take=lambda group: (group.shape, dict(group.columns), group.positions),
+)
 class Group:
     """Patterns of one shape in order; `positions` says which place each has in its batch."""
 
@@ -142,35 +148,6 @@ class Group:
         backwards = left.reversed()
         keep = backwards.index.first(backwards.rows) == places[: left.height]
         return left.filter(keep[::-1])
-
-    def to_value(self) -> dict[str, Any]:
-        """The patterns without their positions, as plain values."""
-        columns = [(str(column.dtype), column.to_physical().to_list()) for column in self.columns.values()]
-        return {"shape": self.shape, "height": self.height, "columns": columns}
-
-    @classmethod
-    def from_value(cls, value: dict[str, Any]) -> Group:
-        shape = tuple((name, op) for name, op in value["shape"])
-        columns: dict[str, pl.Series] = {}
-        for (name, _), (dtype, stored) in zip(shape, value["columns"], strict=True):
-            physical, logical = _STORED[dtype]
-            columns[name] = pl.Series(stored, dtype=physical).cast(logical)
-        return cls(shape, columns, np.arange(value["height"], dtype=np.int64))
-
-
-_STORED: dict[str, tuple[pl.DataType, pl.DataType]] = {
-    str(logical): (pl.Series([], dtype=logical).to_physical().dtype, logical)
-    for logical in (
-        pl.Boolean(),
-        pl.Int64(),
-        pl.Float64(),
-        pl.String(),
-        pl.Datetime("us"),
-        pl.Date(),
-        pl.Duration("us"),
-    )
-}
-"""How a column is stored: its physical and its logical type by the name of the logical one."""
 
 
 def rows_covered(pattern: Pattern, group: Group) -> Mask:

@@ -14,11 +14,13 @@ from millstream.algebra.arrays import Places
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.restriction import equal
+from millstream.algebra.values import value
 
 _COLUMN_TYPES = (bool, int, float, str, datetime, date, timedelta)
 _EXPAND = 1024
 
 
+@value("punctuation_parts")
 class Parts(NamedTuple):
     """The patterns of a batch by shape, and the odd ones with their positions."""
 

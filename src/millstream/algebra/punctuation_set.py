@@ -37,7 +37,7 @@ from millstream.algebra.intervals import Intervals, first_of_each
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation_group import Group, rows_covered
 from millstream.algebra.punctuation_parts import Parts, by_shape, expand
-from millstream.algebra.restriction import Form, Restriction, between
+from millstream.algebra.restriction import Form, between
 from millstream.algebra.schema import NEVER
 
 if TYPE_CHECKING:
@@ -123,24 +123,19 @@ class PunctuationSet:
         return made + self._odd
 
     def to_value(self) -> dict[str, Any]:
-        """All of it as plain values: numbers, texts, lists."""
+        """All of it, as values."""
         self._merge_all()
-        tables = [group.to_value() for group in self._groups()]
-        intervals = {name: (kept.lows.tolist(), kept.highs.tolist()) for name, kept in self._intervals.items()}
-        odd = [[(name, restriction.to_value()) for name, restriction in pattern.items] for pattern in self._odd]
+        intervals = {name: (kept.lows, kept.highs) for name, kept in self._intervals.items()}
+        tables, odd = list(self._groups()), list(self._odd)
         return {"progress": self.progress, "tables": tables, "intervals": intervals, "odd": odd}
 
     @classmethod
     def from_value(cls, value: Any) -> PunctuationSet:
         made = cls()
         made.progress = value["progress"]
-        for table in value["tables"]:
-            group = Group.from_value(table)
-            made._tables[_kind(group)] = [group]
-        for name, (lows, highs) in value["intervals"].items():
-            made._intervals[name] = Intervals(np.array(lows, dtype=np.int64), np.array(highs, dtype=np.int64))
-        for items in value["odd"]:
-            made._odd.append(Pattern(tuple((name, Restriction.from_value(plain)) for name, plain in items)))
+        made._tables = {_kind(group): [group] for group in value["tables"]}
+        made._intervals = {name: Intervals(*ends) for name, ends in value["intervals"].items()}
+        made._odd = list(value["odd"])
         return made
 
     def _groups(self) -> Iterator[Group]:

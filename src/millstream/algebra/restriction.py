@@ -19,11 +19,13 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.value_text import write_value
+from millstream.algebra.values import value
 
 Written = Callable[[Any], str]
 """How a value is written."""
 
 
+@value("form")
 class Form(Enum):
     ANY = "*"
     NOTHING = "∅"
@@ -31,6 +33,7 @@ class Form(Enum):
     INTERVAL = "[]"
 
 
+@value("restriction")
 @dataclass(frozen=True, slots=True, repr=False)
 class Restriction:
     """Made by the constructors below, which keep every meaning in one canonical shape."""
@@ -180,15 +183,6 @@ class Restriction:
             return f"{'>=' if self.lo_closed else '>'} {written(self.lo)}"
         opening, closing = "[" if self.lo_closed else "(", "]" if self.hi_closed else ")"
         return f"{opening}{written(self.lo)}, {written(self.hi)}{closing}"
-
-    def to_value(self) -> tuple[Any, ...]:
-        """As plain values."""
-        return self.form.value, self.values, self.lo, self.lo_closed, self.hi, self.hi_closed
-
-    @classmethod
-    def from_value(cls, value: tuple[Any, ...]) -> Restriction:
-        form, values, *ends = value
-        return cls(Form(form), tuple(values), *ends)
 
     def __str__(self) -> str:
         return self.format()

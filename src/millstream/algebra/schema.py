@@ -13,6 +13,7 @@ from enum import Enum
 import polars as pl
 
 from millstream.algebra.types import Type
+from millstream.algebra.values import value
 from millstream.errors import BindError, did_you_mean
 
 TS = "__ts"
@@ -22,12 +23,14 @@ FOREVER = (1 << 63) - 1
 """The highest timestamp: a bound that says the stream has ended."""
 
 
+@value("time_kind")
 class TimeKind(Enum):
     EXTERNAL = "external"
     INTERNAL = "internal"
     LATENT = "latent"
 
 
+@value("attribute")
 @dataclass(frozen=True, slots=True)
 class Attribute:
     name: str
@@ -37,6 +40,7 @@ class Attribute:
         return f"{self.name} {self.type.value}"
 
 
+@value("schema")
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Attributes plus time. `time` names the visible attribute that equals the hidden timestamp, if one does;

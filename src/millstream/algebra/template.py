@@ -16,8 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.algebra.pattern import Pattern
+from millstream.algebra.values import value
 
 
+@value("template")
 @dataclass(frozen=True, slots=True)
 class Template:
     """The attributes of class `+` and `#`; all others are `-`."""

@@ -12,9 +12,12 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.values import value
+
 MICROS = 1_000_000
 
 
+@value("type")
 class Type(Enum):
     BOOLEAN = "BOOLEAN"
     INT = "INT"

@@ -25,6 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from millstream.algebra.values import value
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -72,6 +74,7 @@ class _Request(Upstream):
         return self
 
 
+@value("time_request")
 @dataclass(frozen=True, slots=True)
 class TimeRequest(_Request):
     """Promise the time that you can. With `beat` the promise goes to all operators, not only to those that wait."""
@@ -79,6 +82,7 @@ class TimeRequest(_Request):
     beat: bool = False
 
 
+@value("punctuation_request")
 @dataclass(frozen=True, slots=True)
 class PunctuationRequest(_Request):
     """Let the punctuation go that may, whatever the settings of the join say."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millstream.algebra.values import value
+
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 PANE_END = "pane_end"
@@ -12,6 +14,7 @@ MOST_PANES = 10_000
 """Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
 
 
+@value("window")
 @dataclass(frozen=True, slots=True)
 class Window:
     """A window on one join input: `range` in timestamp units, or the last `rows` tuples, or neither: unbounded.

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from millstream.errors import OptionError
+from millstream.whole_file import drafted
 
 SECONDS = 300
 """How long the preparation may take at most."""
@@ -58,9 +59,8 @@ def prepare() -> Path:
             said.seek(0)
             tail = said.read().decode(errors="replace")[-2000:]
             raise OptionError("M6056", "the JVM has written no archive of its classes", detail=tail)
-        beside = final.with_suffix(".draft")
-        shutil.copyfile(draft, beside)
-        beside.rename(final)  # whoever has mapped the old one keeps it
+        with drafted(final) as beside:  # whoever has mapped the old one keeps it
+            shutil.copyfile(draft, beside)
     return final
 
 

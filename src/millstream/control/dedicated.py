@@ -6,13 +6,13 @@ that is started again finds it, as Spark finds the checkpoint of the query that 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 
+from millstream.algebra.identity import digest
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.control.session import QUERY_SETTINGS
@@ -57,11 +57,11 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
         if not mill.catalog.stream(name).options.get("connector"):
             hint = "start the query instead, or declare where the stream comes from"
             raise BindError("M2099", f"stream '{name}' has no connector, so that no DataFrame can read it", hint=hint)
-    digest = hashlib.sha1(repr((plan, mill.options.shards)).encode()).hexdigest()[:12]
+    name = digest((plan, mill.options.shards))[:12]
     definitions = {name: mill.catalog.stream(name) for name in streams}
     plotted = plot(NAME, plan, definitions, mill.options.shards)
     assert connection.checkpoint is not None
-    folder = connection.checkpoint / "frames" / digest
+    folder = connection.checkpoint / "frames" / name
     job = SparkJob(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in plotted]))
     if not job.log.end():
         settings = mill.settings()

@@ -7,7 +7,6 @@ business: Spark (`spark_job`), or this process (`local_job`).
 from __future__ import annotations
 
 import json
-import pickle
 import threading
 import time
 import uuid
@@ -16,15 +15,18 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from millstream.algebra import values
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
+from millstream.errors import OptionError
 from millstream.physical.control_log import ControlLog
 from millstream.physical.hashing import spread
 from millstream.physical.memory_log import MemoryLog
 from millstream.physical.records import Feed, OpenGroup, Promise, Record, Send
 from millstream.physical.shard_batch import Status
+from millstream.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,10 +74,13 @@ class LastBatch:
 class Job(ABC):
     """`folder` is where its log and its state are kept; None: in memory."""
 
+    host_name: ClassVar[str]
+    """Who keeps the state of its shards."""
+
     def __init__(self, folder: Path | None, *, shards: int, stages: int = 1) -> None:
         self.folder = folder
         self.title = "memory" if folder is None else folder.name
-        self.id, self.shards, self.stages = _identity(folder, shards, stages)
+        self.id, self.shards, self.stages = _identity(folder, self.host_name, shards, stages)
         self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
         self.tenants: dict[int, Tenant] = {}
         """Who owns a label."""
@@ -253,9 +258,7 @@ class Job(ABC):
             return
         folder = self.folder / "outputs"
         folder.mkdir(exist_ok=True)
-        draft = folder / f".{batch}"
-        draft.write_bytes(pickle.dumps(self._outputs()))
-        draft.rename(folder / str(batch))
+        write_whole(folder / str(batch), values.encode(self._outputs()))
         for old in sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))[:-3]:
             old.unlink()
 
@@ -268,9 +271,8 @@ class Job(ABC):
         fit = [batch for batch in kept if batch <= max([self._last_batch, *self._committed()])]
         if not fit:
             return {}
-        held: dict[str, dict[str, dict[str, object]]] = pickle.loads(
-            (self.folder / "outputs" / str(max(fit))).read_bytes()
-        )
+        path = self.folder / "outputs" / str(max(fit))
+        held: dict[str, dict[str, dict[str, object]]] = values.decode(path.read_bytes(), f"'{path}'")
         return held.get(tenant, {})
 
 
@@ -282,17 +284,24 @@ def _distinct(taken: Counter[tuple[int, str, int]]) -> int:
     return sum(most.values())
 
 
-def _identity(folder: Path | None, shards: int, stages: int) -> tuple[str, int, int]:
-    """A job's name, and the numbers of shards and stages it was begun with."""
+def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple[str, int, int]:
+    """A job's name, and the numbers of shards and stages it was begun with. State kept by another host is refused."""
     made = uuid.uuid4().hex[:12]
     if folder is None:
         return made, shards, stages
     path = folder / "job.json"
-    if path.exists():
-        held: dict[str, Any] = json.loads(path.read_text())
-        return held["id"], held["shards"], held["stages"]
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(".job.json")
-    draft.write_text(json.dumps({"id": made, "shards": shards, "stages": stages}))
-    draft.rename(path)
-    return made, shards, stages
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        held = {"format": values.FORMAT, "id": made, "host": host, "shards": shards, "stages": stages}
+        write_whole(path, json.dumps(held).encode(), durable=True)
+        return made, shards, stages
+    try:
+        held = json.loads(path.read_text())
+        values.check_format(held.get("format"), f"'{path}'")
+        found = held["id"], held["shards"], held["stages"]
+    except (ValueError, KeyError, AttributeError) as error:
+        raise values.unversioned(f"'{path}'") from error
+    if held["host"] != host:
+        hint = "run it there, or take another checkpoint folder"
+        raise OptionError("M6058", f"the state in {folder} is kept by {held['host']}, not by {host}", hint=hint)
+    return found

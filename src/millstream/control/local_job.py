@@ -36,6 +36,8 @@ def wall_clock() -> int:
 class LocalJob(Job):
     """`clock` tells the time of batches. Without `cached` every batch reads its state back from where it is kept."""
 
+    host_name = "a single process"
+
     def __init__(
         self,
         folder: Path | None = None,

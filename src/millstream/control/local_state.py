@@ -120,7 +120,7 @@ class _SqliteStore:
     def get(self, key: str) -> bytes:
         value = self._value(key)
         if value is None:
-            raise InputError("M5022", f"the state of shard {self._label} lacks '{key}'")
+            raise InputError("M5023", f"the state of shard {self._label} lacks '{key}'")
         return value
 
     def put(self, key: str, value: bytes) -> None:

@@ -7,13 +7,13 @@ each. Only a job that reads DataFrames is started again when other shards get th
 from __future__ import annotations
 
 import json
-import pickle
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.algebra import values
 from millstream.algebra.element import Page
 from millstream.control.adopted import packed, routes_of
 from millstream.control.job import Job, Result
@@ -39,6 +39,8 @@ class Stopped(Exception):
 
 
 class SparkJob(Job):
+    host_name = "Spark"
+
     def __init__(self, spark: SparkSession, folder: Path, *, shards: int, stages: int = 1, cached: bool = True) -> None:
         super().__init__(folder, shards=shards, stages=stages)
         self.spark, self.checkpoint, self.cached = spark, folder, cached
@@ -189,13 +191,13 @@ def _results(rows: list[Any]) -> Iterator[Result]:
         if kind == ROWS:
             yield label, query, Page(decode(page.as_buffer()))
         elif kind == PUNCTUATIONS:
-            yield label, query, pickle.loads(page.as_buffer())
+            yield label, query, values.decode(page.as_buffer())
 
 
 def _reports(rows: list[Any]) -> Iterator[tuple[int, Status]]:
     for label, _, kind, page in rows:
         if kind not in (ROWS, PUNCTUATIONS):
-            yield label, pickle.loads(page.as_buffer())
+            yield label, values.decode(page.as_buffer(), "the status of a shard")
 
 
 def failure(query: StreamingQuery) -> Exception:

@@ -20,6 +20,7 @@ from millstream.algebra.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type, format_value
+from millstream.algebra.values import value
 from millstream.errors import InputError, PatternError, did_you_mean
 from millstream.ingest.marks import Marks
 from millstream.ingest.rows import BAD_SCHEMA, NO_BAD, Rows, read_lines, read_rows
@@ -33,6 +34,7 @@ _PYTHON: dict[Type, tuple[type, ...]] = {
 }
 
 
+@value("punctuated_rows")
 @dataclass(frozen=True, slots=True)
 class PunctuatedRows:
     """Rows in any readable form, and punctuations among them; position p stands after the first p rows."""
@@ -180,9 +182,9 @@ def check_pattern(pattern: Pattern, schema: Schema) -> Pattern:
     """The pattern, if its attributes and values fit the schema."""
     for name, restriction in pattern.items:
         type_ = _type(name, schema)
-        for value in (*restriction.values, restriction.lo, restriction.hi):
-            if value is not None and not _fits(value, type_):
-                message = f"column '{name}': {format_value(value)} is not a value of type {type_.value}"
+        for said in (*restriction.values, restriction.lo, restriction.hi):
+            if said is not None and not _fits(said, type_):
+                message = f"column '{name}': {format_value(said)} is not a value of type {type_.value}"
                 raise PatternError("M4007", message, hint=f"'{name}' is of type {type_.value}.")
     return pattern
 

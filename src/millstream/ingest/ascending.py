@@ -20,9 +20,11 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
 from millstream.ingest.marks import Marks
 
 
+@value("span")
 class Span(NamedTuple):
     """The lowest and the highest value of a column in some rows."""
 

@@ -18,12 +18,14 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
 
 TIME_LIMIT = 1 << 61
 """Times lie strictly within plus and minus this, so that keys and window ends fit into 64 bits."""
 NO_KEY = -(1 << 63)
 
 
+@value("marks")
 @dataclass(frozen=True, slots=True)
 class Marks:
     """Punctuations in order, with ascending positions."""

@@ -296,7 +296,7 @@ class StreamSource:
         return self._promised
 
     def snapshot(self) -> dict[str, Any]:
-        """All state, picklable."""
+        """All state, as values."""
         return {
             "promises": self._promises.to_value(),
             "newest": self._newest,

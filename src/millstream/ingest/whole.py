@@ -14,11 +14,13 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.values import value
 from millstream.ingest.ascending import Span, physical
 from millstream.ingest.marks import Marks, integers
 from millstream.ingest.promises import Promises
 
 
+@value("whole")
 @dataclass(frozen=True, slots=True)
 class Whole:
     """The number of rows, and the lowest and highest value of the time column and of each ascending column."""

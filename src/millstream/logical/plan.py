@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import TS, Schema
+from millstream.algebra.values import value
 
 if TYPE_CHECKING:
     from millstream.logical.contract_offers import Offers
@@ -66,7 +67,7 @@ class Plan(ABC):
     def __init_subclass__(cls) -> None:
         # A dataclass with slots is made twice; the second class is the one that is used.
         if "stem" in cls.__dict__:
-            NODES[cls.stem] = cls
+            NODES[cls.stem] = value(cls.stem)(cls)
 
     # --- structure --------------------------------------------------------------------------------------------------
 

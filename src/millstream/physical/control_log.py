@@ -1,8 +1,8 @@
 """The control log: a durable, append-only file of records, one writer (the driver).
 
-A record is its position, its length, a checksum and a pickle. It is written in one piece and synced before `append`
-returns. A reader takes whole records only; what a crash has left of a torn one is cut off when the log is next opened
-for writing.
+The file begins with a format number; a file of another format is refused. A record is its position, its length, a
+checksum and an encoded value (`algebra.values`). It is written in one piece and synced before `append` returns. A
+reader takes whole records only; what a crash has left of a torn one is cut off when the log is next opened for writing.
 
 Positions are those of a log from which nothing was ever dropped. So a log can be compacted while it is read: records
 that nobody needs any more are left out of a new file that takes the place of the old one, and all others keep their
@@ -12,18 +12,20 @@ position.
 from __future__ import annotations
 
 import os
-import pickle
 import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from millstream.algebra.values import FORMAT, check_format, decode, encode, unversioned
 from millstream.errors import InputError
 from millstream.physical.records import Record
+from millstream.whole_file import drafted, write_whole
 
-_START = struct.Struct("<Q")
-"""At the beginning of the file: how often it was compacted."""
+_START = struct.Struct("<6sHQ")
+"""At the beginning of the file: the magic bytes, the format, and how often it was compacted."""
+_MAGIC = b"millog"
 _HEAD = struct.Struct("<QII")
 PLACES = 64
 """Positions of which a reader remembers the place in the file."""
@@ -44,14 +46,14 @@ class ControlLog:
         """The size of the file after it was last compacted."""
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._open()
-            if not os.fstat(self._file).st_size:
-                os.write(self._file, _START.pack(0))
+            if not path.exists() or not self.size:
+                write_whole(path, _START.pack(_MAGIC, FORMAT, 0), durable=True)
             end = self.end()
+            self._file = self._open()
             os.ftruncate(self._file, self._places[end] if end else _START.size)
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        return os.open(self.path, os.O_RDWR | os.O_APPEND)
 
     @property
     def size(self) -> int:
@@ -61,7 +63,7 @@ class ControlLog:
     def append(self, record: Record) -> int:
         """Write a record; returns the position behind it."""
         assert self._file is not None
-        data = pickle.dumps(record)
+        data = encode(record)
         position = self._end + _HEAD.size + len(data)
         os.write(self._file, _HEAD.pack(position, len(data), zlib.crc32(data)) + data)
         os.fsync(self._file)
@@ -82,7 +84,7 @@ class ControlLog:
         for position, data in self._frames(start):
             if position > end:
                 return
-            yield pickle.loads(data)
+            yield self._record(data)
             if position == end:
                 return
         if self.end() < end:
@@ -90,20 +92,16 @@ class ControlLog:
 
     def numbered(self) -> Iterator[tuple[int, Record]]:
         """All records that have not been dropped, with their positions."""
-        return ((position, pickle.loads(data)) for position, data in self._frames(0))
+        return ((position, self._record(data)) for position, data in self._frames(0))
 
     def compact(self, needed: Callable[[int, Record], bool]) -> None:
         """Drop the records that are not needed any more. The last one stays, since the end is known by it."""
         assert self._file is not None
-        draft = self.path.with_suffix(".draft")
-        with draft.open("wb") as file:
-            file.write(_START.pack(self._generation + 1))
+        with drafted(self.path, durable=True) as draft, draft.open("wb") as file:
+            file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1))
             for position, data in self._frames(0):
-                if position == self._end or needed(position, pickle.loads(data)):
+                if position == self._end or needed(position, self._record(data)):
                     file.write(_HEAD.pack(position, len(data), zlib.crc32(data)) + data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(self.path)
         os.close(self._file)
         self._file = self._open()
         with self._placing:
@@ -117,10 +115,8 @@ class ControlLog:
         except FileNotFoundError:
             return
         with file:
-            begin = file.read(_START.size)
-            place = self._place(begin, start)
-            if place is None:
-                return
+            generation = self._check(file.read(_START.size))
+            place = self._place(generation, start)
             file.seek(place)
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
                 position, length, checksum = _HEAD.unpack(head)
@@ -128,23 +124,33 @@ class ControlLog:
                 if len(data) < length or zlib.crc32(data) != checksum:
                     return
                 place += _HEAD.size + length
-                self._remember(position, place, begin)
+                self._remember(position, place, generation)
                 if position > start:
                     yield position, data
 
-    def _place(self, head: bytes, position: int) -> int | None:
+    def _record(self, data: bytes) -> Record:
+        record: Record = decode(data, f"a record of the control log {self.path}")
+        return record
+
+    def _check(self, start: bytes) -> int:
+        """How often the file was compacted; InputError if it is none of this format."""
+        what = f"the control log {self.path}"
+        if len(start) < _START.size or not start.startswith(_MAGIC):
+            raise unversioned(what)
+        _, found, generation = _START.unpack(start)
+        check_format(found, what)
+        return int(generation)
+
+    def _place(self, generation: int, position: int) -> int:
         """Where to begin to read what comes after a position."""
-        if len(head) < _START.size:
-            return None
-        (generation,) = _START.unpack(head)
         with self._placing:
             if generation != self._generation:
                 self._generation, self._places = generation, {}
             return self._places.get(position, _START.size)
 
-    def _remember(self, position: int, place: int, head: bytes) -> None:
+    def _remember(self, position: int, place: int, generation: int) -> None:
         with self._placing:
-            if head == _START.pack(self._generation):  # it has not been compacted while this file was read
+            if generation == self._generation:  # it has not been compacted while this file was read
                 self._places[position] = place
                 if len(self._places) > PLACES:
                     del self._places[next(iter(self._places))]

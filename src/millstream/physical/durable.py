@@ -12,7 +12,6 @@ the attempt that wrote them and never change, so a file of that name is that seg
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import tempfile
 import uuid
@@ -26,9 +25,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from millstream.algebra import values
 from millstream.physical.codec import decode, encode
 from millstream.physical.host import Setup, ShardHost
 from millstream.runtime.state import Changes, StateTable
+from millstream.whole_file import drafted, write_whole
 
 CACHED_SHARDS = 1024
 """Live shards that a worker process keeps at most."""
@@ -45,6 +46,7 @@ class Store(Protocol):
     def clear(self) -> None: ...
 
 
+@values.value("stored_segment")
 @dataclass(slots=True)
 class StoredSegment:
     """The keys under which a segment and its tombstones are stored."""
@@ -80,9 +82,8 @@ class SegmentFiles:
     def put(self, key: str, segment: pl.DataFrame) -> None:
         with suppress(OSError):  # a full disk costs time, not answers
             self.folder.mkdir(exist_ok=True)
-            draft = self.folder / f".{key}"
-            segment.write_ipc(draft, compression="uncompressed")
-            draft.rename(self.folder / key)
+            with drafted(self.folder / key) as draft:
+                segment.write_ipc(draft, compression="uncompressed")
 
     def get(self, key: str) -> pl.DataFrame | None:
         path = self.folder / key
@@ -97,9 +98,7 @@ class SegmentFiles:
     def put_bytes(self, key: str, data: bytes) -> None:
         with suppress(OSError):
             self.folder.mkdir(exist_ok=True)
-            draft = self.folder / f".{key}"
-            draft.write_bytes(data)
-            draft.rename(self.folder / key)
+            write_whole(self.folder / key, data)
 
     def get_bytes(self, key: str) -> bytes | None:
         try:
@@ -167,13 +166,13 @@ def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | No
     for name, table in tables.items():
         writer.apply(table.changes(), shard.manifest.setdefault(name, {}))
     if shard.host.setup_changed or not shard.setup:
-        shard.setup = pickle.dumps(shard.host.setup)
+        shard.setup = values.encode(shard.host.setup)
         writer.write("setup", shard.setup)
         shard.host.setup_changed = False
-    head = pickle.dumps((shard.manifest, shard.host.snapshot()))
+    head = values.encode((shard.manifest, shard.host.snapshot()))
     writer.write("head", head)
     if files is not None:
-        files.put_bytes(head_file(token), pickle.dumps((shard.setup, head)))
+        files.put_bytes(head_file(token), values.encode((shard.setup, head)))
         if shard.token is not None:
             files.remove(head_file(shard.token))
     shard.written, shard.token = writer.written, token
@@ -183,9 +182,12 @@ def load(store: Store, files: SegmentFiles | None) -> DurableShard:
     token = store.token()
     assert token is not None
     mapped = files.get_bytes(head_file(token)) if files is not None else None
-    setup, head = (store.get("setup"), store.get("head")) if mapped is None else pickle.loads(mapped)
-    told: Setup = pickle.loads(setup)
-    manifest, snapshot = pickle.loads(head)
+    if mapped is None:
+        setup, head = store.get("setup"), store.get("head")
+    else:
+        setup, head = values.decode(mapped, f"the state of a shard in {head_file(token)}")
+    told: Setup = values.decode(setup, "the set-up of a shard")
+    manifest, snapshot = values.decode(head, "the state of a shard")
     host = ShardHost(told)
     for name, table in _tables(host).items():
         stored = manifest.get(name, {})

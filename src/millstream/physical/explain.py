@@ -41,7 +41,7 @@ def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[st
     graph, numbers = Graph(), dict[str, int]()
     graph.set_strategy(strategy)
 
-    def name_of(part: Plan) -> str:
+    def name_of(part: Plan, _: int) -> str:
         """Short names for reading: the stream, or the kind of operator, numbered where there are several."""
         kind = _named(part.stream, query) if isinstance(part, Scan) else type(part).__name__
         numbers[kind] = numbers.get(kind, 0) + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from millstream.algebra.schema import Schema
-from millstream.ingest.paged import PieceRows
+from millstream.ingest.paged.pieces import GivenPiece, PieceRows
 from millstream.ingest.rows import read_frame
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.packing import pack
@@ -24,17 +23,6 @@ FIRST_SEQ = 1 << 40
 """Pages of DataFrames come after those that the job has read itself."""
 TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
 NAMES = ["shard", "seq", "kind", "stream", "head", "page"]
-
-
-@dataclass(frozen=True, slots=True)
-class GivenPiece:
-    """Rows that are at hand; they cannot be read again elsewhere, so they travel as they are."""
-
-    given: PieceRows
-    rows: int | None = None
-
-    def read(self, columns: Any = None) -> PieceRows:  # noqa: ARG002
-        return self.given
 
 
 def pack_frame(

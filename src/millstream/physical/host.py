@@ -19,6 +19,7 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.upstream import TimeRequest, Upstream
+from millstream.algebra.values import value
 from millstream.errors import PlanError
 from millstream.ingest.source import StreamSource
 from millstream.logical.catalog import StreamDefinition
@@ -45,6 +46,7 @@ from millstream.runtime.join_settings import configure_joins
 from millstream.runtime.operator import Operator
 
 
+@value("setup")
 @dataclass(slots=True)
 class Setup:
     """What a shard has been told to run: enough to build its graph anew."""
@@ -145,7 +147,8 @@ class ShardHost:
         self.setup.queries[query.name] = query
         self.setup_changed = True
         self.tables.update(query.tables)
-        self.compiler.add(query.name, query.plan, partial(self._deliver, query.name, query.punctuated))
+        deliver = partial(self._deliver, query.name, query.punctuated)
+        self.compiler.add(query.name, query.plan, deliver, query.since)
         for stream, name, made in query.partials:
             self.partials.setdefault(stream, {})[name] = made
         for name, definition in query.streams.items():

@@ -6,7 +6,6 @@ driver; files and generators are read in Spark's tasks.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from millstream.algebra.values import encode
 from millstream.physical.control_log import ControlLog
 from millstream.physical.post import CONTROL, PART, address
 from millstream.physical.reading import BatchReader, Offset, PieceWork
@@ -44,7 +44,7 @@ class PageReader:
     def partitions(self, start: Offset, end: Offset) -> Sequence[Work]:
         with reporting():
             dealt = self._batches.deal(start, end)
-        control = [(label, stage, pickle.dumps(told)) for label, stage, told in dealt.control]
+        control = [(label, stage, encode(told)) for label, stage, told in dealt.control]
         count = max(1, min(self._parallelism, len(dealt.pieces)))
         return [Work(control if task == 0 else [], dealt.pieces[task::count]) for task in range(count)]
 

@@ -15,7 +15,6 @@ sums of fractions may differ in the last digits, since they are added in another
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -24,8 +23,10 @@ import polars as pl
 
 from millstream.algebra.aggregate_call import AggregateCall
 from millstream.algebra.expression import Column
+from millstream.algebra.identity import digest
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema
+from millstream.algebra.values import value
 from millstream.logical.nodes.grouped import Grouped
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
@@ -39,6 +40,7 @@ from millstream.runtime.pane_fold import PaneFold
 from millstream.runtime.pipeline import Pipeline
 
 
+@value("partial")
 @dataclass(frozen=True)
 class Partial:
     """What a source does with its tuples: `input` is a scan under selections and projections, `pane` how long a pane
@@ -173,4 +175,4 @@ def _parted(plan: Plan, node: Grouped, partial: Partial) -> Split:
 
 
 def _name(stream: str, partial: Partial) -> str:
-    return f"{stream}~{hashlib.sha1(repr(partial).encode()).hexdigest()[:10]}"
+    return f"{stream}~{digest(partial)[:10]}"

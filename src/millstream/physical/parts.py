@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
+from millstream.algebra import values
 from millstream.algebra.schema import Schema
+from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows
 from millstream.ingest.marks import TIME_LIMIT, Marks
 from millstream.ingest.source import StreamSource
@@ -19,6 +20,7 @@ from millstream.physical.placeholders import Counted
 from millstream.physical.shares import OWN, Share, marked
 
 
+@value("partial_stream")
 @dataclass(frozen=True, slots=True)
 class PartialStream:
     """A stream of partial groups, its name, and the columns it is hashed on (None: all of it in one place)."""
@@ -28,6 +30,7 @@ class PartialStream:
     key: tuple[str, ...] | None
 
 
+@value("target")
 @dataclass(frozen=True, slots=True)
 class Target:
     """The shards of one group that read a stream. `key`: hashed on these columns; None: all of it goes to each.
@@ -110,16 +113,9 @@ class Part:
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
-        groups = {name: encode(page) for name, page in self.partials.items()}
-        page = encode(self.rows) if self.rows.columns else b""
-        common = None if self.common is None else encode(self.common)
-        head = self.share, self.count, self.whole, self.marks, self.bad, groups, common, self.now
-        return pickle.dumps(head, protocol=5), page
+        head = self.share, self.count, self.whole, self.marks, self.bad, self.partials, self.common, self.now
+        return values.encode(head), encode(self.rows) if self.rows.columns else b""
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
-        share, count, whole, marks, bad, groups, held, now = pickle.loads(head)
-        rows = decode(page) if page else pl.DataFrame()
-        partials = {name: decode(group) for name, group in groups.items()}
-        common = None if held is None else decode(held)
-        return cls(stream, rows, share, count, whole, marks, bad, partials, common, now)
+        return cls(stream, decode(page) if page else pl.DataFrame(), *values.decode(head, "the head of a page"))

@@ -23,6 +23,7 @@ from typing import Any
 from millstream.algebra.expression import Column
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import TS
+from millstream.algebra.values import value
 from millstream.logical.nodes.joining import Joining
 from millstream.logical.nodes.kinds import Passing, Stateless
 from millstream.logical.nodes.project import Project
@@ -56,6 +57,7 @@ class Placeholders(Stateless, Passing):
         return {"schema": self.schema, "shard_of": partial(shard_of, key=self.key)}
 
 
+@value("counted")
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What a shard needs of a stream that is counted: these columns of all tuples, and the whole of those that one of

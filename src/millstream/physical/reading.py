@@ -8,18 +8,13 @@ asks it directly. Rows are read and packed wherever the pieces are handed to.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import Schema
-from millstream.ingest.arrivals import PunctuatedRows
-from millstream.ingest.paged import PagedSource, Piece, PieceRows, open_paged
-from millstream.ingest.rows import NO_BAD
+from millstream.algebra.values import value
+from millstream.ingest.paged import PagedSource, Piece, open_paged
+from millstream.ingest.paged.pieces import EndPiece
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.packing import pack
 from millstream.physical.parts import Part, Target
@@ -36,6 +31,7 @@ class Log(Protocol):
     def read(self, start: int, end: int) -> Iterator[Record]: ...
 
 
+@value("control")
 @dataclass(frozen=True, slots=True)
 class Control:
     """What a shard hears at the beginning of a batch: the log up to this position, and the clock."""
@@ -43,19 +39,6 @@ class Control:
     position: int
     now: int
     records: list[Record]
-
-
-@dataclass(frozen=True, slots=True)
-class EndPiece:
-    """The end of a stream: nothing more will come."""
-
-    schema: Schema
-    names: tuple[str, ...]
-    rows: int | None = 0
-
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
-        empty = self.schema.empty().select(columns or self.names)
-        return PieceRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,19 @@ import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.upstream import Upstream
+from millstream.algebra.values import value
+from millstream.logical import nodes
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
+from millstream.physical import exchange  # noqa: F401 - its nodes may be in a log
 from millstream.physical.partial import Partial
 from millstream.physical.partitioning import Keys
 from millstream.runtime.join_settings import JoinSettings
 
+nodes.load()  # any of them may be in a log
 
+
+@value("settings")
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How the graphs of a mill run."""
@@ -34,6 +40,7 @@ class Settings:
     joins: JoinSettings = field(default_factory=JoinSettings)
 
 
+@value("open_group")
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
     """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all.
@@ -48,6 +55,7 @@ class OpenGroup:
     number: int = 0
 
 
+@value("sending")
 @dataclass(frozen=True, slots=True)
 class Sending:
     """Where a part of a query sends what it puts out: to the shards with these labels in a later stage, by the hash of
@@ -59,6 +67,7 @@ class Sending:
     stage: int
 
 
+@value("start_query")
 @dataclass(frozen=True, slots=True)
 class StartQuery:
     """Run a plan from now on. `streams` are the streams with a connector that it reads, by name; `partials` those that
@@ -76,6 +85,8 @@ class StartQuery:
     query: str | None = None
     """The query that this is a part of; None: it is a query, or the topmost part of one."""
     sending: Sending | None = None
+    since: int = 0
+    """From which point it reads. 0: it takes over what equal operators, which run already, hold."""
 
     @property
     def whole(self) -> str:
@@ -83,12 +94,14 @@ class StartQuery:
         return self.query or self.name
 
 
+@value("stop_query")
 @dataclass(frozen=True, slots=True)
 class StopQuery:
     group: int
     name: str
 
 
+@value("close_group")
 @dataclass(frozen=True, slots=True)
 class CloseGroup:
     """A group is no longer needed; its shards forget everything."""
@@ -96,12 +109,14 @@ class CloseGroup:
     group: int
 
 
+@value("configure")
 @dataclass(frozen=True, slots=True)
 class Configure:
     mill: str
     settings: Settings
 
 
+@value("feed")
 @dataclass(frozen=True, slots=True)
 class Feed:
     """Elements that have been through their stream's source on the driver, to be processed together; `now` is the
@@ -112,6 +127,7 @@ class Feed:
     elements: tuple[tuple[str, Element], ...]
 
 
+@value("promise")
 @dataclass(frozen=True, slots=True)
 class Promise:
     """What idle streams promise: no later tuple is older. With `beat` the time is sent in band to all operators."""
@@ -122,6 +138,7 @@ class Promise:
     beat: bool = False
 
 
+@value("send")
 @dataclass(frozen=True, slots=True)
 class Send:
     """A message against the data: to a query, or to streams that the job reads itself, in every shard alike."""
@@ -132,6 +149,7 @@ class Send:
     streams: tuple[str, ...] = ()
 
 
+@value("remember")
 @dataclass(frozen=True, slots=True)
 class Remember:
     """What the driver needs to recover a mill; no shard hears of it."""

@@ -14,6 +14,7 @@ import polars as pl
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.upstream import Upstream
+from millstream.algebra.values import value
 from millstream.errors import MillstreamError, OperatorError
 from millstream.physical.blame import blame, events
 from millstream.physical.failures import FAULTS
@@ -66,6 +67,7 @@ class Made:
     rows_in: dict[str, int]
 
 
+@value("status")
 @dataclass(frozen=True, slots=True)
 class Status:
     """A shard's report after a batch. A brief one lacks what only progress and metrics show."""

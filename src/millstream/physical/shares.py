@@ -24,6 +24,7 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.element import Page
+from millstream.algebra.values import value
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.marks import Marks
 from millstream.ingest.source import StreamSource, Taken
@@ -39,6 +40,7 @@ OWN = "__own"
 """Which of the rows of all shards are this one's."""
 
 
+@value("share")
 @dataclass(frozen=True, slots=True)
 class Share:
     """`key`: the shard has the rows whose key hashes to its number; None: all of them. `piece`, read with these

@@ -7,13 +7,13 @@ for the shards of later stages.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import Row
 
+from millstream.algebra import values
 from millstream.algebra.element import Page
 from millstream.algebra.schema import TS
 from millstream.physical import durable
@@ -61,12 +61,12 @@ class Stage:
             if isinstance(element, Page):
                 yield self._row(label, query, ROWS, encode(element.frame.drop(TS)))
             else:
-                yield self._row(label, query, PUNCTUATIONS, pickle.dumps(element))
+                yield self._row(label, query, PUNCTUATIONS, values.encode(element))
         for sent in made.sent:
             yield self._sent(sent)
         seconds = time.perf_counter() - started
         brief = brief_status(shard.host, given.control.position, made, seconds, shard.written)
-        yield self._row(label, "", STATUS, pickle.dumps(full_status(shard.host, brief)))
+        yield self._row(label, "", STATUS, values.encode(full_status(shard.host, brief)))
 
     def close(self) -> None:
         settle()
@@ -93,7 +93,7 @@ class Stage:
         if isinstance(sent.element, Page):
             kind, page = SENT_ROWS, encode(sent.element.frame)
         else:
-            kind, page = SENT_PUNCTUATIONS, pickle.dumps((sent.now, sent.element))
+            kind, page = SENT_PUNCTUATIONS, values.encode((sent.now, sent.element))
         return Row(shard=shard, seq=seq, kind=kind, stream=sent.stream, head=b"", page=page)
 
 
@@ -102,11 +102,11 @@ def _given(rows: Iterator[Any]) -> Given:
     given = Given()
     for row in sorted(rows, key=lambda row: (row.kind, row.seq)):
         if row.kind == CONTROL:
-            given.control = pickle.loads(row.page)
+            given.control = values.decode(row.page, "a control page")
         elif row.kind == PART:
             given.parts.append(Part.from_bytes(row.stream, row.head, row.page))
         else:
-            now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else pickle.loads(row.page)
+            now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else values.decode(row.page)
             given.sent.append(Sent(0, 0, row.stream, now, element))
     return given
 

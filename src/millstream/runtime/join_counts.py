@@ -81,8 +81,8 @@ class Counted:
         self._waiting, self._counts = self._waiting.keep(~free), self._counts[~free]
         return released
 
-    def to_value(self) -> list[Pattern]:
-        return [*self._waiting.patterns(), *self._fresh.patterns()]
+    def to_value(self) -> Punctuations:
+        return Punctuations.concat([self._waiting, self._fresh])
 
 
 def counted(punctuations: Punctuations, rows: pl.DataFrame) -> Integers:

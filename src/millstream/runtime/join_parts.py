@@ -181,8 +181,8 @@ class DiskPart:
         self.arrived = Tags(np.zeros(len(self.memory), dtype=np.int64))
 
     def to_value(self) -> dict[str, object]:
-        return {"arrived": self.arrived.to_value(), "closed": self._closed.patterns()}
+        return {"arrived": self.arrived.to_value(), "closed": self._closed}
 
     def restore(self, value: Mapping[str, object]) -> None:
         self.arrived, self._earliest = Tags.from_value(value["arrived"]), None  # type: ignore[arg-type]
-        self._closed = Punctuations.of(value["closed"])  # type: ignore[arg-type]
+        self._closed = value["closed"]  # type: ignore[assignment]

@@ -16,10 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from millstream.algebra.values import value
+
 IndexMode = Literal["eager", "lazy"]
 PropagationMode = Literal["eager", "count", "time", "request"]
 
 
+@value("join_settings")
 @dataclass(frozen=True, slots=True)
 class JoinSettings:
     purge_threshold: int = 1

@@ -225,7 +225,7 @@ class JoinSide:
         """Count stored tuples from now on, or look at them when asked."""
         if isinstance(self._pending, Counted) == (mode == "eager"):
             return
-        known = Punctuations.of(self._pending.to_value())
+        known = self._pending.to_value()
         self._pending = Counted() if mode == "eager" else Pending()
         self._pending.add(known)
         self.build_index()
@@ -266,7 +266,7 @@ class JoinSide:
             "count": self.count,
             "dropped": self.dropped,
             "closed": self._closed.to_value(),
-            "unused": self._unused.patterns(),
+            "unused": self._unused,
             "pending": self._pending.to_value(),
         }
 
@@ -274,9 +274,9 @@ class JoinSide:
         """Take back what `to_value` gave; the table has been restored before."""
         self.count, self.dropped = value["count"], value["dropped"]
         self._closed = ClosedKeys.from_value(value["closed"])
-        self._unused = Punctuations.of(value["unused"])
+        self._unused = value["unused"]
         self._pending = Counted() if isinstance(self._pending, Counted) else Pending()
-        self._pending.add(Punctuations.of(value["pending"]))
+        self._pending.add(value["pending"])
         self._told = True
 
 

@@ -111,7 +111,7 @@ class Operator(ABC):
         return {}
 
     def scalars(self) -> dict[str, Any]:
-        """Small state (bounds, punctuation sets as plain values), picklable."""
+        """Small state (bounds, punctuation sets), as values (`algebra.values`)."""
         return {}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most operators have none

@@ -26,7 +26,6 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask
 from millstream.algebra.column_order import canonical
-from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.punctuation_group import Group
 from millstream.algebra.schema import NEVER
@@ -70,14 +69,14 @@ class Pending:
         self._waiting = Punctuations.concat([kept, asked.keep(blocked)]) if blocked.any() else kept
         return asked.keep(~blocked)
 
-    def to_value(self) -> list[Pattern]:
-        return [*self._waiting.patterns(), *self._fresh.patterns()]
+    def to_value(self) -> Punctuations:
+        return Punctuations.concat([self._waiting, self._fresh])
 
     @classmethod
-    def from_value(cls, patterns: list[Pattern]) -> Pending:
+    def from_value(cls, punctuations: Punctuations) -> Pending:
         made = cls()
         # Not known to be blocked by what is stored, so they are looked at again.
-        made.add(Punctuations.of(patterns))
+        made.add(punctuations)
         return made
 
 

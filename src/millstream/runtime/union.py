@@ -22,7 +22,6 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
-from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.frames import pick, stack
@@ -102,15 +101,14 @@ class Union(Operator):
         return {
             "registers": self._registers.to_value(),
             "promised": [promised.to_value() for promised in self._promised],
-            "waiting": [waiting.patterns() for waiting in self._waiting],
+            "waiting": list(self._waiting),
             "emitted": self._emitted.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._registers = Registers.from_value(values["registers"])
         self._promised = [PunctuationSet.from_value(promised) for promised in values["promised"]]
-        patterns: list[list[Pattern]] = values["waiting"]
-        self._waiting = [Punctuations.of(waiting) for waiting in patterns]
+        self._waiting = list(values["waiting"])
         self._emitted = Emitted.from_value(values["emitted"])
 
 

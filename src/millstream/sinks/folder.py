@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from millstream.errors import OptionError
-from millstream.sinks.durable import TEMPORARY, clear_errors, force_to_disk, write_durably
+from millstream.sinks.durable import clear_errors
+from millstream.whole_file import TEMPORARY, force_to_disk, write_whole
 
 MARKER = "_millstream.json"
 _PART = re.compile(r"part-\d{10,}\.parquet")
@@ -66,7 +67,7 @@ def claim(folder: Path, owner: Owner, *, overwrite: bool) -> None:
         force_to_disk(folder)
         if held != owner:
             # Last, so that a crash before leaves the old owner and the next start replaces again.
-            write_durably(folder / MARKER, lambda file: file.write(owner.write()))
+            write_whole(folder / MARKER, owner.write(), durable=True)
 
 
 def _held(folder: Path) -> Owner | None:

@@ -18,9 +18,10 @@ from pydantic import Field, field_validator
 
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import Schema
-from millstream.sinks.durable import write_durably
+from millstream.sinks.durable import clear_errors
 from millstream.sinks.folder import Owner, claim
 from millstream.sinks.options import SinkOptions
+from millstream.whole_file import drafted
 
 
 class ParquetOptions(SinkOptions):
@@ -51,8 +52,8 @@ class ParquetSink:
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002
         if rows.height:
             part = self.folder / f"part-{batch:010d}.parquet"
-            visible = rows.select(self._columns)
-            write_durably(part, lambda file: visible.write_parquet(file, compression="zstd"))
+            with clear_errors(part), drafted(part, durable=True) as draft:
+                rows.select(self._columns).write_parquet(draft, compression="zstd")
 
     def close(self) -> None:
         pass

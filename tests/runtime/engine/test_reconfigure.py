@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
+from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, OptionError
 from millstream.runtime.engine.breaks import chain_fragments
 from tests.runtime.engine.toys import Each, Join, Rig, TimeCount, Union, page, running_sum
@@ -223,7 +222,7 @@ def test_a_restored_graph_goes_on_where_it_was(cut: int) -> None:
     for number in range(cut):
         first.step(number)
     held = first.graph.ledger.held
-    second.graph.restore(pickle.loads(pickle.dumps(first.graph.snapshot())))
+    second.graph.restore(decode(encode(first.graph.snapshot())))
     assert second.graph.ledger.held == held
     for number in range(cut, 5):
         second.step(number)
@@ -241,7 +240,7 @@ def test_a_host_may_keep_the_tables_itself(cut: int) -> None:
     first, second = Everything(), Everything()
     for number in range(cut):
         first.step(number)
-    value = pickle.loads(pickle.dumps(first.graph.snapshot(tables=False)))
+    value = decode(encode(first.graph.snapshot(tables=False)))
     assert not any("tables" in operator for operator in value["operators"].values())
     for name, node in second.graph.operators.items():
         kept = first.graph.operators[name].operator.tables()

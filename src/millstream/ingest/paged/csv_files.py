@@ -18,6 +18,7 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from millstream.algebra.values import value
 from millstream.errors import did_you_mean
 from millstream.ingest.paged.csv_lines import even, records, split
 from millstream.ingest.paged.formats import File, Part, given_out, no_column
@@ -45,6 +46,7 @@ _DIRECT = {
 """The types that Polars reads as we do, if it reads them at all; others are read as text."""
 
 
+@value("csv_format")
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
     schema: Schema

@@ -1,7 +1,7 @@
 """What a file source asks of a file format, and the pieces it makes.
 
 The extent of a file is counted in what its format is cut by: rows for parquet, bytes for text. Formats and pieces are
-frozen and pickle.
+values.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 import polars as pl
 
 from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.values import value
 from millstream.errors import InputError
 from millstream.ingest.paged.pieces import PieceRows
 from millstream.ingest.rows import NO_BAD, Rows
@@ -22,12 +23,14 @@ BEFORE_ALL = -(1 << 63)
 """The time of a row that has none: it is a bad row, and nothing waits for it."""
 
 
+@value("file")
 class File(NamedTuple):
     path: str
     size: int
     """In bytes, when it was listed."""
 
 
+@value("file_part")
 class Part(NamedTuple):
     """What lies from `first` up to, not including, `last` of a file's extent."""
 
@@ -68,6 +71,7 @@ class Format(Protocol):
     def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows: ...
 
 
+@value("file_piece")
 @dataclass(frozen=True, slots=True)
 class FilePiece:
     format: Format

@@ -21,6 +21,7 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import MICROS, Type
+from millstream.algebra.values import value
 from millstream.errors import BindError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators import Generator, generator
@@ -44,6 +45,7 @@ _WIDER = {
 Options = tuple[tuple[str, str], ...]
 
 
+@value("generated_piece")
 @dataclass(frozen=True, slots=True)
 class GeneratedPiece:
     connector: str

@@ -22,6 +22,7 @@ import pyarrow.json as arrow_json
 
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.values import value
 from millstream.ingest.paged.formats import File, Part, given_out
 from millstream.ingest.paged.pieces import PieceRows
 from millstream.ingest.paged.text import (
@@ -48,6 +49,7 @@ _ARROW = {
 }
 
 
+@value("json_format")
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
     schema: Schema

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from millstream.algebra.values import value
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.coerce import coerce, coerce_values
 from millstream.ingest.paged.formats import (
@@ -52,6 +53,7 @@ class Footer(NamedTuple):
     """The least and the greatest value of the time column in each row group, where they are known."""
 
 
+@value("parquet_format")
 @dataclass(frozen=True, slots=True)
 class ParquetFormat:
     schema: Schema

@@ -4,7 +4,7 @@
 |---|---|
 | an offset | how far the stream has been read; plain JSON; all that steers a batch is in it |
 | a batch | goes from one offset to the next one, which `latest` made of it |
-| a piece | a part of a batch; it pickles, is small, and gives the same rows whenever and wherever it is read |
+| a piece | a part of a batch; it is a value, small, and gives the same rows whenever and wherever it is read |
 | the stream | the rows of the pieces, in order, batch after batch |
 
 Nothing but `latest` looks at the clock or at what has arrived. So a batch whose two offsets are known can be cut into
@@ -17,14 +17,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import polars as pl
 
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.schema import Schema
+from millstream.algebra.values import value
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.rows import NO_BAD
 
 Offset = dict[str, Any]
 
 
+@value("piece_rows")
 @dataclass(frozen=True, slots=True)
 class PieceRows:
     """The rows that fit, of the schema's types, and the bad ones with their text and the reason."""
@@ -40,6 +46,32 @@ class Piece(Protocol):
 
     def read(self, columns: Sequence[str] | None = None) -> PieceRows:
         """The rows, with these columns of the stream in the order of its schema; with all of them, if None."""
+
+
+@value("end_piece")
+@dataclass(frozen=True, slots=True)
+class EndPiece:
+    """The end of a stream: nothing more will come."""
+
+    schema: Schema
+    names: tuple[str, ...]
+    rows: int | None = 0
+
+    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
+        empty = self.schema.empty().select(columns or self.names)
+        return PieceRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
+
+
+@value("given_piece")
+@dataclass(frozen=True, slots=True)
+class GivenPiece:
+    """Rows that are at hand; they cannot be read again elsewhere, so they travel as they are."""
+
+    given: PieceRows
+    rows: int | None = None
+
+    def read(self, columns: Sequence[str] | None = None) -> PieceRows:  # noqa: ARG002
+        return self.given
 
 
 class PagedSource(Protocol):

@@ -342,7 +342,7 @@ class Graph:
         return {r.name: r for r in made}
 
     def snapshot(self, tables: bool = True) -> dict[str, Any]:
-        """All data under way and all state, as plain picklable values. A host that keeps the operators' tables itself
+        """All data under way and all state, as values. A host that keeps the operators' tables itself
         leaves them out."""
         return snapshot.take(self, tables)
 

@@ -20,10 +20,12 @@ import polars as pl
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.algebra.values import value
 from millstream.runtime.frames import stack
 from millstream.runtime.time_order import by_time
 
 
+@value("waiting")
 class Waiting(NamedTuple):
     """An element that waits, with what the register said before it. One that keeps its position waits for the rows
     older than `after`, and for the first `ties` of those at that time."""

@@ -1,4 +1,4 @@
-"""Snapshots: everything under way in a graph, as values that can be pickled and taken back by an equal graph.
+"""Snapshots: everything under way in a graph, as values that an equal graph takes back.
 
 Buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, what readers have said
 against the data, and the tables and scalars of the operators. Strategies, breaks and the way time is promised are
@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.element import Page
+from millstream.algebra.values import FORMAT, check_format
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.nodes import OperatorNode, TimedNode
@@ -20,8 +21,6 @@ from millstream.runtime.engine.port import Port
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
-
-FORMAT = 2
 
 
 def take(graph: Graph, tables: bool = True) -> dict[str, Any]:
@@ -37,8 +36,7 @@ def take(graph: Graph, tables: bool = True) -> dict[str, Any]:
 
 def restore(graph: Graph, value: dict[str, Any]) -> None:
     """Take a snapshot back. Tables that are not in it are left alone."""
-    if value.get("format") != FORMAT:
-        raise InputError("M5020", f"snapshot of format {value.get('format')}", detail=f"This is format {FORMAT}.")
+    check_format(value.get("format"), "the snapshot of a graph")
     for kind, here in (("sources", graph.sources), ("operators", graph.operators)):
         if value[kind].keys() != here.keys():
             missing = sorted(value[kind].keys() ^ here.keys())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millstream.algebra.values import value
 
+
+@value("counters")
 @dataclass(slots=True)
 class Counters:
     """Running totals of one node. `ets` counts enabling timestamps: made (source) or received in a register."""
@@ -18,6 +21,7 @@ class Counters:
     ets: int = 0
 
 
+@value("node_statistics")
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
     """A reading. `cost` is microseconds per tuple taken in, `buffered` the tuples that wait at the node's ports,

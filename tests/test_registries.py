@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,7 +14,10 @@ import pytest
 
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
 from millstream.config import Options
+from millstream.control.jobs import LocalJobs
+from millstream.control.mill import LocalMill
 from millstream.errors import InputError, OptionError
 from millstream.ingest.paged import SOURCES, open_paged
 from millstream.registry import Registry
@@ -78,9 +83,30 @@ def test_a_source(installed: Path) -> None:
     while not source.ended(offsets[-1]):
         offsets.append(source.latest(offsets[-1], 0))
     pieces = [p for at in range(2) for p in source.pieces(offsets[at], offsets[at + 1], 2)]
-    read = [pickle.loads(pickle.dumps(piece)).read() for piece in pieces]
+    read = [decode(encode(piece)).read() for piece in pieces]
     assert pl.concat(part.rows for part in read)["square"].to_list() == [n * n for n in range(1002)]
     assert pieces[0].read([]).rows.height == pieces[0].rows == 1000 and not read[0].bad.height
+
+
+def test_a_piece_is_known_where_it_arrives(installed: Path) -> None:
+    (piece,) = open_paged("s", SQUARES, {"connector": "squares"}, []).pieces({"n": 0}, {"n": 3}, 1)
+    (installed / "piece").write_bytes(encode(piece))
+    read = "import pathlib, sys, millstream.physical.durable as d; from millstream.algebra.values import decode; "
+    read += "print(decode(pathlib.Path(sys.argv[1]).read_bytes()).read().rows['square'].to_list())"
+    path = os.pathsep.join([str(installed), *sys.path])
+    environment = os.environ | {"PYTHONPATH": path}
+    made = [sys.executable, "-c", read, str(installed / "piece")]
+    assert subprocess.run(made, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 1, 4]\n"
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_source_in_a_query(installed: Path, cached: bool) -> None:
+    mill = LocalMill(Options(shards=2), jobs=LocalJobs(shards=2, cached=cached))
+    mill.execute("CREATE STREAM s (n BIGINT, square BIGINT) ORDER BY n WITH (connector = 'squares', upto = 2500)")
+    mill.add_query("q", "SELECT window_end, SUM(square) AS total FROM s [RANGE 1000]")
+    mill.drain()
+    sums = [(end, sum(n * n for n in range(end - 1000, min(end, 2500)))) for end in (1000, 2000, 3000)]
+    assert sorted(mill.take_rows("q").rows()) == sums
 
 
 def test_a_sink(installed: Path) -> None:

@@ -43,6 +43,11 @@ class Registry(Generic[T]):
             self.known[name] = self._load(points)
         return self.known.get(name)
 
+    def load(self) -> None:
+        """Import everything that packages bring."""
+        for name in self.names():
+            self.get(name)
+
     def names(self) -> list[str]:
         """All names, the built-in ones first."""
         return [*self.known, *sorted(self._points().keys() - self.known.keys())]

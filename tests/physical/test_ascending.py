@@ -122,7 +122,7 @@ def check(found: Found, expected: Found, asked: tuple[str, ...]) -> None:
             assert {line.split("<")[0]: line for line in said} == {line.split("<")[0]: line for line in known}
 
 
-@value("given_in_tests")
+@value("marked_in_tests")
 @dataclass(frozen=True)
 class Given:
     """A piece with a punctuation after so many of its rows, if there is one."""

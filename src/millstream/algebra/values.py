@@ -10,8 +10,9 @@
 | registered by `@value` | a number and the fields; a table at the beginning has the names of both |
 
 The set of types is closed: reading makes nothing but these, and neither imports nor calls anything that is not
-registered. A registered type is known by a stable name, its fields by theirs. A field that is missing takes its
-default, so that a later release can add some; an unknown one is refused.
+registered (packages whose entry points bring sources are imported, whatever the bytes say). A registered type is known
+by a stable name, its fields by theirs. A field that is missing takes its default, so that a later release can add some;
+an unknown one is refused.
 
 All begins with a format number and a checksum. Other formats, pickles, and damaged data are refused by an InputError.
 
@@ -119,6 +120,20 @@ def value(
         return type_
 
     return register
+
+
+_importers: list[Callable[[], object]] = []
+
+
+def where_unknown(importer: Callable[[], object]) -> None:
+    """Call this before an unknown name is refused: it imports what other packages have registered."""
+    _importers.append(importer)
+
+
+def _sought(name: str) -> Kind | None:
+    for importer in _importers:
+        importer()
+    return _by_name.get(name)
 
 
 def kind_of(type_: type) -> Kind:
@@ -286,7 +301,7 @@ class _Reader:
     def __init__(self, table: list[list[str]]) -> None:
         self._makers: dict[int, Callable[..., Any]] = {}
         for tag, (name, *names) in enumerate(table, start=_REGISTERED):
-            kind = _by_name.get(name)
+            kind = _by_name.get(name) or _sought(name)
             if kind is None:
                 raise ValueError(f"there is no kind of value '{name}'")
             self._makers[tag] = kind.making(tuple(names))

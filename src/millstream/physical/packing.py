@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from millstream.algebra.schema import TS
 from millstream.ingest.marks import Marks
+from millstream.ingest.paged import Piece
 from millstream.ingest.whole import Whole, slack_of, whole_of
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Key
@@ -33,9 +33,6 @@ from millstream.physical.hashing import shard_of
 from millstream.physical.partial import Partial
 from millstream.physical.parts import Part, Target
 from millstream.physical.shares import OWN, Share, hashed, marked
-
-if TYPE_CHECKING:
-    from millstream.ingest.paged import Piece
 
 
 def pack(

@@ -27,12 +27,12 @@ from millstream.algebra.element import Page
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.marks import Marks
+from millstream.ingest.paged import Piece
 from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.plan import Key
 from millstream.physical.hashing import shard_of
 
 if TYPE_CHECKING:
-    from millstream.ingest.paged import Piece
     from millstream.physical.parts import Part, PartialStream
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from millstream.algebra.schema import Schema
+from millstream.algebra.values import where_unknown
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.csv_files import CsvFormat
@@ -52,6 +53,7 @@ SOURCES: Registry[Opener] = Registry(
         **{name: _generator(name) for name in GENERATORS},
     },
 )
+where_unknown(SOURCES.load)  # a piece may have come from a process that has opened its source
 
 
 def open_paged(name: str, schema: Schema, options: Mapping[str, str], required: Sequence[str]) -> PagedSource:

@@ -11,7 +11,8 @@ import polars as pl
 from millstream.algebra.element import Element, Page
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
-from millstream.algebra.schema import TS, Schema
+from millstream.algebra.schema import Schema
+from millstream.runtime.frames import pick
 from millstream.runtime.sink import CollectingSink
 
 
@@ -29,7 +30,7 @@ class QueryOutput:
         match element:
             case Page():
                 self.rows_out += element.tuples
-                self._sink(Page(element.frame.drop(TS, strict=False)))
+                self._sink(Page(pick(element.frame, self.schema.names)))
             case Punctuations() if len(self._promised) > 1 and len(element):
                 self._promised[shard].add(element)
                 self._pending = Punctuations.concat([self._pending, element])
@@ -50,7 +51,7 @@ class QueryOutput:
 
     def take_rows(self) -> pl.DataFrame:
         """All rows since the last call, without the hidden timestamp."""
-        return self._sink.take_rows().drop(TS, strict=False)
+        return pick(self._sink.take_rows(), self.schema.names)
 
     def take_punctuations(self) -> list[Pattern]:
         return self._sink.take_punctuations()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 from millstream.physical.records import Record
 
@@ -24,7 +26,8 @@ class MemoryLog:
         return self._end
 
     def read(self, start: int, end: int) -> Iterator[Record]:
-        return (record for position, record in list(self._records) if start < position <= end)
+        first, last = (bisect_right(self._records, at, key=itemgetter(0)) for at in (start, end))
+        return (record for _, record in self._records[first:last])
 
     def numbered(self) -> Iterator[tuple[int, Record]]:
         return iter(list(self._records))

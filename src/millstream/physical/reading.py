@@ -84,10 +84,10 @@ class BatchReader:
         for record in self._log.read(self._seen_at, end):
             self._seen.note(record)
         self._seen_at = max(end, self._seen_at)
-        now = max(int(start["now"]), clock)
-        places = json.loads(start["streams"])
+        now, read = max(int(start["now"]), clock), _read_here(self._seen) if streams else []
+        places = json.loads(start["streams"]) if read else {}
         moved = dict(places)
-        for key, route in _read_here(self._seen) if streams else ():
+        for key, route in read:
             source, name = self._source(key, route), "/".join(key)
             place = places.get(name) or {"at": source.start(), "ended": False}
             at = source.latest(place["at"], now)
@@ -96,7 +96,8 @@ class BatchReader:
             moved[name] = {"at": at, "ended": ended}
         if end <= start["log"] and moved == places:
             return start
-        return {"log": max(end, start["log"]), "now": now, "streams": json.dumps(moved)}
+        reached = start["streams"] if moved == places else json.dumps(moved)
+        return {"log": max(end, start["log"]), "now": now, "streams": reached}
 
     def _source(self, key: StreamKey, route: Route) -> PagedSource:
         if key not in self._open:
@@ -118,7 +119,8 @@ class BatchReader:
             if isinstance(record, OpenGroup):  # it may be closed again in the same batch
                 groups |= dict.fromkeys(record.labels, record)
         self._dealt_at = end["log"]
-        pieces = list(self._pieces(json.loads(start["streams"]), json.loads(end["streams"])))
+        moved = start["streams"] != end["streams"]
+        pieces = list(self._pieces(json.loads(start["streams"]), json.loads(end["streams"]))) if moved else []
         given = {label for work in pieces for target in work.targets for label in target.labels}
         busy = {groups[label].mill for label, told in heard.items() if told or label in given}
         busy |= self._dealt.adopting()

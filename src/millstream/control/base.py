@@ -386,8 +386,13 @@ class Mill:
         self._written[job] = job.append(Send(self.name, PunctuationRequest(), self.query(name).name))
 
     def counts(self, stream: str) -> dict[str, int]:
-        source = self.feeds.sources[self._relation(stream)]
-        return {"accepted": source.accepted, "late": source.late, "bad": source.bad}
+        """Rows of a stream, by what became of them; none if nothing has read it."""
+        from millstream.control.stream_progress import stream_progress
+
+        definition = self.catalog.stream(stream)
+        fed = self.fed(definition.name)
+        read = stream_progress(self).get(definition.name) if fed is None else fed
+        return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}
 
     def fed(self, stream: str) -> StreamSource | None:
         """The source of a stream that is fed from here; None if the jobs read it."""

@@ -25,15 +25,7 @@ class Feeds:
         """What each stream has promised last."""
 
     def open(self, definition: StreamDefinition, page_rows: int) -> None:
-        self.sources[definition.name] = StreamSource(
-            definition.schema,
-            self._clock,
-            watermark=definition.watermark,
-            primary_key=definition.primary_key,
-            max_skew=definition.max_skew,
-            ascending=definition.ascending,
-            page_rows=page_rows,
-        )
+        self.sources[definition.name] = StreamSource.of(definition, self._clock, page_rows)
 
     # --- arrivals ---------------------------------------------------------------------------------------------------
 

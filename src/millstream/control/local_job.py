@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.control.job import Job, Result
-from millstream.control.local_state import LocalState, MemoryState, SqliteState
+from millstream.control.local_state import LocalState
 from millstream.errors import BindError, OptionError
 from millstream.physical import durable
 from millstream.physical.durable import DurableShard
@@ -49,7 +49,7 @@ class LocalJob(Job):
     ) -> None:
         super().__init__(folder, shards=shards, stages=stages)
         self.clock, self.cached = clock, cached
-        self._state: LocalState = MemoryState() if folder is None else SqliteState(folder / "state.db")
+        self._state = LocalState(None if folder is None else folder / "state.db")
         self._reader = BatchReader(self.log, shards)
         self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
         self._last_batch, self.position = self._batch, self._offset["log"]

@@ -47,6 +47,7 @@ from millstream.ingest.marks import NO_KEY, TIME_LIMIT, Marks, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.whole import Whole, slack_of
+from millstream.logical.catalog import StreamDefinition
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
@@ -99,6 +100,19 @@ class StreamSource:
         self._promised = NEVER  # the highest enabling timestamp given out
         self._restricted: set[str] | None = (
             None  # the columns that explicit punctuation restricts, bounds on time aside
+        )
+
+    @classmethod
+    def of(cls, definition: StreamDefinition, clock: Clock, page_rows: int) -> StreamSource:
+        """The source of a stream as it was declared."""
+        return cls(
+            definition.schema,
+            clock,
+            watermark=definition.watermark,
+            primary_key=definition.primary_key,
+            max_skew=definition.max_skew,
+            ascending=definition.ascending,
+            page_rows=page_rows,
         )
 
     def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:

@@ -22,7 +22,6 @@ from millstream.algebra.upstream import TimeRequest, Upstream
 from millstream.algebra.values import value
 from millstream.errors import PlanError
 from millstream.ingest.source import StreamSource
-from millstream.logical.catalog import StreamDefinition
 from millstream.physical.compile import Compiler
 from millstream.physical.partial import Partial
 from millstream.physical.parts import Part
@@ -144,6 +143,8 @@ class ShardHost:
         configure_joins((node.operator for node in self.graph.operators.values()), self.setup.settings.joins)
 
     def _start(self, query: StartQuery) -> None:
+        settings = self.setup.settings
+        assert settings is not None
         self.setup.queries[query.name] = query
         self.setup_changed = True
         self.tables.update(query.tables)
@@ -153,21 +154,9 @@ class ShardHost:
             self.partials.setdefault(stream, {})[name] = made
         for name, definition in query.streams.items():
             if name not in self.sources:
-                self.sources[name] = self._source(definition)
+                self.sources[name] = StreamSource.of(definition, self.clock, settings.page_rows)
         self._configure_joins()
         self.graph.cut_for_strategy()
-
-    def _source(self, definition: StreamDefinition) -> StreamSource:
-        assert self.setup.settings is not None
-        return StreamSource(
-            definition.schema,
-            self.clock,
-            watermark=definition.watermark,
-            primary_key=definition.primary_key,
-            max_skew=definition.max_skew,
-            ascending=definition.ascending,
-            page_rows=self.setup.settings.page_rows,
-        )
 
     def _stop(self, name: str) -> None:
         self.setup.queries.pop(name)
@@ -325,7 +314,7 @@ class ShardHost:
             "promised": self.promised,
             "wanted": self.wanted,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
-            "graph": self.graph.snapshot(tables=False),
+            "graph": self.graph.snapshot(),
             "counters": {name: replace(node.counters) for name, node in self._counting().items()},
         }
 

@@ -341,10 +341,9 @@ class Graph:
         made += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
         return {r.name: r for r in made}
 
-    def snapshot(self, tables: bool = True) -> dict[str, Any]:
-        """All data under way and all state, as values. A host that keeps the operators' tables itself
-        leaves them out."""
-        return snapshot.take(self, tables)
+    def snapshot(self) -> dict[str, Any]:
+        """All data under way and all state but the operators' tables, as values."""
+        return snapshot.take(self)
 
     def restore(self, value: dict[str, Any]) -> None:
         """Take back a snapshot of a graph with the same nodes."""

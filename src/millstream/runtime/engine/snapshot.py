@@ -1,11 +1,9 @@
 """Snapshots: everything under way in a graph, as values that an equal graph takes back.
 
 Buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, what readers have said
-against the data, and the tables and scalars of the operators. Strategies, breaks and the way time is promised are
-configuration and belong to the host.
-
-The tables can be left out, for a host that keeps them by what changes in them; it then restores them itself, before or
-after the rest.
+against the data, and the scalars of the operators. Strategies, breaks and the way time is promised are configuration
+and belong to the host, which also keeps the operators' tables, by what changes in them, and restores them before the
+rest.
 """
 
 from __future__ import annotations
@@ -23,19 +21,19 @@ if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
 
 
-def take(graph: Graph, tables: bool = True) -> dict[str, Any]:
-    """A snapshot. Without `tables` the caller takes their content itself, before the graph goes on."""
+def take(graph: Graph) -> dict[str, Any]:
+    """A snapshot. The caller takes the content of the tables itself, before the graph goes on."""
     return {
         "format": FORMAT,
         "sequence": graph.ledger.sequence,
         "peak": graph.ledger.peak,
         "sources": {s.name: {"promised": s.promised, "buffer": _take_buffer(s.buffer)} for s in graph.sources.values()},
-        "operators": {node.name: _take_operator(node, tables) for node in graph.operators.values()},
+        "operators": {node.name: _take_operator(node) for node in graph.operators.values()},
     }
 
 
 def restore(graph: Graph, value: dict[str, Any]) -> None:
-    """Take a snapshot back. Tables that are not in it are left alone."""
+    """Take a snapshot back."""
     check_format(value.get("format"), "the snapshot of a graph")
     for kind, here in (("sources", graph.sources), ("operators", graph.operators)):
         if value[kind].keys() != here.keys():
@@ -80,9 +78,9 @@ def _restore_buffer(buffer: Buffer, value: dict[str, Any]) -> None:
         buffer.fork.turn = value["turn"] % len(buffer.ports)
 
 
-def _take_operator(node: OperatorNode, tables: bool) -> dict[str, Any]:
-    held = node.operator.tables()  # asked for in any case: this is when an operator files what has been waiting
-    taken = {
+def _take_operator(node: OperatorNode) -> dict[str, Any]:
+    node.operator.tables()  # this is when an operator files what has been waiting
+    return {
         "buffer": _take_buffer(node.buffer),
         "ports": [_take_port(port) for port in node.ports],
         "scalars": node.operator.scalars(),
@@ -91,16 +89,12 @@ def _take_operator(node: OperatorNode, tables: bool) -> dict[str, Any]:
         "in_band": node.in_band,
         "told": node.told if isinstance(node, TimedNode) else None,
     }
-    return taken | {"tables": {name: table.frame() for name, table in held.items()}} if tables else taken
 
 
 def _restore_operator(node: OperatorNode, value: dict[str, Any]) -> None:
     _restore_buffer(node.buffer, value["buffer"])
     for port, held in zip(node.ports, value["ports"], strict=True):
         _restore_port(port, held)
-    if "tables" in value:
-        for name, table in node.operator.tables().items():
-            table.replace(value["tables"][name])
     node.operator.restore_scalars(value["scalars"])
     node.sent, node.latest_out, node.in_band = value["sent"], value["latest_out"], value["in_band"]
     if isinstance(node, TimedNode):

@@ -83,13 +83,13 @@ def test_a_batch_may_be_delivered_while_a_query_comes_or_goes(tmp_path: Path) ->
     job = mill.jobs.job()
     [label, *_] = mill.homes.of["q"].top.labels
     rows = Page(pl.DataFrame({"k": [1]}))
-    assert set(mill.outputs_state(job)) == {"q", "r"}
+    assert set(mill.deliveries.outputs_state(job)) == {"q", "r"}
     held = mill.homes.of.pop("q")  # it is about to go
-    mill.deliver(job, label, "q", rows)
-    mill.finish_batch(job, 0)
-    assert set(mill.outputs_state(job)) == {"r"}
+    mill.deliveries.deliver(label, "q", rows)
+    mill.deliveries.finish_batch(job, 0)
+    assert set(mill.deliveries.outputs_state(job)) == {"r"}
     mill.homes.of["q"] = held
     del mill.queries["q"]  # it is about to come
-    mill.deliver(job, label, "q", rows)
-    assert set(mill.outputs_state(job)) == {"r"}
+    mill.deliveries.deliver(label, "q", rows)
+    assert set(mill.deliveries.outputs_state(job)) == {"r"}
     mill.jobs.close()

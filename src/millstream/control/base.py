@@ -15,10 +15,8 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, SystemClock, VirtualClock
-from millstream.algebra.element import Element
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import MICROS
 from millstream.algebra.upstream import PunctuationRequest, TimeRequest
 from millstream.config import Options
 from millstream.control.connectors import Connectors
@@ -31,6 +29,7 @@ from millstream.control.join_settings import join_settings
 from millstream.control.journal import Journal
 from millstream.control.outputs import QueryOutput
 from millstream.control.statements import relations, run_statement, scanned
+from millstream.control.timekeeper import Timekeeper
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.rows import read_rows
 from millstream.ingest.source import StreamSource
@@ -41,10 +40,8 @@ from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical import stages
 from millstream.physical.plotting import Plotted, plot
-from millstream.physical.records import Configure, Feed, OpenGroup, Promise, Record, Send, Settings, StartQuery
+from millstream.physical.records import Configure, Feed, OpenGroup, Send, Settings, StartQuery
 from millstream.physical.shard_batch import Status
-
-ON_DEMAND = ("demand", "punctuation")
 
 
 def wants_punctuation(sink: Any) -> bool:
@@ -71,7 +68,7 @@ class Mill:
     def __init__(self, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> None:
         self.options = options or Options.read()
         self.clock: Clock = SystemClock() if wall else VirtualClock()
-        self.jobs, self.name, self.wall = jobs, name, wall
+        self.jobs, self.name = jobs, name
         self.options.shards = jobs.shards
         self.catalog = Catalog()
         self.queries: dict[str, RunningQuery] = {}
@@ -79,12 +76,17 @@ class Mill:
         self.journal = Journal(jobs, name)
         self.feeds = Feeds(self.clock)
         self.connectors = Connectors(self.catalog)
-        self.homes = Homes()
-        self.deliveries = Deliveries(self.queries, self.homes)
-        self._written: dict[Job, int] = {}
-        """How far the logs of its jobs have to be worked off before all that this mill has said has been heard."""
-        self._settled = -1  # the clock when operators were last asked what they wait for
-        self._next_beat = self._beat_after(0)
+        self.homes = Homes(name)
+        self.deliveries = Deliveries(name, self.queries, self.homes)
+        self.time = Timekeeper(
+            self.clock,
+            self.options,
+            self.feeds,
+            self.homes,
+            self.connectors,
+            self._note_sources,
+            at_once=jobs.at_once,
+        )
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
@@ -103,6 +105,12 @@ class Mill:
             raise BindError("M2090", "a query is one SELECT", line=1, column=1)
         self.start_query(name.lower(), f'CREATE QUERY "{name.lower()}" AS {statements[0].text}', statements[0].select)
         self._take_effect()
+
+    def _take_effect(self) -> None:
+        """Where a batch costs little, statements are carried out before the next one is."""
+        if self.jobs.at_once and not self.journal.recovering:
+            self.jobs.work_off()
+            self.sync()
 
     def start_query(
         self, name: str, text: str, select: ast.Query, sink: Any = None, sink_options: Mapping[str, str] | None = None
@@ -139,13 +147,13 @@ class Mill:
         job = self.jobs.job(frozenset(frames), stages.depth([made.part for made in plotted]))
 
         def opened(made: Plotted) -> OpenGroup:
-            number, labels = job.allot(job.shards if made.keys is not None else 1, self)
+            number, labels = job.allot(job.shards if made.keys is not None else 1, self.deliveries)
             return OpenGroup(number, self.name, labels, made.keys, self.settings(), made.part.stage)
 
         def started(made: Plotted, groups: dict[str, OpenGroup]) -> StartQuery:
             return made.start(name, groups, streams, self.tables, punctuated=punctuated)
 
-        self._written[job] = self.homes.settle(name, job, plotted, opened, started)
+        self.homes.settle(name, job, plotted, opened, started)
         if frames:
             job.adopt(self.name, frames)
 
@@ -183,8 +191,9 @@ class Mill:
         self.options.change(name, value)
         if name.lower() == "shards" and not self.journal.recovering:
             self.jobs.reshard(self.options.shards)
-        self._next_beat = min(self._next_beat, self._beat_after(self.clock.now()))
-        self._tell(Configure(self.name, self.settings()))
+        self.time.reconsider()
+        if not self.journal.recovering:
+            self.homes.tell(Configure(self.name, self.settings()))
         self.journal.note("option", (name, value))
 
     def open_source(self, definition: StreamDefinition) -> None:
@@ -194,12 +203,6 @@ class Mill:
         """How the graphs of this mill's shards run."""
         options = self.options
         return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
-
-    def _tell(self, record: Record) -> None:
-        """Write a record to the log of every job that runs something for this mill."""
-        if not self.journal.recovering:
-            for job in self.homes.jobs():
-                self._written[job] = job.append(record)
 
     # --- data -------------------------------------------------------------------------------------------------------
 
@@ -254,9 +257,10 @@ class Mill:
             # A record for each run of one stream's elements: operators see streams in order of arrival.
             elements = self.feeds.take()
             if elements:
-                self._tell(Feed(self.name, self.clock.now(), tuple(elements)))
+                self.homes.tell(Feed(self.name, self.clock.now(), tuple(elements)))
             self._note_sources()
-        self._catch_up()
+        if not self.journal.recovering:
+            self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
 
     def _note_sources(self) -> None:
         """Whoever recovers this mill goes on at this time."""
@@ -264,87 +268,33 @@ class Mill:
             self.note_sources()
 
     def note_sources(self) -> None:
-        self.journal.note("sources", (self.clock.now(), self._next_beat, *self.feeds.snapshot()))
+        self.journal.note("sources", (self.clock.now(), self.time.next_beat, *self.feeds.snapshot()))
 
     def restore_sources(self, now: int, next_beat: int, told: Mapping[str, int], held: Mapping[str, Any]) -> None:
         """The streams fed from here go on where they were."""
-        self._reach(now)
-        self._next_beat = next_beat
+        self.time.reach(now)
+        self.time.next_beat = next_beat
         self.feeds.restore(told, held)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
+    @property
+    def wall(self) -> bool:
+        """Whether its clock is the machine's."""
+        return self.time.wall
+
     def advance(self, micros: int) -> None:
         """Let system time pass; heartbeats that fall into it are sent, and idle operators ask for time."""
         self.batch()
-        target = self.clock.now() + micros
-        period = round(self.options.heartbeat * MICROS)
-        while self.options.ets == "heartbeat" and self._next_beat <= target:
-            self._reach(self._next_beat)
-            self._promise(self.feeds.times([*self.feeds.sources]), beat=True)
-            self._next_beat += period
-        self._reach(target)
-        self._next_beat = max(self._next_beat, self._beat_after(self.clock.now()))
-        self._catch_up()
-        self._note_sources()
-
-    def _reach(self, now: int) -> None:
-        """Move a virtual clock on."""
-        if isinstance(self.clock, VirtualClock):
-            self.clock.advance(max(0, now - self.clock.now()))
-
-    def _beat_after(self, now: int) -> int:
-        """When the next heartbeat is due: at multiples of its period."""
-        period = round(self.options.heartbeat * MICROS)
-        return now // period * period + period
-
-    def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
-        if times and self.homes.groups:
-            self._tell(Promise(self.name, self.clock.now(), times, beat))
-            self._note_sources()
-
-    def _catch_up(self) -> None:
-        """On a virtual clock, operators are told the time they wait for before it moves on."""
-        if self.wall or self.journal.recovering:
-            return
-        moved = self.clock.now() != self._settled
-        skewed = any(stream.max_skew is not None for stream in self.catalog.streams)
-        if self.jobs.at_once or (self.options.ets in ON_DEMAND and (moved or skewed)):
-            self.sync()
-
-    def _take_effect(self) -> None:
-        """Where a batch costs little, statements are carried out before the next one is."""
-        if self.jobs.at_once and not self.journal.recovering:
-            self.jobs.work_off()
-            self.sync()
+        self.time.advance(micros)
 
     def sync(self) -> None:
         """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
-        rounds = 0
-        while self.homes.groups:
-            for job in self.homes.jobs():
-                job.start()
-                job.wait(self._written.get(job, 0))
-            self._settled = self.clock.now()
-            # A clock that moves by itself would give a new promise for ever: there is one, or the pacer gives it.
-            if self.options.ets not in ON_DEMAND or (self.wall and (rounds or not self.jobs.at_once)):
-                return
-            times = self.feeds.times(sorted(self.homes.asked() - self.connectors.names()))
-            if not times:
-                return
-            self._promise(times)
-            rounds += 1
+        self.time.sync()
 
-    def pace(self, *, beat: bool = False) -> None:
-        """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
-        if any(not job.settled() for job in self.homes.jobs()):
-            return
-        connected = self.connectors.names()
-        asked = set(self.feeds.sources) if beat else self.homes.asked()
-        told = {name for name in asked & connected if self.connectors.can_promise(name)}
-        if told:
-            self._tell(Send(self.name, TimeRequest(beat), streams=tuple(sorted(told))))
-        self._promise(self.feeds.times(sorted(asked - connected)), beat=beat)
+    def call_roll(self) -> None:
+        """Have every shard report, though there may be nothing left to do."""
+        self.homes.tell(Send(self.name, TimeRequest()))
 
     # --- results ----------------------------------------------------------------------------------------------------
 
@@ -382,8 +332,7 @@ class Mill:
     def request_punctuation(self, name: str) -> None:
         """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
         self.batch()
-        job = self.job(name)
-        self._written[job] = job.append(Send(self.name, PunctuationRequest(), self.query(name).name))
+        self.homes.tell(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
 
     def counts(self, stream: str) -> dict[str, int]:
         """Rows of a stream, by what became of them; none if nothing has read it."""
@@ -419,21 +368,6 @@ class Mill:
     def job(self, name: str) -> Job:
         """The job that runs a query."""
         return self.home(name).job
-
-    # --- as a tenant of jobs ----------------------------------------------------------------------------------------
-
-    def deliver(self, job: Job, label: int, query: str, element: Element) -> None:  # noqa: ARG002
-        self.deliveries.take(label, query, element)
-
-    def finish_batch(self, job: Job, batch: int) -> None:
-        self.deliveries.finish_batch(job, batch)
-
-    def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
-        return self.deliveries.outputs_state(job)
-
-    def call_roll(self) -> None:
-        """Have every shard report, though there may be nothing left to do."""
-        self._tell(Send(self.name, TimeRequest()))
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""

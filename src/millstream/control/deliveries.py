@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 
 class Deliveries:
-    def __init__(self, queries: Mapping[str, RunningQuery], homes: Homes) -> None:
-        self._queries, self._homes = queries, homes
+    """The tenant of jobs on behalf of a mill."""
+
+    def __init__(self, name: str, queries: Mapping[str, RunningQuery], homes: Homes) -> None:
+        self.name, self._queries, self._homes = name, queries, homes
         self._sinks: dict[str, Sink] = {}
         self.lock = threading.RLock()
         """Held while outputs or sinks are used."""
@@ -50,7 +52,7 @@ class Deliveries:
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
-    def take(self, label: int, query: str, element: Element) -> None:
+    def deliver(self, label: int, query: str, element: Element) -> None:
         """Rows or punctuations from a shard."""
         with self.lock:
             for running, home in self._running(query):

@@ -11,7 +11,7 @@ from millstream.logical.plan import Key
 from millstream.physical.exchange import MARK, exchanged
 from millstream.physical.partitioning import Keys
 from millstream.physical.plotting import Plotted
-from millstream.physical.records import CloseGroup, OpenGroup, StartQuery, StopQuery
+from millstream.physical.records import CloseGroup, OpenGroup, Record, StartQuery, StopQuery
 from millstream.physical.shard_batch import Status
 
 if TYPE_CHECKING:
@@ -64,9 +64,12 @@ class Home:
 class Homes:
     """The homes of a mill's queries, and the groups of shards open for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, mill: str) -> None:
+        self.mill = mill
         self.of: dict[str, Home] = {}
         self.groups: dict[GroupKey, OpenGroup] = {}
+        self._written: dict[Job, int] = {}
+        """How far the logs of its jobs have to be worked off before all that the mill has said has been heard."""
 
     def jobs(self) -> set[Job]:
         """The jobs that run something for the mill."""
@@ -79,12 +82,11 @@ class Homes:
         plotted: list[Plotted],
         opened: Callable[[Plotted], OpenGroup],
         started: Callable[[Plotted, dict[str, OpenGroup]], StartQuery],
-    ) -> int:
+    ) -> None:
         """Start the parts of a query in a job. `opened` makes a group for a part where there is none, `started` the
-        record that starts it. Returns how far the job's log then reaches."""
+        record that starts it."""
         groups: dict[str, OpenGroup] = {}
         self.of[name] = home = Home(job)
-        end = 0
         for made in plotted:
             key = group_key(job, made.keys, made.part.stage)
             if key not in self.groups:
@@ -92,8 +94,18 @@ class Homes:
                 job.append(self.groups[key])
             groups[made.part.name] = self.groups[key]
             home.places.append(Place(made.part.name, self.groups[key], made.reads))
-            end = job.append(started(made, groups))
-        return end
+            self._written[job] = job.append(started(made, groups))
+
+    def tell(self, record: Record, job: Job | None = None) -> None:
+        """Write a record to the log of a job, or of every job that runs something for the mill."""
+        for each in self.jobs() if job is None else (job,):
+            self._written[each] = each.append(record)
+
+    def work_off(self) -> None:
+        """Wait until the jobs have heard all that the mill has said."""
+        for job in self.jobs():
+            job.start()
+            job.wait(self._written.get(job, 0))
 
     def leave(self, name: str) -> None:
         """Stop a query, and close the groups that nothing else runs in."""

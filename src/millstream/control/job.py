@@ -46,11 +46,11 @@ Report = tuple[int, Status]
 
 
 class Tenant(Protocol):
-    """A mill that a job hosts."""
+    """Who a job delivers to, on behalf of a mill."""
 
     name: str
 
-    def deliver(self, job: Job, label: int, query: str, element: Element) -> None: ...
+    def deliver(self, label: int, query: str, element: Element) -> None: ...
     def finish_batch(self, job: Job, batch: int) -> None: ...
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]: ...
 
@@ -211,7 +211,7 @@ class Job(ABC):
             if tenant is not None:
                 served[id(tenant)] = tenant
                 told = told or isinstance(element, Punctuations)
-                tenant.deliver(self, label, query, element)
+                tenant.deliver(label, query, element)
         for label, status in reports:
             tenant = self.tenants.get(label)
             if tenant is not None:

@@ -49,6 +49,8 @@ class LocalMill(Mill):
         """Read the streams with a connector as far as they have come, or to their end."""
         while self.jobs.step():
             self.sync()
+        self.time.pace()  # the streams that were read may have time to tell
+        self.sync()
 
     def hosts(self, name: str) -> list[ShardHost]:
         """The shards that run a query, the topmost part of it first."""

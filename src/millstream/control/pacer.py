@@ -51,4 +51,4 @@ class Pacer:
     def _pace(self) -> None:
         mode = self._mill.options.ets
         if mode != "none":
-            self._mill.pace(beat=mode == "heartbeat")
+            self._mill.time.pace(beat=mode == "heartbeat")

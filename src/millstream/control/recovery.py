@@ -74,7 +74,7 @@ def _find_groups(mill: Mill, job: Job) -> set[str]:
                 stopped.add(query)
     for group in opened.values():
         mill.homes.groups[group_key(job, group.keys, group.stage)] = group
-    job.admit([label for group in opened.values() for label in group.labels], mill)
+    job.admit([label for group in opened.values() for label in group.labels], mill.deliveries)
     return stopped
 
 

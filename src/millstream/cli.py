@@ -72,7 +72,7 @@ def test(
 def run(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
     local: Annotated[bool, typer.Option("--local", help="in this process, without Spark and Java")] = False,
-    master: Annotated[str, typer.Option(help="where Spark runs: local[*], spark://…")] = "local[*]",
+    master: Annotated[str | None, typer.Option(help="where Spark runs: local[*] (the default), spark://…")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="folder to keep state in, and to resume from")] = None,
     shards: Annotated[int | None, typer.Option(min=1, help="parts of the key space; as many as cores")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="stop after so many seconds")] = None,
@@ -81,10 +81,13 @@ def run(
 ) -> None:
     """Run a file of statements, on Spark unless it is to be local, until its sources end, or Ctrl-C."""
     from millstream.control.runner import run_file
+    from millstream.errors import OptionError
 
+    if local and master is not None:
+        raise OptionError("M6052", "--local and --master", hint="--local runs without Spark")
     given: dict[str, Any] = {} if shards is None else {"shards": shards}
     given |= {"checkpoint": checkpoint, "seconds": seconds, "log": log, "port": metrics_port}
-    run_file(_read(file), console, local=local, master=master, **given)
+    run_file(_read(file), console, local=local, master=master or "local[*]", **given)
 
 
 @app.command()

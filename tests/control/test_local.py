@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import polars as pl
 import pytest
@@ -74,6 +75,7 @@ def test_a_file_of_statements(folder: Path, shards: int) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
+from threading import Thread
 from millstream.control.job import Job
 from tests.control.test_local import said
 left, deliver = int(sys.argv[2]), Job.deliver
@@ -170,3 +172,114 @@ def test_a_damaged_database(tmp_path: Path, damage: str) -> None:
         again.insert("s", [(1,)])
         again.take_rows("q")
     assert isinstance(caught.value, InputError) and caught.value.code in ("M5022", "M5023") and caught.value.hint
+
+
+def logged(folder: Path) -> Path:
+    mill = LocalMill(Options(), folder)
+    mill.execute("CREATE STREAM s (k BIGINT); CREATE QUERY q AS SELECT DISTINCT k FROM s")
+    for number in range(5):
+        mill.insert("s", [(number,)])
+        mill.batch()
+    mill.close()
+    return folder / "job-1"
+
+
+@pytest.mark.parametrize("name", ["driver.log", "job-1/control.log"])
+def test_damage_in_the_middle_of_a_log(tmp_path: Path, name: str) -> None:
+    path = logged(tmp_path).parent / name
+    data = bytearray(path.read_bytes())
+    for place in range(20, len(data) - 200, max(1, len(data) // 9)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :])
+        with pytest.raises(InputError, match="M5023"):
+            LocalMill(Options(), tmp_path)
+    path.write_bytes(data[:-7])  # the last record is torn: it had not been written
+    if name == "driver.log":
+        LocalMill(Options(), tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["control.log", "state.db", "job.json"])
+def test_a_part_that_is_missing(tmp_path: Path, name: str) -> None:
+    (logged(tmp_path) / name).unlink()
+    with pytest.raises(InputError, match="M5023"):
+        LocalMill(Options(), tmp_path)
+
+
+def test_a_mill_that_was_closed_goes_on(tmp_path: Path) -> None:
+    logged(tmp_path)
+    mill = LocalMill(Options(), tmp_path)
+    mill.insert("s", [(3,), (7,)])
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(7,)]
+    mill.close()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_sink_that_raises_stops_the_job(tmp_path: Path, kept: bool) -> None:
+    found: list[tuple[int, int]] = []
+
+    def sink(batch: int, rows: pl.DataFrame) -> None:
+        if not tmp_path.joinpath("mended").exists():
+            raise ValueError("boom")
+        found.extend(rows.rows())
+
+    checkpoint = tmp_path / "kept" if kept else None
+    mill = ms.connect(local=True, checkpoint=checkpoint)
+    mill.sql("CREATE STREAM s (k BIGINT)")
+    mill.sql("SELECT k FROM s").start(sink)
+    for _ in range(2):
+        with pytest.raises(OptionError, match="M6051: boom"):
+            mill.insert("s", [(1,)])
+        with pytest.raises(OptionError, match="M6051: boom"):
+            mill.check()
+    mill.close()
+    with pytest.raises(OptionError, match="M6059"):
+        mill.insert("s", [(1,)])
+
+
+def test_what_is_inserted_is_worked_off() -> None:
+    found: list[tuple[int, ...]] = []
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT)")
+        mill.sql("SELECT k FROM s").start(lambda _, rows: found.extend(rows.rows()))
+        mill.insert("s", [(1,), (2,)])
+    assert found == [(1,), (2,)]
+
+
+def test_threads_may_insert() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT)")
+        query = mill.sql("SELECT k FROM s").start()
+        threads = [Thread(target=lambda: [mill.insert("s", [(k,)]) for k in range(200)]) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        found = [row for _ in range(20) for row in query.take().rows()]
+        for thread in threads:
+            thread.join()
+        assert len(found) + query.take().height == 600 and mill.mill.counts("s")["accepted"] == 600
+
+
+def test_a_file_without_queries_ends(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=120)
+    run_file("CREATE STREAM s (k BIGINT); SHOW STREAMS", console, local=True, checkpoint=None)
+    assert isinstance(console.file, io.StringIO) and console.file.getvalue().endswith("no query runs\n")
+
+
+def test_streams_with_a_connector_are_shown(folder: Path) -> None:
+    mill = LocalMill(Options(shards=2))
+    mill.execute(STATEMENTS.format(folder=folder, out="shown"))
+    assert "0 accepted" in mill.execute("SHOW STREAMS")
+    mill.drain()
+    assert mill.execute("SHOW STREAMS").count("80 accepted, 0 late, 0 bad") == 2
+
+
+def test_time_is_not_promised_while_no_operator_waits() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM a (k BIGINT, ts TIMESTAMP) ORDER BY ts MAX SKEW 2 SECONDS")
+    mill.add_query("q", "SELECT window_end, k, COUNT(*) AS c FROM a [RANGE 10 SECONDS] GROUP BY k")
+    mill.feed_line("a", "0 | 24")
+    for _ in range(2):
+        mill.advance(10_000_000)
+    assert mill.take_rows("q").height == 1
+    mill.feed_line("a", "1 | 36")
+    mill.batch()
+    assert mill.counts("a")["late"] == 0

@@ -53,6 +53,7 @@ class Rig:
         """The error that stops it, as the driver reads it from what Spark says."""
         with pytest.raises(MillstreamError) as caught:
             self.all()
+        self.jobs.restart()
         line = Reported(caught.value)
         error = read_report(f"org.apache.spark.SparkException: Job aborted\n  {line}\n\tat java.lang.Thread")
         assert isinstance(error, OperatorError) and error.code == "M6053"

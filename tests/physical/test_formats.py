@@ -194,7 +194,7 @@ def log_of(folder: Path) -> Path:
 def read_log(folder: Path, data: bytes) -> None:
     """A record is other than it should be."""
     path = log_of(folder)
-    frame = control_log._HEAD.pack(1 << 20, len(data), zlib.crc32(data)) + data
+    frame = control_log.framed(1 << 20, data)
     path.write_bytes(path.read_bytes() + frame)
     for writable in (False, True):
         log = ControlLog(path, writable=writable)
@@ -289,7 +289,7 @@ def test_a_job_without_a_format_is_refused(tmp_path: Path, data: bytes) -> None:
 
 def test_a_log_of_pickles_is_refused(tmp_path: Path) -> None:
     data = pickle.dumps(Remember("m", "n", 1))
-    old = struct.pack("<Q", 0) + control_log._HEAD.pack(len(data), len(data), zlib.crc32(data)) + data
+    old = struct.pack("<Q", 0) + struct.pack("<QII", len(data), len(data), zlib.crc32(data)) + data
     with pytest.raises(InputError, match=r"M5022: the control log .*control\.log is of an unknown format"):
         open_log(tmp_path, old)
 

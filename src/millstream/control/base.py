@@ -7,6 +7,7 @@ What the driver alone must know is in a journal of its own, from which a mill is
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -77,6 +78,7 @@ class Mill:
         self.feeds = Feeds(self.clock)
         self.connectors = Connectors(self.catalog)
         self.homes = Homes(name)
+        self._feeding = threading.Lock()
         self.deliveries = Deliveries(name, self.queries, self.homes)
         self.time = Timekeeper(
             self.clock,
@@ -253,12 +255,13 @@ class Mill:
 
     def batch(self) -> None:
         """Process everything queued, as one micro-batch."""
-        while self.feeds:
-            # A record for each run of one stream's elements: operators see streams in order of arrival.
-            elements = self.feeds.take()
-            if elements:
-                self.homes.tell(Feed(self.name, self.clock.now(), tuple(elements)))
-            self._note_sources()
+        with self._feeding:
+            while self.feeds:
+                # A record for each run of one stream's elements: operators see streams in order of arrival.
+                elements = self.feeds.take()
+                if elements:
+                    self.homes.tell(Feed(self.name, self.clock.now(), tuple(elements)))
+                self._note_sources()
         if not self.journal.recovering:
             self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
 

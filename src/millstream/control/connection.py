@@ -120,6 +120,7 @@ class Connection:
     def sql(self, text: str) -> Any:
         """Run statements. The last one decides what comes back: a `Query` for SELECT and CREATE QUERY, text for EXPLAIN
         and SHOW, None otherwise. A bare SELECT waits for `start` or `to_df`; CREATE QUERY runs at once."""
+        self._check_open()
         result: Any = None
         for statement in parse(text):
             result = self._statement(statement)
@@ -143,6 +144,7 @@ class Connection:
 
     def query(self, name: str) -> Query:
         """A running query by its name."""
+        self._check_open()
         running = self.mill.query(name)
         (statement,) = parse(running.text)
         assert isinstance(statement, ast.CreateQuery)
@@ -156,8 +158,9 @@ class Connection:
 
     def insert(self, stream: str, rows: Any) -> None:
         """Feed rows to a stream without a connector, or to a table: tuples, dicts, a Polars frame, an Arrow table."""
+        self._check_open()
         self.mill.insert(stream, rows)
-        self.mill.batch()
+        self._feed()
 
     def stream(
         self,
@@ -182,8 +185,19 @@ class Connection:
 
     def punctuate(self, stream: str, *patterns: str) -> None:
         """Promise that nothing that matches these patterns comes any more."""
+        self._check_open()
         self.mill.punctuate(stream, *patterns)
+        self._feed()
+
+    def _feed(self) -> None:
+        """Hand over what was fed; in this process, work it off."""
         self.mill.batch()
+        if self.spark is None:
+            self.mill.sync()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise OptionError("M6059", "the connection is closed", hint="connect() again")
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -279,6 +293,7 @@ class Query:
         of a batch number and a Polars frame, or any object with open, write and close."""
         if self.name is not None:
             raise BindError("M2091", f"query '{self.name}' runs already")
+        self._connection._check_open()
         mill = self._connection.mill
         self.name = (name or mill.free_name()).lower()
         given = {option: str(value) for option, value in options.items()}
@@ -328,6 +343,7 @@ class Query:
         self.name = None
 
     def _running(self) -> str:
+        self._connection._check_open()
         if self.name is None:
             raise BindError("M2098", "the query has not been started", hint="query.start()")
         return self.name

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from millstream.algebra import values
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation import Punctuations
-from millstream.errors import OptionError
+from millstream.errors import InputError, MillstreamError, OptionError
 from millstream.physical.control_log import ControlLog
 from millstream.physical.hashing import spread
 from millstream.physical.memory_log import MemoryLog
 from millstream.physical.records import Feed, OpenGroup, Promise, Record, Send
+from millstream.physical.reports import read_report
 from millstream.physical.shard_batch import Status
 from millstream.whole_file import write_whole
 
@@ -290,6 +291,8 @@ def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple
     if folder is None:
         return made, shards, stages
     path = folder / "job.json"
+    if not path.exists() and (folder / "control.log").exists():
+        raise InputError("M5023", f"'{path}' is missing", hint=values.HINT)
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         held = {"format": values.FORMAT, "id": made, "host": host, "shards": shards, "stages": stages}
@@ -298,10 +301,25 @@ def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple
     try:
         held = json.loads(path.read_text())
         values.check_format(held.get("format"), f"'{path}'")
-        found = held["id"], held["shards"], held["stages"]
-    except (ValueError, KeyError, AttributeError) as error:
+        found = str(held["id"]), int(held["shards"]), int(held["stages"])
+        if min(found[1:]) < 1:
+            raise ValueError("no shards, or no stages")
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise values.unversioned(f"'{path}'") from error
-    if held["host"] != host:
+    if held.get("host") != host:
         hint = "run it there, or take another checkpoint folder"
-        raise OptionError("M6058", f"the state in {folder} is kept by {held['host']}, not by {host}", hint=hint)
+        raise OptionError("M6058", f"the state in {folder} is kept by {held.get('host')}, not by {host}", hint=hint)
     return found
+
+
+def explained(error: BaseException) -> Exception:
+    """What has stopped a job, as an error of Millstream's: the one that Spark's carries, if it does."""
+    if isinstance(error, MillstreamError):
+        return error
+    text = str(error).strip()
+    if (found := read_report(text)) is not None:
+        return found
+    said = text.partition("\n\n=== Streaming Query ===")[0].partition("\n=== Streaming Query ===")[0].splitlines()
+    hint = "Start again with the same checkpoint, and it goes on where it was."
+    first = said[0] if said else type(error).__name__
+    return OptionError("M6051", first, detail="\n".join(said[1:]), hint=hint)

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.control.job import Job, Result
+from millstream.algebra.values import HINT
+from millstream.control.job import Job, Result, explained
 from millstream.control.local_state import LocalState
-from millstream.errors import BindError, OptionError
+from millstream.errors import BindError, InputError, OptionError
 from millstream.physical import durable
 from millstream.physical.durable import DurableShard
 from millstream.physical.host import ShardHost
@@ -49,12 +50,19 @@ class LocalJob(Job):
     ) -> None:
         super().__init__(folder, shards=shards, stages=stages)
         self.clock, self.cached = clock, cached
-        self._state = LocalState(None if folder is None else folder / "state.db")
+        path = None if folder is None else folder / "state.db"
+        if path is not None and not path.exists() and self.log.end():
+            raise InputError("M5023", f"'{path}' is missing", hint=HINT)
+        self._state = LocalState(path)
         self._reader = BatchReader(self.log, shards)
         self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
         self._last_batch, self.position = self._batch, self._offset["log"]
+        if self.position > self.log.end():
+            raise InputError("M5023", f"the control log in {folder} ends before what was worked off of it", hint=HINT)
         self._shards: dict[int, DurableShard] = {}
         self._closed = False
+        self._failure: Exception | None = None
+        """What has stopped it: a batch whose results were lost cannot be gone over."""
         self._working = threading.RLock()
         """Held while shards are used: metrics are read from other threads."""
         self.after_batch: Callable[[LocalJob], None] = lambda _: None
@@ -65,8 +73,13 @@ class LocalJob(Job):
         """Run one batch; false if there is nothing to do. Without `streams` the streams that the job reads stay where
         they are."""
         with self._working:
-            if not self._step(streams):
-                return False
+            self.check()
+            try:
+                if not self._step(streams):
+                    return False
+            except Exception as error:
+                self._failure = explained(error)
+                raise self._failure from error
         self.after_batch(self)
         return True
 
@@ -170,7 +183,8 @@ class LocalJob(Job):
         return not self._closed
 
     def start(self) -> None:
-        pass
+        if self._state.durable:  # the batch that failed is run again
+            self._failure = None
 
     def stop(self) -> None:
         """What is kept in memory is written down, so that a new mill finds it as it would find a checkpoint."""
@@ -187,12 +201,17 @@ class LocalJob(Job):
         self.log.close()
 
     def wait(self, position: int, timeout: float = 120.0) -> None:  # noqa: ARG002
+        with self._working:
+            self._wait(position)
+
+    def _wait(self, position: int) -> None:
         while self.position < position:
             if not self.step(streams=False):
                 raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
 
     def check(self) -> None:
-        pass
+        if self._failure is not None:
+            raise self._failure
 
     def places(self) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(self._offset["streams"])

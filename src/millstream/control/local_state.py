@@ -91,7 +91,11 @@ class _SqliteStore:
 
     def _value(self, key: str) -> bytes | None:
         query = "SELECT value FROM state WHERE label = ? AND key = ?"
-        found = self._database.execute(query, (self._label, key)).fetchone()
+        try:
+            found = self._database.execute(query, (self._label, key)).fetchone()
+        except sqlite3.DatabaseError as error:
+            message = f"the state of shard {self._label} is damaged"
+            raise InputError("M5023", message, detail=f"SQLite says: {error}.", hint=HINT) from error
         return None if found is None else bytes(found[0])
 
     def token(self) -> str | None:

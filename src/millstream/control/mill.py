@@ -45,6 +45,11 @@ class LocalMill(Mill):
         self.jobs.stop()
         return LocalMill(self._first, jobs=self.jobs)
 
+    def close(self) -> None:
+        """Stop. What is kept in a folder goes on when a mill is opened there."""
+        self.deliveries.close()
+        self.jobs.close()
+
     def drain(self) -> None:
         """Read the streams with a connector as far as they have come, or to their end."""
         while self.jobs.step():

@@ -46,6 +46,9 @@ def run_file(
             mill.journal.carry_on(number)
             _run(connection, statements[number], console)
         mill.journal.carry_on(None)
+        if not mill.queries:
+            console.print("no query runs", markup=False)
+            return
         line = ProgressLine(connection, console)
         try:
             done = connection.await_end(seconds, line.show)

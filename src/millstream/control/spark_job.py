@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from millstream.algebra import values
 from millstream.algebra.element import Page
 from millstream.control.adopted import packed, routes_of
-from millstream.control.job import Job, Result
+from millstream.control.job import Job, Result, explained
 from millstream.control.session import QUERY_SETTINGS
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import OptionError
 from millstream.physical.codec import decode
 from millstream.physical.durable import SegmentFiles
 from millstream.physical.post import INPUT, OUTPUT, PUNCTUATIONS, ROWS
-from millstream.physical.reports import read_report
 from millstream.physical.shard_batch import Status
 from millstream.physical.topology import Route
 
@@ -204,15 +203,3 @@ def failure(query: StreamingQuery) -> Exception:
     """What has ended a query, in a form worth showing."""
     error: Any = query.exception()
     return OptionError("M6051", "the Spark query has ended") if error is None else explained(error)
-
-
-def explained(error: BaseException) -> Exception:
-    """An error of Spark's as the error of Millstream's that it carries, if it does."""
-    if isinstance(error, MillstreamError):
-        return error
-    text = str(error).strip()
-    if (found := read_report(text)) is not None:
-        return found
-    said = text.partition("\n\n=== Streaming Query ===")[0].partition("\n=== Streaming Query ===")[0].splitlines()
-    hint = "Start again with the same checkpoint, and it goes on where it was."
-    return OptionError("M6051", said[0] if said else type(error).__name__, detail="\n".join(said[1:]), hint=hint)

@@ -1,8 +1,9 @@
 """The control log: a durable, append-only file of records, one writer (the driver).
 
-The file begins with a format number; a file of another format is refused. A record is its position, its length, a
-checksum and an encoded value (`algebra.values`). It is written in one piece and synced before `append` returns. A
-reader takes whole records only; what a crash has left of a torn one is cut off when the log is next opened for writing.
+The file begins with a format number; a file of another format is refused. A record is its position, its length, the
+checksums of its value and of this head, and an encoded value (`algebra.values`). It is written in one piece and synced
+before `append` returns. A reader takes whole records only; what a crash has left of a torn one, at the end of the file,
+is cut off when the log is next opened for writing. Damage anywhere else is an error.
 
 Positions are those of a log from which nothing was ever dropped. So a log can be compacted while it is read: records
 that nobody needs any more are left out of a new file that takes the place of the old one, and all others keep their
@@ -18,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from millstream.algebra.values import FORMAT, check_format, decode, encode, unversioned
+from millstream.algebra.values import FORMAT, HINT, check_format, decode, encode, unversioned
 from millstream.errors import InputError
 from millstream.physical.records import Record
 from millstream.whole_file import drafted, write_whole
@@ -26,9 +27,15 @@ from millstream.whole_file import drafted, write_whole
 _START = struct.Struct("<6sHQ")
 """At the beginning of the file: the magic bytes, the format, and how often it was compacted."""
 _MAGIC = b"millog"
-_HEAD = struct.Struct("<QII")
+_HEAD = struct.Struct("<QIII")
 PLACES = 64
 """Positions of which a reader remembers the place in the file."""
+
+
+def framed(position: int, data: bytes) -> bytes:
+    """A record as it stands in the file."""
+    head = _HEAD.pack(position, len(data), zlib.crc32(data), 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head)) + data
 
 
 class ControlLog:
@@ -65,7 +72,7 @@ class ControlLog:
         assert self._file is not None
         data = encode(record)
         position = self._end + _HEAD.size + len(data)
-        os.write(self._file, _HEAD.pack(position, len(data), zlib.crc32(data)) + data)
+        os.write(self._file, framed(position, data))
         os.fsync(self._file)
         self._end = position
         return position
@@ -101,7 +108,7 @@ class ControlLog:
             file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1))
             for position, data in self._frames(0):
                 if position == self._end or needed(position, self._record(data)):
-                    file.write(_HEAD.pack(position, len(data), zlib.crc32(data)) + data)
+                    file.write(framed(position, data))
         os.close(self._file)
         self._file = self._open()
         with self._placing:
@@ -119,10 +126,13 @@ class ControlLog:
             place = self._place(generation, start)
             file.seek(place)
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
-                position, length, checksum = _HEAD.unpack(head)
-                data = file.read(length)
-                if len(data) < length or zlib.crc32(data) != checksum:
-                    return
+                position, length, checksum, own = _HEAD.unpack(head)
+                sound = zlib.crc32(head[:-4]) == own
+                data = file.read(length) if sound else b""
+                if not sound or zlib.crc32(data) != checksum:
+                    if sound and not file.read(1):  # it is the last one
+                        return
+                    raise InputError("M5023", f"the control log {self.path} is damaged at byte {place}", hint=HINT)
                 place += _HEAD.size + length
                 self._remember(position, place, generation)
                 if position > start:

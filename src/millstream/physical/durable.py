@@ -26,7 +26,10 @@ import polars as pl
 import pyarrow as pa
 
 from millstream.algebra import values
+from millstream.algebra.values import HINT
+from millstream.errors import InputError, reason_of
 from millstream.physical.codec import decode, encode
+from millstream.physical.failures import FAULTS
 from millstream.physical.host import Setup, ShardHost
 from millstream.runtime.state import Changes, StateTable
 from millstream.whole_file import drafted, write_whole
@@ -179,6 +182,18 @@ def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | No
 
 
 def load(store: Store, files: SegmentFiles | None) -> DurableShard:
+    """The shard as the store has it; InputError if that cannot be."""
+    try:
+        return _load(store, files)
+    except InputError:
+        raise
+    except FAULTS as error:
+        raise InputError(
+            "M5023", "the state of a shard is damaged", detail=f"{reason_of(error)}.", hint=HINT
+        ) from error
+
+
+def _load(store: Store, files: SegmentFiles | None) -> DurableShard:
     token = store.token()
     assert token is not None
     mapped = files.get_bytes(head_file(token)) if files is not None else None

@@ -70,6 +70,8 @@ class ShardHost:
         self.partials: dict[str, dict[str, Partial]] = {}
         """Stream → partial streams made of it."""
         self.promised: dict[str, int] = {}
+        self.told: dict[str, int] = {}
+        """What operators have heard of that."""
         self.messages: dict[tuple[str, Upstream], None] = {}
         """What operators have said to streams since it was last taken."""
         self.wanted: set[str] = set()
@@ -190,13 +192,18 @@ class ShardHost:
         return None if held is None else held.sending
 
     def _hear(self, stream: str) -> Hear:
-        """Takes the messages to a stream, which are noted; in return for a request for time, what it has promised."""
+        """Takes the messages to a stream, which are noted; in return for a request for time, what it has promised. A
+        request that a promise not heard before answers goes no further: who still waits asks again."""
 
         base, _, _ = stream.partition("~")  # a partial stream has the time of the one it is made of
 
         def hear(message: Upstream) -> int | None:
-            self.messages[base, message] = None
-            return self.promised.get(base) if isinstance(message, TimeRequest) else None
+            promised = self.promised.get(base) if isinstance(message, TimeRequest) else None
+            if promised is None or promised <= self.told.get(stream, NEVER):
+                self.messages[base, message] = None
+            else:
+                self.told[stream] = promised
+            return promised
 
         return hear
 
@@ -312,6 +319,7 @@ class ShardHost:
         return {
             "now": self.clock.now(),
             "promised": self.promised,
+            "told": self.told,
             "wanted": self.wanted,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
             "graph": self.graph.snapshot(),
@@ -321,7 +329,7 @@ class ShardHost:
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take back a snapshot; the tables have been restored before."""
         self.reach(values["now"])
-        self.promised = dict(values["promised"])
+        self.promised, self.told = dict(values["promised"]), dict(values["told"])
         self.wanted = set(values["wanted"])
         for name, source in self.sources.items():
             if name in values["sources"]:

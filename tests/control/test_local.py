@@ -283,3 +283,25 @@ def test_time_is_not_promised_while_no_operator_waits() -> None:
     mill.feed_line("a", "1 | 36")
     mill.batch()
     assert mill.counts("a")["late"] == 0
+
+
+def test_a_sink_may_feed_a_stream() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT); CREATE STREAM t (k BIGINT)")
+        mill.sql("SELECT k FROM s").start(lambda _, rows: mill.insert("t", rows) if rows.height else None)
+        query = mill.sql("SELECT k + 1 AS k FROM t").start()
+        mill.insert("s", [(1,), (2,)])
+        assert sorted(query.take().rows()) == [(2,), (3,)]
+
+
+def test_a_source_that_is_mended(tmp_path: Path) -> None:
+    """Nothing has changed when a batch cannot be read: it is read again."""
+    mill = LocalMill()
+    mill.execute(f"CREATE STREAM s (k BIGINT) WITH (connector = 'parquet', path = '{tmp_path}')")
+    mill.add_query("q", "SELECT k FROM s")
+    (tmp_path / "1.parquet").write_bytes(b"no parquet")
+    with pytest.raises(MillstreamError):
+        mill.drain()
+    pl.DataFrame({"k": [1, 2]}).write_parquet(tmp_path / "1.parquet")
+    mill.drain()
+    assert sorted(mill.take_rows("q").rows()) == [(1,), (2,)]

@@ -2,7 +2,7 @@
 
 | direction | message | from → to | carried by |
 |---|---|---|---|
-| with the data | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers; between stages the job |
+| with the data | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers, and the job |
 | against it | `TimeRequest` | an operator that waits → the sources that it waits for | walk, router, control log |
 | against it | `PunctuationRequest` | the reader of a query → its joins | control log, router |
 | to a shard | records (`physical/records.py`) | driver → shards | control log |

@@ -63,6 +63,8 @@ class LocalJob(Job):
         self._closed = False
         self._failure: Exception | None = None
         """What has stopped it: a batch whose results were lost cannot be gone over."""
+        self._stepping = self._touched = False
+        """Whether a batch runs, and whether shards have begun to work on it."""
         self._working = threading.RLock()
         """Held while shards are used: metrics are read from other threads."""
         self.after_batch: Callable[[LocalJob], None] = lambda _: None
@@ -74,12 +76,18 @@ class LocalJob(Job):
         they are."""
         with self._working:
             self.check()
+            if self._stepping:  # a sink of the batch that runs has fed something, which the next one takes
+                return False
+            self._stepping, self._touched = True, False
             try:
                 if not self._step(streams):
                     return False
             except Exception as error:
-                self._failure = explained(error)
-                raise self._failure from error
+                made = explained(error)
+                self._failure = made if self._touched else None
+                raise made from error
+            finally:
+                self._stepping = False
         self.after_batch(self)
         return True
 
@@ -90,8 +98,6 @@ class LocalJob(Job):
             return False
         batch = self._batch + 1
         self._state.begin(batch, end)
-        if not self._state.durable:  # what a batch that fails has changed stays changed
-            self._batch, self._offset = batch, end
         try:
             results, reports = self._run(self._reader.deal(start, end))
             self.deliver(batch, results, reports, begun)
@@ -111,6 +117,7 @@ class LocalJob(Job):
             stages[stage][label].control = control
         for label, part in self._parts(dealt):
             stages[0][label].parts.append(part)
+        self._touched = True
         results: list[Result] = []
         reports: list[tuple[int, Status]] = []
         for shards in stages:
@@ -202,12 +209,9 @@ class LocalJob(Job):
 
     def wait(self, position: int, timeout: float = 120.0) -> None:  # noqa: ARG002
         with self._working:
-            self._wait(position)
-
-    def _wait(self, position: int) -> None:
-        while self.position < position:
-            if not self.step(streams=False):
-                raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
+            while not self._stepping and self.position < max(position, self.log.end()):
+                if not self.step(streams=False):
+                    raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
 
     def check(self) -> None:
         if self._failure is not None:

@@ -69,12 +69,6 @@ class AggregateFunction(ABC):
     def parts(self, type_: Type) -> tuple[Part, ...]:
         """The partial result, if the result has this type."""
 
-    def retractable(self, type_: Type) -> tuple[Part, ...] | None:
-        """The partial result to hold where tuples also leave: `merge.retract` of each part takes out that of the tuples
-        that leave. None: the function has no such partial result."""
-        parts = self.parts(type_)
-        return parts if all(part.merge.retract for part in parts) else None
-
     def result(self, *parts: pl.Expr) -> pl.Expr:
-        """The result, in its type, of a partial result (or of a retractable one), given as one column a part."""
+        """The result, in its type, of a partial result, given as one column a part."""
         return parts[0]

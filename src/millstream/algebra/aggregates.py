@@ -2,13 +2,13 @@
 
 NULL as in SQL: COUNT(x) does not count it, the others skip it, and SUM, AVG, MIN and MAX of nothing are NULL.
 
-| function | partial | from tuples | merge | result | retract |
-|---|---|---|---|---|---|
-| COUNT(*) | n | number of tuples | sum | n | yes |
-| COUNT(x) | n | number of x not NULL | sum | n | yes |
-| SUM(x) | s | sum, NULL if nothing was added | the same | s | with COUNT(x): the sum of nothing is NULL |
-| AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 | yes |
-| MIN(x), MAX(x) | m | least, greatest | the same | m | no |
+| function | partial | from tuples | merge | result |
+|---|---|---|---|---|
+| COUNT(*) | n | number of tuples | sum | n |
+| COUNT(x) | n | number of x not NULL | sum | n |
+| SUM(x) | s | sum, NULL if nothing was added | the same | s |
+| AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 |
+| MIN(x), MAX(x) | m | least, greatest | the same | m |
 """
 
 from __future__ import annotations
@@ -37,25 +37,15 @@ class Sum(AggregateFunction):
     def parts(self, type_: Type) -> tuple[Part, ...]:
         return (Part(type_, SUM, SUM),)
 
-    def retractable(self, type_: Type) -> tuple[Part, ...] | None:
-        return _sum_and_count(type_)
-
-    def result(self, *parts: pl.Expr) -> pl.Expr:
-        return parts[0] if len(parts) == 1 else pl.when(parts[1] > 0).then(parts[0])
-
 
 class Avg(AggregateFunction):
     name, spellings, numeric, type = "AVG", ("AVERAGE",), True, Type.DOUBLE
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
-        return _sum_and_count(type_)
+        return Part(type_, TOTAL, TOTAL, "__sum"), Part(Type.BIGINT, COUNT, TOTAL, "__count")
 
     def result(self, *parts: pl.Expr) -> pl.Expr:
         return pl.when(parts[1] > 0).then(parts[0] / parts[1])
-
-
-def _sum_and_count(type_: Type) -> tuple[Part, ...]:
-    return Part(type_, TOTAL, TOTAL, "__sum"), Part(Type.BIGINT, COUNT, TOTAL, "__count")
 
 
 class Extreme(AggregateFunction):

@@ -1,8 +1,7 @@
 """Digests of values: names that are the same in every process, release of Python and release of Millstream.
 
 A digest is made of a value's canonical form. Names of types are those that they are registered by, fields go by name,
-sets and dicts are sorted. A field counts for nothing if it has its default, so that a later release can add one, or if
-it is declared by `metadata=NO_IDENTITY`, so that things that differ in nothing else are the same.
+sets and dicts are sorted. A field counts for nothing if it has its default, so that a later release can add one.
 
 >>> digest({"b": 2, "a": (1, None)}) == digest({"a": (1, None), "b": 2})
 True
@@ -11,7 +10,6 @@ True
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import MISSING, Field
 from types import NoneType
 from typing import Any
@@ -20,8 +18,6 @@ import msgspec
 
 from millstream.algebra.values import Kind, kind_of
 
-NO_IDENTITY: Mapping[str, Any] = {"identity": False}
-"""For fields that do not change what is computed or held."""
 _PLAIN = (NoneType, bool, float, str, bytes)
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -55,7 +51,5 @@ def _canonical_kind(kind: Kind, held: Any) -> list[Any]:
 
 
 def _says_nothing(part: Field[Any], held: Any) -> bool:
-    if not part.metadata.get("identity", True):
-        return True
     default = part.default if part.default_factory is MISSING else part.default_factory()
     return type(held) is type(default) and bool(held == default)

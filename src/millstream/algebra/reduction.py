@@ -12,7 +12,6 @@ A column that has NULL has no dense form, nor has an operation that does not def
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,13 +36,11 @@ class Operation:
 
     `expression` gives the value of a group. `dense` gives those of all groups, from the column, the number of the group
     of each row, and how many rows each group has; `fits` says which types of column it takes, none by default.
-    `retract` takes a value that was merged back out of the merged value; None: that cannot be done.
     """
 
     expression: Callable[[pl.Expr, pl.DataType], pl.Expr]
     fits: Callable[[pl.DataType], bool] = lambda _: False
     dense: Dense = _no_dense_form
-    retract: Callable[[pl.Expr, pl.Expr], pl.Expr] | None = None
 
 
 def _total(column: pl.Expr, type_: pl.DataType) -> pl.Expr:
@@ -89,8 +86,8 @@ def _is_discrete(given: pl.DataType) -> bool:
 
 
 COUNT = Operation(lambda column, type_: column.count().cast(type_), lambda _: True, _dense_counts)
-TOTAL = Operation(_total, _is_number, _dense_sums, operator.sub)
-SUM = Operation(_sum, _is_number, _dense_sums)  # no way to retract: where zero is left, values may be left or none
+TOTAL = Operation(_total, _is_number, _dense_sums)
+SUM = Operation(_sum, _is_number, _dense_sums)
 LEAST = Operation(lambda column, type_: column.min().cast(type_), _is_discrete, _dense_least)
 GREATEST = Operation(lambda column, type_: column.max().cast(type_), _is_discrete, _dense_greatest)
 

@@ -55,10 +55,9 @@ def _check_height(made: ast.Node) -> None:
         level = [child for node in level for child in node.children()]
         if not level:
             return
-    line, column = level[0].line, level[0].column
     hint = "put some of it into a subquery, or use IN"
     message = f"an expression of more than {MAXIMUM_HEIGHT} levels"
-    raise SqlSyntaxError("M1005", message, hint=hint, line=line, column=column)
+    raise SqlSyntaxError("M1005", message, hint=hint, **level[0].place)
 
 
 def _select(cursor: Cursor) -> ast.Statement:

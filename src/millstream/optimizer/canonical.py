@@ -25,7 +25,6 @@ _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def canonical_predicates(plan: Plan, context: Context) -> Plan:
     """The plan with all its conditions in their canonical spelling."""
-    del context
     return bottom_up(plan, lambda node: node.canonical(canonical))
 
 

@@ -34,7 +34,6 @@ class Distinct(Passing):
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        del kept
         return self, (Need(frozenset(self.schema.names), exact=True),)
 
     def hash_keys(self) -> Iterable[Key]:
@@ -54,7 +53,6 @@ class Distinct(Passing):
         return (Part("seen", lacks=f"no punctuation closes {listed(self.schema.names)}"),)
 
     def cures(self, part: Part) -> Iterator[Cure]:
-        del part
         yield Closed(self.input, self.schema.names)
 
     def parameters(self) -> dict[str, Any]:

@@ -137,7 +137,6 @@ class Grouped(Plan):
         return Offers(templates=closing)
 
     def cures(self, part: Part) -> Iterator[Cure]:
-        del part
         if self.timed:
             yield Moving((self.input,))
         elif self.attribute is not None:

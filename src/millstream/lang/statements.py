@@ -85,10 +85,7 @@ def _create(cursor: Cursor) -> ast.Statement:
 
 def _drop(cursor: Cursor) -> ast.Statement:
     cursor.expect("DROP")
-    kind = cursor.token.upper
-    if kind not in KINDS:
-        cursor.fail("STREAM, TABLE or QUERY", hint=cursor.suggestion(KINDS))
-    cursor.advance()
+    kind = cursor.choice(KINDS, "STREAM, TABLE or QUERY")
     if_exists = cursor.accept("IF", "EXISTS") is not None
     return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
 
@@ -110,11 +107,7 @@ def _explain(cursor: Cursor) -> ast.Statement:
 
 def _show(cursor: Cursor) -> ast.Statement:
     cursor.expect("SHOW")
-    what = cursor.token.upper
-    if what not in SHOWN:
-        cursor.fail("STREAMS, TABLES or QUERIES", hint=cursor.suggestion(SHOWN))
-    cursor.advance()
-    return ast.Show(what)
+    return ast.Show(cursor.choice(SHOWN, "STREAMS, TABLES or QUERIES"))
 
 
 def _set(cursor: Cursor) -> ast.Statement:

@@ -59,10 +59,6 @@ class Flow:
     def state(self) -> float:
         return self.rate * (self.window if self.lag is None else mean_lifetime(self.lag, self.lifespan, self.window))
 
-    @property
-    def never_stored(self) -> float:
-        return 0.0 if self.lag is None else on_the_fly(self.lag)
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -95,21 +91,13 @@ def on_the_fly(lag: float) -> float:
     return max(0.0, 1 - lag) if lag >= 0 else 1.0
 
 
-def tuple_cost(flow: Flow, held: float, buckets: float, alike: float) -> float:
-    """Of one tuple, without building results (Eq. 6.2): `held` tuples of all inputs, `alike` of which share a value."""
-    stored = 2 * (1 - flow.never_stored) * (INSERT + DELETE)
-    return held / (2 * buckets * alike) * MATCH + stored
-
-
-def punctuation_cost(flow: Flow, held: float, buckets: float, alike: float) -> float:
-    """Of one punctuation (Eq. 6.3)."""
-    return held / (2 * buckets * alike) * MATCH + flow.scheduled * (SCHEDULE + UNSCHEDULE)
-
-
 def input_cost(flow: Flow, held: float, buckets: float, alike: float) -> float:
-    """Of all that one input brings in a second (Eq. 6.4 and 6.5; with n inputs 7.1), without building results."""
-    tuples = flow.rate * tuple_cost(flow, held, buckets, alike)
-    return tuples + flow.punctuations * punctuation_cost(flow, held, buckets, alike)
+    """Of all that one input brings in a second (Eq. 6.4 and 6.5; with n inputs 7.1), without building results: `held`
+    tuples of all inputs, `alike` of which share a value. Of one tuple it is Eq. 6.2, of one punctuation Eq. 6.3."""
+    looking = held / (2 * buckets * alike) * MATCH
+    stored = 1.0 if flow.lag is None else 1 - on_the_fly(flow.lag)
+    one_tuple = looking + 2 * stored * (INSERT + DELETE)
+    return flow.rate * one_tuple + flow.punctuations * (looking + flow.scheduled * (SCHEDULE + UNSCHEDULE))
 
 
 def hash_cost(flow: Flow, other: Flow, buckets: float) -> float:

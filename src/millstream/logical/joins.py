@@ -99,10 +99,10 @@ class JoinBinder:
                 kept = self._on[entry.alias] if entry.written.kind in OUTER else None
                 made = one if kept is None else self._table(one, early.pop(0), kept)
             elif cuts_off(entry, self._entries[:position]):
-                made = self._outer_pair(self._tested(made), one)
+                made = self._pair(self._tested(made), one)
                 self._admit(position + 1)
             else:
-                made = self._outer_pair(made, one) if entry.written.kind in OUTER else self._pair(made, one)
+                made = self._pair(made, one)
             while early:
                 made = self._table(made, early.pop(0), None)
         assert made is not None
@@ -178,28 +178,22 @@ class JoinBinder:
     # --- two streams ----------------------------------------------------------------------------------------------
 
     def _pair(self, left: Joined, right: Joined) -> Joined:
-        found = self.keys.renamed(self._waiting.take(left.names, right.names))
-        windows, keys, residual = self._condition(left, right, found)
-        plan = WindowJoin(
-            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
-        )
-        self.keys.add(keys, plan.schema)
+        """With a stream. The keys of an outer join stay two columns: where one side is padded they differ."""
+        newcomer, kind, padded = right.streams[0], right.streams[0].written.kind, left.padded
+        outer = kind in OUTER
+        found = list(self._on[newcomer.alias]) if outer else self._waiting.take(left.names, right.names)
+        windows, keys, residual = self._condition(left, right, self.keys.renamed(found))
+        parts = left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
+        plan: OuterJoin | WindowJoin
+        if outer:
+            plan = OuterJoin(*parts, kept=kind)
+            padded |= right.names if kind != "RIGHT" else frozenset()
+            padded |= left.names if kind != "LEFT" else frozenset()
+        else:
+            plan = WindowJoin(*parts)
+            self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
         check_counting(plan, streams, windows)
-        older = lags(left.lags, right.lags, windows)
-        return Joined(plan, left.names | right.names, streams, None, left.padded, older)
-
-    def _outer_pair(self, left: Joined, right: Joined) -> Joined:
-        """Keys stay two columns: where one side is padded they differ."""
-        newcomer, kept = right.streams[0], right.streams[0].written.kind
-        windows, keys, residual = self._condition(left, right, self.keys.renamed(list(self._on[newcomer.alias])))
-        plan = OuterJoin(
-            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix, kept=kept
-        )
-        streams = left.streams + right.streams
-        check_counting(plan, streams, windows)
-        padded = left.padded | (right.names if kept != "RIGHT" else frozenset())
-        padded |= left.names if kept != "LEFT" else frozenset()
         older = lags(left.lags, right.lags, windows)
         return Joined(plan, left.names | right.names, streams, None, padded, older)
 

@@ -7,16 +7,7 @@ A literal goes to the right of a comparison; conjuncts, options of IN and join k
 
 from __future__ import annotations
 
-from millstream.algebra.expression import (
-    Binary,
-    Column,
-    Expression,
-    InList,
-    Literal,
-    conjunction,
-    conjuncts,
-    rewrite,
-)
+from millstream.algebra.expression import Binary, Column, Expression, InList, Literal, conjunction, conjuncts, rewrite
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
 

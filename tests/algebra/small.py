@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import ANY, NOTHING, Pattern, Restriction, above, below, between, equal, one_of
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.restriction import ANY, NOTHING, Restriction, above, below, between, equal, one_of
 
 NAMES = ("a", "b", "c")
 CONSTANTS = st.integers(0, 5)

@@ -10,18 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import (
-    ANY,
-    NOTHING,
-    Pattern,
-    Restriction,
-    above,
-    below,
-    between,
-    equal,
-    one_of,
-    parse_pattern,
-)
+from millstream.algebra.pattern import Pattern, parse_pattern
+from millstream.algebra.restriction import ANY, NOTHING, Restriction, above, below, between, equal, one_of
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import MillstreamError, PatternError

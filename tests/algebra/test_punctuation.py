@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import NOTHING, Pattern, Restriction, above, below, between, compare, equal, one_of
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.restriction import NOTHING, Restriction, above, below, between, compare, equal, one_of
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import decode, encode
 from millstream.errors import PatternError

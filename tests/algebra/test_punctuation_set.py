@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.intervals import Intervals
-from millstream.algebra.pattern import NOTHING, Pattern, above, below, between, equal, one_of
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.punctuation_parts import expand
+from millstream.algebra.restriction import NOTHING, above, below, between, equal, one_of
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import decode, encode
 from tests.algebra.small import DENSE, DENSE_PAGE, PAGE, ROWS, likely

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 
-from millstream.algebra.pattern import ANY, NOTHING, Restriction, above, below, between, equal, one_of
+from millstream.algebra.restriction import ANY, NOTHING, Restriction, above, below, between, equal, one_of
 from millstream.algebra.values import decode, encode
 from tests.algebra.small import INTEGERS, POINTS, restrictions
 
@@ -40,14 +40,6 @@ def test_intersect_is_intersection(one: Restriction, other: Restriction) -> None
     assert matched(both) == matched(one) & matched(other)
     assert both == other.intersect(one)
     assert both.is_empty == (not matched(both))
-
-
-@given(restrictions)
-def test_negation_is_the_disjoint_rest(restriction: Restriction) -> None:
-    others = restriction.negate()
-    for value in POINTS[1:]:
-        assert sum(r.matches(value) for r in (restriction, *others)) == 1
-    assert not any(r.matches(None) for r in others) or restriction.is_empty
 
 
 @given(restrictions)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import NOTHING, Pattern, above, below, equal, one_of
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.restriction import NOTHING, above, below, equal, one_of
 from millstream.algebra.schema import Schema
 from millstream.algebra.template import Template
 from millstream.algebra.types import Type
@@ -35,4 +36,5 @@ def test_conformance(pattern: Pattern, conforms: bool) -> None:
 def test_conformance_is_equality_of_classes(pattern: Pattern, classes: tuple[str, str, str]) -> None:
     named = zip(SCHEMA.names, classes, strict=True)
     template = Template(tuple((name, class_) for name, class_ in named if class_ != "-"))
-    assert template.conforms(pattern) == (pattern.classes(SCHEMA) == classes)
+    found = tuple(pattern.get(name).class_ for name in SCHEMA.names)
+    assert template.conforms(pattern) == (found == classes)

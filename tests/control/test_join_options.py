@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.restriction import equal
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import OptionError

@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.restriction import equal
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import BindError, MillstreamError, OptionError, PatternError

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import equal
 from millstream.algebra.values import value
 from millstream.config import Options
 from millstream.control.base import Mill

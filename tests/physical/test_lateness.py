@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern, below, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.restriction import below, equal
 from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.values import value
 from millstream.control.mill import LocalMill

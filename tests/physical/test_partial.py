@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern, below, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, equal
 from millstream.algebra.schema import TS
 from millstream.config import Options
 from millstream.control.mill import LocalMill

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.pattern import Pattern
+from millstream.algebra.restriction import equal
 from tests.runtime.ports import covered
 
 Row = dict[str, Any]

@@ -11,8 +11,9 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern, below, equal, one_of
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, equal, one_of
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.operator import Input, Operator, Output
 

@@ -9,8 +9,9 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import ANY, Pattern, Restriction, above, below, between, equal, one_of
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import ANY, Restriction, above, below, between, equal, one_of
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.runtime.operator import Input, Operator

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern, below, between, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, between, equal
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.runtime.bucket import (
     close_windows,

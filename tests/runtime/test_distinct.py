@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern, below, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, equal
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode

@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from millstream.algebra.pattern import Pattern, below, equal, one_of
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, equal, one_of
 from millstream.algebra.schema import FOREVER, NEVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.window import Window

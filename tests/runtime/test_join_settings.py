@@ -12,8 +12,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import equal
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.algebra.values import decode, encode
 from millstream.algebra.window import Window

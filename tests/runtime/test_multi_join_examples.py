@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from millstream.algebra.pattern import Pattern, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import equal
 from millstream.algebra.schema import TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.window import Window

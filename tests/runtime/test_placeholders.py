@@ -6,8 +6,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern, below
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.logical.nodes.scan import Scan

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.expression import Binary, Column, Expression, Literal
-from millstream.algebra.pattern import Pattern, below, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, equal
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode

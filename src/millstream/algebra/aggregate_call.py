@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from millstream.algebra.aggregate_function import Part
@@ -11,11 +9,10 @@ from millstream.algebra.aggregates import lookup
 from millstream.algebra.reduction import Reduction
 from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 
 
-@value("aggregate_call")
-@dataclass(frozen=True, slots=True)
+@record("aggregate_call")
 class AggregateCall:
     """An aggregate function, by name, of an input column (None: `*`), under an output name.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from millstream.algebra.types import Type, format_value
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ class Expression:
         return set().union(*(child.columns() for child in self.children()))
 
 
-@value("column")
-@dataclass(frozen=True, slots=True)
+@record("column")
 class Column(Expression):
     name: str
 
@@ -43,8 +42,7 @@ class Column(Expression):
         return self.name
 
 
-@value("literal")
-@dataclass(frozen=True, slots=True)
+@record("literal")
 class Literal(Expression):
     value: Any
 
@@ -55,8 +53,7 @@ class Literal(Expression):
         return f"{self.type.value} '{text}'" if self.type in (Type.TIMESTAMP, Type.DATE, Type.INTERVAL) else text
 
 
-@value("binary")
-@dataclass(frozen=True, slots=True)
+@record("binary")
 class Binary(Expression):
     """`op` is one of + - * / % || = <> < <= > >= AND OR LIKE."""
 
@@ -68,8 +65,7 @@ class Binary(Expression):
         return f"({self.left} {self.op} {self.right})"
 
 
-@value("unary")
-@dataclass(frozen=True, slots=True)
+@record("unary")
 class Unary(Expression):
     """`op` is one of NOT, -, IS NULL, IS NOT NULL."""
 
@@ -80,8 +76,7 @@ class Unary(Expression):
         return f"({self.operand} {self.op})" if self.op.startswith("IS") else f"({self.op} {self.operand})"
 
 
-@value("in_list")
-@dataclass(frozen=True, slots=True)
+@record("in_list")
 class InList(Expression):
     operand: Expression
     options: tuple[Expression, ...]
@@ -90,8 +85,7 @@ class InList(Expression):
         return f"({self.operand} IN ({', '.join(map(str, self.options))}))"
 
 
-@value("case")
-@dataclass(frozen=True, slots=True)
+@record("case")
 class Case(Expression):
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None
@@ -101,8 +95,7 @@ class Case(Expression):
         return f"CASE {arms}{'' if self.otherwise is None else f' ELSE {self.otherwise}'} END"
 
 
-@value("cast")
-@dataclass(frozen=True, slots=True)
+@record("cast")
 class Cast(Expression):
     operand: Expression
 
@@ -110,8 +103,7 @@ class Cast(Expression):
         return f"CAST({self.operand} AS {self.type.value})"
 
 
-@value("call")
-@dataclass(frozen=True, slots=True)
+@record("call")
 class Call(Expression):
     """A scalar function by its upper-case name."""
 

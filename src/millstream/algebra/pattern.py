@@ -3,6 +3,7 @@
 A pattern is an immutable value; attributes that it does not name may have any value. One algebra serves punctuation,
 guards, purging and prods.
 
+>>> from millstream.algebra.restriction import below, equal
 >>> early, of_five = Pattern.of(ts=below(10)), Pattern.of(ts=below(4), auction=equal(5))
 >>> early.covers(of_five), of_five.covers(early), str(early.intersect(of_five))
 (True, False, '[auction = 5, ts < 4]')
@@ -17,35 +18,9 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.pattern_text import read_restrictions, write_restrictions
-from millstream.algebra.restriction import (
-    ANY,
-    NOTHING,
-    Form,
-    Restriction,
-    above,
-    below,
-    between,
-    compare,
-    equal,
-    one_of,
-)
+from millstream.algebra.restriction import ANY, NOTHING, Restriction
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import value
-
-__all__ = [
-    "ANY",
-    "NOTHING",
-    "Form",
-    "Pattern",
-    "Restriction",
-    "above",
-    "below",
-    "between",
-    "compare",
-    "equal",
-    "one_of",
-    "parse_pattern",
-]
 
 
 @value("pattern")
@@ -102,10 +77,6 @@ class Pattern:
         names = self.attributes | other.attributes
         return Pattern.of({name: self.get(name).intersect(other.get(name)) for name in names})
 
-    def intersects(self, other: Pattern) -> bool:
-        """False only if surely no row matches both."""
-        return not self.intersect(other).is_empty
-
     def project(self, names: Iterable[str]) -> Pattern:
         """What it says about the named attributes: matches what some matching row has there."""
         wanted = set(names)
@@ -123,27 +94,12 @@ class Pattern:
             made[target] = made.get(target, ANY).intersect(restriction)
         return Pattern.of(made)
 
-    def negate(self) -> tuple[Pattern, ...]:
-        """Disjoint patterns that match exactly the rows it does not match, among rows without NULL."""
-        made: list[Pattern] = []
-        before: dict[str, Restriction] = {}
-        for name, restriction in self.items:
-            made += [Pattern.of({**before, name: other}) for other in restriction.negate()]
-            before[name] = restriction
-        return tuple(pattern for pattern in made if not pattern.is_empty)
-
-    def classes(self, schema: Schema) -> tuple[str | None, ...]:
-        """The class of every attribute of the schema: `+`, `#`, `-`, or None where there is none."""
-        return tuple(self.get(name).class_ for name in schema.names)
-
     def format(self, schema: Schema, brackets: str = "[]") -> str:
         """By position, as transcripts write it: `[<= 10, *, 5]`."""
         return write_restrictions(dict(self.items), schema, brackets)
 
     def __str__(self) -> str:
-        parts = []
-        for name, restriction in self.items:
-            parts.append(f"{name} {'= ' if restriction.is_value else ''}{restriction}")
+        parts = (f"{name} {'= ' if restriction.is_value else ''}{restriction}" for name, restriction in self.items)
         return f"[{', '.join(parts)}]"
 
     def __repr__(self) -> str:

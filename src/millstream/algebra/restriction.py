@@ -78,7 +78,7 @@ class Restriction:
         """Operator and value, if it is one comparison: `=`, `<`, `<=`, `>` or `>=`."""
         if self.is_value:
             return "=", self.values[0]
-        if self.form is Form.INTERVAL and self.lo is None:
+        if self.is_upper:
             return ("<=" if self.hi_closed else "<"), self.hi
         if self.form is Form.INTERVAL and self.hi is None:
             return (">=" if self.lo_closed else ">"), self.lo
@@ -124,23 +124,6 @@ class Restriction:
             hi = other.hi
         return between(lo, hi, lo_closed, hi_closed)
 
-    def negate(self) -> tuple[Restriction, ...]:
-        """Disjoint restrictions that match exactly the other values (NULL aside, which only `*` matches)."""
-        if self.form is Form.ANY:
-            return ()
-        if self.form is Form.NOTHING:
-            return (ANY,)
-        if self.form is Form.ONE_OF:
-            if isinstance(self.values[0], bool):
-                left = one_of({True, False} - set(self.values))
-                return () if left.is_empty else (left,)
-            between_them = zip(self.values, self.values[1:], strict=False)
-            gaps = tuple(between(lo, hi, lo_closed=False, hi_closed=False) for lo, hi in between_them)
-            return (below(self.values[0]), *gaps, above(self.values[-1]))
-        under = () if self.lo is None else (below(self.lo, closed=not self.lo_closed),)
-        over = () if self.hi is None else (above(self.hi, closed=not self.hi_closed),)
-        return under + over
-
     def expression(self, column: pl.Expr) -> pl.Expr:
         """Whether a column's value matches: true or false, never null."""
         if self.form is Form.ANY:
@@ -177,10 +160,8 @@ class Restriction:
         if self.form is Form.ONE_OF:
             texts = [written(value) for value in self.values]
             return texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
-        if self.lo is None:
-            return f"{'<=' if self.hi_closed else '<'} {written(self.hi)}"
-        if self.hi is None:
-            return f"{'>=' if self.lo_closed else '>'} {written(self.lo)}"
+        if (said := self.simple) is not None:
+            return f"{said[0]} {written(said[1])}"
         opening, closing = "[" if self.lo_closed else "(", "]" if self.hi_closed else ")"
         return f"{opening}{written(self.lo)}, {written(self.hi)}{closing}"
 

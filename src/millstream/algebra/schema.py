@@ -7,13 +7,13 @@ for BIGINT time), whatever the query selects, so that order and windows survive 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import polars as pl
 
 from millstream.algebra.types import Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record, value
 from millstream.errors import BindError, did_you_mean
 
 TS = "__ts"
@@ -30,8 +30,7 @@ class TimeKind(Enum):
     LATENT = "latent"
 
 
-@value("attribute")
-@dataclass(frozen=True, slots=True)
+@record("attribute")
 class Attribute:
     name: str
     type: Type
@@ -40,8 +39,7 @@ class Attribute:
         return f"{self.name} {self.type.value}"
 
 
-@value("schema")
-@dataclass(frozen=True, slots=True)
+@record("schema")
 class Schema:
     """Attributes plus time. `time` names the visible attribute that equals the hidden timestamp, if one does;
     `unit` is how many timestamp units a second has (1,000,000 for TIMESTAMP, 1 for BIGINT time);

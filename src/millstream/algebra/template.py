@@ -4,7 +4,7 @@ A template gives each attribute a class: `+` up to a value, `#` a specific value
 obeys it if every tuple is in the end matched by a punctuation that conforms to it. On a stream that goes on, that is
 never broken, only pending.
 
->>> from millstream.algebra.pattern import below, equal
+>>> from millstream.algebra.restriction import below, equal
 >>> template = Template((("ts", "+"), ("auction", "#")))
 >>> closing = Pattern.of(ts=below(10), auction=equal(7))
 >>> str(template), template.conforms(closing), template.conforms(Pattern.of(ts=below(10)))
@@ -13,14 +13,11 @@ never broken, only pending.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from millstream.algebra.pattern import Pattern
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 
 
-@value("template")
-@dataclass(frozen=True, slots=True)
+@record("template")
 class Template:
     """The attributes of class `+` and `#`; all others are `-`."""
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +74,14 @@ class _Request(Upstream):
         return self
 
 
-@value("time_request")
-@dataclass(frozen=True, slots=True)
+@record("time_request")
 class TimeRequest(_Request):
     """Promise the time that you can. With `beat` the promise goes to all operators, not only to those that wait."""
 
     beat: bool = False
 
 
-@value("punctuation_request")
-@dataclass(frozen=True, slots=True)
+@record("punctuation_request")
 class PunctuationRequest(_Request):
     """Let the punctuation go that may, whatever the settings of the join say."""
 

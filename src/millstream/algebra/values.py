@@ -26,13 +26,13 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from enum import Enum
 from functools import cached_property
 from operator import attrgetter
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
 import numpy as np
@@ -48,6 +48,7 @@ _HEAD = struct.Struct("<4sHI")
 """The magic bytes, the format, and the checksum of what follows."""
 
 Class = TypeVar("Class", bound=type)
+Record = TypeVar("Record")
 Take = Callable[[Any], Iterable[Any]]
 
 
@@ -120,6 +121,12 @@ def value(
         return type_
 
     return register
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(name: str) -> Callable[[type[Record]], type[Record]]:
+    """Make a frozen dataclass with slots and register it under a name that never changes."""
+    return lambda type_: value(name)(dataclass(frozen=True, slots=True)(type_))
 
 
 _importers: list[Callable[[], object]] = []

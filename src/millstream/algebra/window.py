@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
@@ -14,8 +14,7 @@ MOST_PANES = 10_000
 """Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
 
 
-@value("window")
-@dataclass(frozen=True, slots=True)
+@record("window")
 class Window:
     """A window on one join input: `range` in timestamp units, or the last `rows` tuples, or neither: unbounded.
 
@@ -36,3 +35,9 @@ class Window:
 
 
 UNBOUNDED = Window()
+
+
+def widest(ranges: Sequence[int | None]) -> Window:
+    """The window of the longest range; without bounds if one of them has none."""
+    known = [range_ for range_ in ranges if range_ is not None]
+    return Window(range=max(known)) if len(known) == len(ranges) else UNBOUNDED

@@ -7,22 +7,44 @@ lower case here, once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, dataclass_transform
 
 from millstream.algebra.types import MICROS
+from millstream.errors import MillstreamError
+from millstream.lang.tokens import Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    line: int = field(default=1, compare=False, repr=False)
-    column: int = field(default=1, compare=False, repr=False)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Frozen:
+    """Makes a frozen dataclass of every class below it."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class Node(_Frozen):
+    line: int = field(default=1, compare=False, repr=False, kw_only=True)
+    column: int = field(default=1, compare=False, repr=False, kw_only=True)
 
     def children(self) -> Iterator[Node]:
         """The nodes right below, in the order of the text."""
         for item in fields(self):
             yield from _nodes(getattr(self, item.name))
+
+    @property
+    def place(self) -> Place:
+        return {"line": self.line, "column": self.column}
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """An error inside is placed here, unless it has a place already."""
+        try:
+            yield
+        except MillstreamError as error:
+            raise error.at(self.line, self.column) from None
 
 
 def _nodes(value: Any) -> Iterator[Node]:
@@ -36,12 +58,10 @@ def _nodes(value: Any) -> Iterator[Node]:
 # --- expressions ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Expr(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True)
 class Name(Expr):
     """A column, perhaps with the alias of its stream: `price`, `b.price`."""
 
@@ -51,21 +71,18 @@ class Name(Expr):
         return ".".join(self.parts)
 
 
-@dataclass(frozen=True, slots=True)
 class Star(Expr):
     """`*` or `b.*` in a select list."""
 
     qualifier: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Constant(Expr):
     """A number, a string, TRUE, FALSE or NULL."""
 
     value: int | float | str | bool | None
 
 
-@dataclass(frozen=True, slots=True)
 class TypedConstant(Expr):
     """`TIMESTAMP '…'`, `DATE '…'`: a string read as a value of the type."""
 
@@ -73,7 +90,6 @@ class TypedConstant(Expr):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class Duration(Expr):
     """`INTERVAL '5' SECOND`, or in a window `5 SECONDS`, or a plain number (`unit` is None)."""
 
@@ -94,53 +110,45 @@ class Duration(Expr):
         return f"{float(self.amount):g}" + (f" {self.unit}" if self.unit else "")
 
 
-@dataclass(frozen=True, slots=True)
 class Unary(Expr):
     op: str
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Expr):
     op: str
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Between(Expr):
     operand: Expr
     low: Expr
     high: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class InList(Expr):
     operand: Expr
     options: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Case(Expr):
     operand: Expr | None
     branches: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
 class TypeName(Node):
     """A type as written: upper case, without its length or precision."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Cast(Expr):
     operand: Expr
     type_name: TypeName
 
 
-@dataclass(frozen=True, slots=True)
 class Function(Expr):
     """A scalar or aggregate function by its lower-case name; `star` for `COUNT(*)`."""
 
@@ -150,13 +158,11 @@ class Function(Expr):
     star: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Extract(Expr):
     part: str
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class SequenceTest(Expr):
     """`SEQ(a, b) MODE RECENT`: b came after a."""
 
@@ -167,7 +173,6 @@ class SequenceTest(Expr):
 # --- queries ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class WindowClause(Node):
     """`[RANGE d SLIDE d]`, `[ROWS n]`, `[NOW]` (`now`), `[UNBOUNDED]` (nothing set), each with an optional `ON col`."""
 
@@ -180,7 +185,6 @@ class WindowClause(Node):
     """TUMBLE or HOP, if it was written as one."""
 
 
-@dataclass(frozen=True, slots=True)
 class Source(Node):
     """One entry of FROM: a relation by name or a subquery, its alias and window."""
 
@@ -191,7 +195,6 @@ class Source(Node):
     """The window was written `OVER (… PRECEDING)`: a source without one only probes it."""
 
 
-@dataclass(frozen=True, slots=True)
 class JoinedSource(Node):
     """A source and how it is joined with those before it: kind is '', CROSS, INNER, LEFT, RIGHT or FULL."""
 
@@ -201,20 +204,17 @@ class JoinedSource(Node):
     using: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class SelectItem(Node):
     expression: Expr
     alias: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Unordered(Node):
     """A clause that no continuous query can have (ORDER BY, LIMIT, OFFSET), kept to be refused with a hint."""
 
     clause: str
 
 
-@dataclass(frozen=True, slots=True)
 class Select(Node):
     items: tuple[SelectItem, ...]
     sources: tuple[JoinedSource, ...]
@@ -226,7 +226,6 @@ class Select(Node):
     tail: tuple[Unordered, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class SetOperation(Node):
     """`left op right`; op is UNION ALL, or UNION, INTERSECT, EXCEPT, which no continuous query can have."""
 
@@ -242,18 +241,15 @@ Query = Select | SetOperation
 # --- statements -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement(Node):
-    text: str = field(default="", compare=False, repr=False)
+    text: str = field(default="", compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnDefinition(Node):
     name: str
     type_name: TypeName
 
 
-@dataclass(frozen=True, slots=True)
 class Watermark(Node):
     """`WATERMARK FOR name AS name - delay`."""
 
@@ -261,7 +257,6 @@ class Watermark(Node):
     delay: Duration | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Closes(Node):
     """`CLOSES stream (columns) BY (by)`; before the last columns the closing stream may be named, `BY closing (by)`."""
 
@@ -274,7 +269,6 @@ class Closes(Node):
 Options = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
 class CreateStream(Statement):
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -291,13 +285,11 @@ class CreateStream(Statement):
     """The columns that the clauses name, each where it stands."""
 
 
-@dataclass(frozen=True, slots=True)
 class CreateDerivedStream(Statement):
     name: str
     select: Query
 
 
-@dataclass(frozen=True, slots=True)
 class CreateTable(Statement):
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -305,7 +297,6 @@ class CreateTable(Statement):
     options: Options = ()
 
 
-@dataclass(frozen=True, slots=True)
 class CreateQuery(Statement):
     name: str
     select: Query
@@ -313,21 +304,18 @@ class CreateQuery(Statement):
     into_options: Options = ()
 
 
-@dataclass(frozen=True, slots=True)
 class SelectStatement(Statement):
     select: Query
     into: str | None = None
     into_options: Options = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Drop(Statement):
     kind: str
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Explain(Statement):
     """`stage` is LOGICAL, OPTIMIZED, PHYSICAL or CONTRACT."""
 
@@ -335,21 +323,18 @@ class Explain(Statement):
     statement: SelectStatement | CreateQuery | CreateDerivedStream
 
 
-@dataclass(frozen=True, slots=True)
 class ExplainNamed(Statement):
     """EXPLAIN CONTRACT of a running query or a derived stream, by its name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Show(Statement):
     """`what` is STREAMS, TABLES or QUERIES."""
 
     what: str
 
 
-@dataclass(frozen=True, slots=True)
 class SetOption(Statement):
     name: str
     value: int | float | str | bool

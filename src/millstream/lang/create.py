@@ -9,7 +9,7 @@ from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import type_name
 from millstream.lang.options import options
-from millstream.lang.select import names, query
+from millstream.lang.select import query
 from millstream.lang.tokens import Kind, Token
 
 CLAUSES = (
@@ -88,7 +88,7 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
 def _primary_key(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("PRIMARY", "KEY")
     with cursor.like("PRIMARY KEY (id)"):
-        return names(cursor, "a column of the key")
+        return cursor.names("a column of the key")
 
 
 class _Clauses:
@@ -125,7 +125,7 @@ class _Clauses:
             for name in _primary_key(cursor):
                 self.found["primary_key"] += (self.mention(name, token),)
         elif cursor.accept("ASCENDING"):
-            for name in names(cursor, "a column that never falls"):
+            for name in cursor.names("a column that never falls"):
                 self.found["ascending"] = (*self.found.get("ascending", ()), self.mention(name, token))
         elif cursor.accept("CLOSES"):
             self.found["closes"] = (*self.found.get("closes", ()), _closes(cursor))
@@ -171,10 +171,10 @@ def _closes(cursor: Cursor) -> ast.Closes:
     token = cursor.previous
     with cursor.like("CLOSES bids (auction) BY (id)"):
         stream = cursor.name("the stream that is closed")
-        columns = names(cursor, "a column of the stream that is closed")
+        columns = cursor.names("a column of the stream that is closed")
         cursor.expect("BY")
         closing = cursor.name("this stream") if cursor.at_name() else None
-        return ast.Closes(stream, columns, names(cursor, "a column of this stream"), closing, **token.place)
+        return ast.Closes(stream, columns, cursor.names("a column of this stream"), closing, **token.place)
 
 
 def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from millstream.errors import SqlSyntaxError, did_you_mean
 from millstream.lang.tokens import Kind, Token, tokenize
+
+Item = TypeVar("Item")
 
 MAXIMUM_DEPTH = 60
 """How deep expressions and subqueries may nest in the text."""
@@ -95,6 +97,26 @@ class Cursor:
         if not token.text or "." in token.text or not token.text.isprintable():
             self.error("M1002", f'"{token.text}" cannot be a name', token=token)
         return token.text.lower()
+
+    def names(self, what: str) -> tuple[str, ...]:
+        """Take names in parentheses."""
+        self.expect_symbol("(")
+        found = self.listed(lambda cursor: cursor.name(what))
+        self.expect_symbol(")")
+        return found
+
+    def listed(self, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Take one or more, separated by commas."""
+        found = [parse(self)]
+        while self.accept_symbol(","):
+            found.append(parse(self))
+        return tuple(found)
+
+    def choice(self, choices: Sequence[str], expected: str) -> str:
+        """Take one of these words."""
+        if self.token.upper not in choices:
+            self.fail(expected, hint=self.suggestion(choices))
+        return self.advance().upper
 
     def integer(self, what: str) -> int:
         if self.token.kind is not Kind.NUMBER or not self.token.text.isdigit() or len(self.token.text) > 18:

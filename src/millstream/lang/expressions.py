@@ -29,10 +29,7 @@ def expression(cursor: Cursor) -> ast.Expr:
 
 def expressions(cursor: Cursor) -> tuple[ast.Expr, ...]:
     """One or more, separated by commas."""
-    found = [expression(cursor)]
-    while cursor.accept_symbol(","):
-        found.append(expression(cursor))
-    return tuple(found)
+    return cursor.listed(expression)
 
 
 def _climb(cursor: Cursor, level: int) -> ast.Expr:
@@ -79,7 +76,6 @@ def _predicate(cursor: Cursor, operand: ast.Expr) -> ast.Expr:
 def _is(cursor: Cursor, operand: ast.Expr, token: Token) -> ast.Expr:
     negated = cursor.accept("NOT") is not None
     here = token.place
-    made: ast.Expr
     if cursor.accept("NULL"):
         return ast.Unary("IS NOT NULL" if negated else "IS NULL", operand, **here)
     if not cursor.at_any("TRUE", "FALSE"):
@@ -247,10 +243,7 @@ def type_name(cursor: Cursor) -> ast.TypeName:
 def _extract(cursor: Cursor) -> ast.Expr:
     token = cursor.expect("EXTRACT")
     cursor.expect_symbol("(")
-    part = cursor.token.upper
-    if part not in EXTRACT_PARTS:
-        cursor.fail(f"one of {', '.join(EXTRACT_PARTS)}", hint=cursor.suggestion(EXTRACT_PARTS))
-    cursor.advance()
+    part = cursor.choice(EXTRACT_PARTS, f"one of {', '.join(EXTRACT_PARTS)}")
     cursor.expect("FROM")
     operand = expression(cursor)
     cursor.expect_symbol(")")
@@ -259,17 +252,9 @@ def _extract(cursor: Cursor) -> ast.Expr:
 
 def _sequence(cursor: Cursor) -> ast.Expr:
     token = cursor.expect("SEQ")
-    cursor.expect_symbol("(")
-    names = [cursor.name("a stream or its alias")]
-    while cursor.accept_symbol(","):
-        names.append(cursor.name("a stream or its alias"))
-    cursor.expect_symbol(")")
+    names = cursor.names("a stream or its alias")
     cursor.expect("MODE")
-    mode = cursor.token.upper
-    if mode not in MODES:
-        cursor.fail("RECENT or CHRONICLE", hint=cursor.suggestion(MODES))
-    cursor.advance()
-    return ast.SequenceTest(tuple(names), mode, **token.place)
+    return ast.SequenceTest(names, cursor.choice(MODES, "RECENT or CHRONICLE"), **token.place)
 
 
 def _function(cursor: Cursor) -> ast.Expr:

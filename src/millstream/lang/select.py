@@ -5,7 +5,9 @@ WHERE, WINDOW and GROUP BY may come in any order, as NiagaraST writes them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
@@ -13,7 +15,6 @@ from millstream.lang.expressions import expression, expressions
 from millstream.lang.tokens import Kind
 from millstream.lang.windows import preceding_window, window, window_function
 
-_CLAUSES = ("WHERE", "WINDOW", "GROUP", "HAVING")
 _JOINS = ("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL")
 
 
@@ -46,56 +47,34 @@ def _select(cursor: Cursor) -> ast.Select:
     distinct = cursor.accept("DISTINCT") is not None
     if not distinct:
         cursor.accept("ALL")
-    items = [_item(cursor)]
-    while cursor.accept_symbol(","):
-        items.append(_item(cursor))
+    items = cursor.listed(_item)
     if not cursor.at("FROM"):
         cursor.fail("',' or FROM" if cursor.token.kind is not Kind.END else "FROM and a stream")
     cursor.advance()
     sources = _sources(cursor)
-    clauses = _Clauses()
+    clauses: dict[str, Any] = {}
     while cursor.at_any(*_CLAUSES):
-        clauses.take(cursor)
-    return ast.Select(
-        tuple(items),
-        sources,
-        clauses.where,
-        clauses.window,
-        clauses.group,
-        clauses.having,
-        distinct,
-        **token.place,
-    )
+        field = cursor.token.upper.lower()
+        if field in clauses:
+            cursor.error("M1007", f"{cursor.token.upper} stands twice")
+        clauses[field] = _CLAUSES[cursor.advance().upper](cursor)
+    return ast.Select(items, sources, distinct=distinct, **clauses, **token.place)
 
 
-class _Clauses:
-    """The clauses after FROM, each at most once."""
+def _group(cursor: Cursor) -> tuple[ast.Expr, ...]:
+    cursor.expect("BY")
+    if cursor.at_any("ROLLUP", "CUBE", "GROUPING") and cursor.ahead().text.upper() in ("(", "SETS"):
+        cursor.not_yet(f"GROUP BY {cursor.token.upper}")
+    return expressions(cursor)
 
-    def __init__(self) -> None:
-        self.where: ast.Expr | None = None
-        self.window: ast.WindowClause | None = None
-        self.group: tuple[ast.Expr, ...] = ()
-        self.having: ast.Expr | None = None
-        self._seen: set[str] = set()
 
-    def take(self, cursor: Cursor) -> None:
-        word = cursor.token.upper
-        if word in self._seen:
-            cursor.error("M1007", f"{word} stands twice")
-        self._seen.add(word)
-        cursor.advance()
-        match word:
-            case "WHERE":
-                self.where = expression(cursor)
-            case "WINDOW":
-                self.window = window(cursor)
-            case "HAVING":
-                self.having = expression(cursor)
-            case _:
-                cursor.expect("BY")
-                if cursor.at_any("ROLLUP", "CUBE", "GROUPING") and cursor.ahead().text.upper() in ("(", "SETS"):
-                    cursor.not_yet(f"GROUP BY {cursor.token.upper}")
-                self.group = expressions(cursor)
+_CLAUSES: dict[str, Callable[[Cursor], Any]] = {
+    "WHERE": expression,
+    "WINDOW": window,
+    "GROUP": _group,
+    "HAVING": expression,
+}
+"""The clauses after FROM, each at most once and named as its field."""
 
 
 def _item(cursor: Cursor) -> ast.SelectItem:
@@ -152,20 +131,10 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
     if cursor.accept("ON"):
         on = expression(cursor)
     elif cursor.accept("USING"):
-        using = names(cursor, "a column")
+        using = cursor.names("a column")
     elif kind != "CROSS":
         cursor.fail("ON or USING", hint="CROSS JOIN needs neither")
     return ast.JoinedSource(source, kind, on, using, **token.place)
-
-
-def names(cursor: Cursor, what: str) -> tuple[str, ...]:
-    """Names in parentheses."""
-    cursor.expect_symbol("(")
-    found = [cursor.name(what)]
-    while cursor.accept_symbol(","):
-        found.append(cursor.name(what))
-    cursor.expect_symbol(")")
-    return tuple(found)
 
 
 def _source(cursor: Cursor) -> ast.Source:

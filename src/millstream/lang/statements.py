@@ -55,10 +55,9 @@ def _check_height(made: ast.Node) -> None:
         level = [child for node in level for child in node.children()]
         if not level:
             return
-    line, column = level[0].line, level[0].column
     hint = "put some of it into a subquery, or use IN"
     message = f"an expression of more than {MAXIMUM_HEIGHT} levels"
-    raise SqlSyntaxError("M1005", message, hint=hint, line=line, column=column)
+    raise SqlSyntaxError("M1005", message, hint=hint, **level[0].place)
 
 
 def _select(cursor: Cursor) -> ast.Statement:
@@ -86,10 +85,7 @@ def _create(cursor: Cursor) -> ast.Statement:
 
 def _drop(cursor: Cursor) -> ast.Statement:
     cursor.expect("DROP")
-    kind = cursor.token.upper
-    if kind not in KINDS:
-        cursor.fail("STREAM, TABLE or QUERY", hint=cursor.suggestion(KINDS))
-    cursor.advance()
+    kind = cursor.choice(KINDS, "STREAM, TABLE or QUERY")
     if_exists = cursor.accept("IF", "EXISTS") is not None
     return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
 
@@ -111,11 +107,7 @@ def _explain(cursor: Cursor) -> ast.Statement:
 
 def _show(cursor: Cursor) -> ast.Statement:
     cursor.expect("SHOW")
-    what = cursor.token.upper
-    if what not in SHOWN:
-        cursor.fail("STREAMS, TABLES or QUERIES", hint=cursor.suggestion(SHOWN))
-    cursor.advance()
-    return ast.Show(what)
+    return ast.Show(cursor.choice(SHOWN, "STREAMS, TABLES or QUERIES"))
 
 
 def _set(cursor: Cursor) -> ast.Statement:

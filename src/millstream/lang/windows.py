@@ -19,12 +19,10 @@ def window(cursor: Cursor) -> ast.WindowClause:
     seen: list[str] = []
     while True:
         token = cursor.token
-        if token.upper not in _PARTS:
-            cursor.fail(f"one of {', '.join(_PARTS)}", hint=cursor.suggestion(_PARTS))
-        cursor.advance()
-        part = "ON" if token.upper == "WATTR" else token.upper
+        word = cursor.choice(_PARTS, f"one of {', '.join(_PARTS)}")
+        part = "ON" if word == "WATTR" else word
         if part in seen:
-            cursor.error("M1007", f"{token.upper} stands twice in a window", token=token)
+            cursor.error("M1007", f"{word} stands twice in a window", token=token)
         seen.append(part)
         made = _with_part(cursor, made, part)
         cursor.accept_symbol(",")
@@ -77,8 +75,7 @@ def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
         cursor.fail("TUMBLE or HOP")
     cursor.advance()
     cursor.expect_symbol("(")
-    if cursor.at("TABLE"):
-        cursor.advance()
+    cursor.accept("TABLE")
     relation = cursor.name("a stream")
     cursor.expect_symbol(",")
     cursor.expect("DESCRIPTOR")

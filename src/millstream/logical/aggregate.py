@@ -56,10 +56,10 @@ class AggregateBinder:
             if self._pseudo(node) is not None:
                 continue  # windows are groups already
             if contains_aggregate(node):
-                raise PlanError("M3013", "GROUP BY cannot contain an aggregate").at(written.line, written.column)
+                raise PlanError("M3013", "GROUP BY cannot contain an aggregate", **written.place)
             bound = ExpressionBinder(self.scope, "GROUP BY").bind(node)
             if isinstance(bound, Literal):
-                raise BindError("M2017", "GROUP BY needs a column").at(written.line, written.column)
+                raise BindError("M2017", "GROUP BY needs a column", **written.place)
             if all(bound != known for known, _ in self.groups):
                 self.groups.append((bound, self._column(bound, "group")))
 
@@ -184,7 +184,7 @@ def _meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:
     if isinstance(written, ast.Constant) and type(written.value) is int:
         if not 1 <= written.value <= len(select.items):
             message = f"GROUP BY {written.value}: the select list has {len(select.items)} items"
-            raise BindError("M2017", message, line=written.line, column=written.column)
+            raise BindError("M2017", message, **written.place)
         return select.items[written.value - 1].expression
     if isinstance(written, ast.Name) and len(written.parts) == 1:
         name = written.parts[0]

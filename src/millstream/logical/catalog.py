@@ -15,7 +15,7 @@ from typing import TypeVar
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.template import Template
 from millstream.algebra.types import Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.scan import Scan
@@ -29,8 +29,7 @@ BAD = "__bad"
 BAD_SCHEMA = Schema.of(("input", Type.VARCHAR), ("reason", Type.VARCHAR))
 
 
-@value("closes")
-@dataclass(frozen=True, slots=True)
+@record("closes")
 class Closes:
     """CLOSES: after a tuple no tuple of `stream` comes whose `columns` have the values that it has in `by`."""
 
@@ -43,8 +42,7 @@ class Closes:
         return tuple(zip(self.columns, self.by, strict=True))
 
 
-@value("stream_definition")
-@dataclass(frozen=True, slots=True)
+@record("stream_definition")
 class StreamDefinition:
     """A base stream: its schema with the kind of time, and what its source promises.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from millstream.algebra.expression import Binary, Cast, Column, Expression, conjuncts, rename
@@ -34,24 +34,20 @@ class Conjuncts:
 
     def take(self, left: frozenset[str], right: frozenset[str]) -> list[Expression]:
         """Remove and return those that connect both sides and read nothing else."""
-        found = []
-        for conjunct in list(self._waiting):
-            reads = aliases(conjunct)
-            if reads <= left | right and reads & left and reads & right:
-                found.append(conjunct)
-                self._waiting.remove(conjunct)
-        return found
+        return self._take(lambda reads: bool(reads <= left | right and reads & left and reads & right))
 
     def take_within(self, names: frozenset[str]) -> list[Expression]:
         """Remove and return those that read only these relations, and at least one of them."""
-        found = [c for c in self._waiting if aliases(c) and aliases(c) <= names]
-        self._waiting = [c for c in self._waiting if c not in found]
-        return found
+        return self._take(lambda reads: bool(reads) and reads <= names)
 
     def take_constant(self) -> list[Expression]:
         """Remove and return those that read no relation."""
-        found = [c for c in self._waiting if not aliases(c)]
-        self._waiting = [c for c in self._waiting if aliases(c)]
+        return self._take(lambda reads: not reads)
+
+    def _take(self, wanted: Callable[[frozenset[str]], bool]) -> list[Expression]:
+        """Remove and return those of which the relations that they read are wanted."""
+        found = [c for c in self._waiting if wanted(aliases(c))]
+        self._waiting = [c for c in self._waiting if c not in found]
         return found
 
     def rest(self) -> tuple[Expression, ...]:

@@ -32,6 +32,7 @@ from millstream.logical.contract_check import Contract, check
 from millstream.logical.contract_hints import hint
 from millstream.logical.contract_offers import Declarations
 from millstream.logical.contract_parts import Part
+from millstream.logical.explain import branches
 from millstream.logical.plan import Plan
 
 
@@ -44,9 +45,8 @@ def explain_contract(plan: Plan, catalog: Catalog, ets: str = "demand") -> str:
 
 def verdict(root: Contract) -> str:
     unbounded = len(root.unbounded())
-    if not unbounded:
-        return "contract: bounded"
-    return f"contract: unbounded: {unbounded} part{'s' if unbounded > 1 else ''}"
+    said = f"unbounded: {unbounded} part{'s' if unbounded > 1 else ''}" if unbounded else "bounded"
+    return f"contract: {said}"
 
 
 def _lines(made: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
@@ -56,12 +56,7 @@ def _lines(made: Contract, root: Contract, declarations: Declarations) -> Iterat
         for line in _part(made, part, root, declarations):
             yield f"{margin}    {line}"
     yield f"{margin}    passes on {made.offers}"
-    for input_ in made.inputs:
-        last = input_ is made.inputs[-1]
-        first_line, *more = _lines(input_, root, declarations)
-        yield f"{'└─' if last else '├─'} {first_line}"
-        for line in more:
-            yield f"{'   ' if last else '│  '}{line}"
+    yield from branches([_lines(input_, root, declarations) for input_ in made.inputs])
 
 
 def _part(made: Contract, part: Part, root: Contract, declarations: Declarations) -> Iterator[str]:

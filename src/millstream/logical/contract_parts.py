@@ -74,7 +74,7 @@ def waiting(plan: Plan, inputs: tuple[Offers, ...]) -> Part:
     """What an operator that works in the order of time holds back."""
     time, clocks = slowest(inputs)
     if time is not Time.STILL:
-        return Part(WAITING, (together(clocks),))
+        return Part(WAITING, (" and ".join(clocks),))
     still = [named(i, None) for i, offers in zip(plan.inputs, inputs, strict=True) if offers.time is Time.STILL]
     return Part(WAITING, lacks=stands(" and ".join(dict.fromkeys(still)), Time.STILL))
 
@@ -92,10 +92,6 @@ def finite(schema: Schema, names: Iterable[str]) -> bool:
 def fractional(schema: Schema, names: Iterable[str]) -> bool:
     """Whether one of these columns may be NaN."""
     return any(schema.type_of(name).is_numeric and not schema.type_of(name).is_integer for name in names)
-
-
-def together(clocks: tuple[str, ...]) -> str:
-    return " and ".join(clocks)
 
 
 def stands(stream: str, time: Time) -> str:

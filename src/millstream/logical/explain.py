@@ -15,7 +15,8 @@ brackets stand the kind of time and whether tuples come in its order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 from millstream.algebra.schema import Schema
 from millstream.logical.join_cost import costs
@@ -27,33 +28,25 @@ from millstream.logical.plan import Plan
 
 def explain(plan: Plan) -> str:
     """The tree of a plan, one node a line."""
-    numbers = iter(range(1, 1 + sum(1 for _ in plan.walk())))
-    return "\n".join(_lines(_numbered(plan, numbers)))
+    return "\n".join(_lines(plan, count(1)))
 
 
-class _Numbered:
-    """A node with its number; equal sub-plans at different places are different nodes here."""
-
-    def __init__(self, plan: Plan, number: int, inputs: tuple[_Numbered, ...]) -> None:
-        self.plan, self.number, self.inputs = plan, number, inputs
-
-
-def _numbered(plan: Plan, numbers: Iterator[int]) -> _Numbered:
-    inputs = tuple(_numbered(input_, numbers) for input_ in plan.inputs)
-    return _Numbered(plan, next(numbers), inputs)
-
-
-def _lines(tree: _Numbered, inside: bool = False) -> Iterator[str]:
+def _lines(plan: Plan, numbers: Iterator[int], inside: bool = False) -> list[str]:
     """The lines of a node and of what it reads; `inside`: it is part of a tree of joins whose costs have been told."""
-    yield f"#{tree.number} {tree.plan.describe()}  {_properties(tree.plan.schema)}"
-    told = costs(tree.plan) if not inside or isinstance(tree.plan, MultiJoin) else None
+    below = isinstance(plan, WindowJoin) or (inside and isinstance(plan, Project))
+    inputs = [_lines(input_, numbers, below) for input_ in plan.inputs]
+    made = [f"#{next(numbers)} {plan.describe()}  {_properties(plan.schema)}"]
+    told = costs(plan) if not inside or isinstance(plan, MultiJoin) else None
     if told is not None:
-        yield f"│    {told}"
-    for position, input_ in enumerate(tree.inputs):
-        last = position == len(tree.inputs) - 1
-        below = isinstance(tree.plan, WindowJoin) or (inside and isinstance(tree.plan, Project))
-        first_line, *more = _lines(input_, below)
-        yield f"{'└─' if last else '├─'} {first_line}"
+        made.append(f"│    {told}")
+    return [*made, *branches(inputs)]
+
+
+def branches(inputs: Sequence[Iterable[str]]) -> Iterator[str]:
+    """The lines of a node's inputs, as they stand below it."""
+    for place, (first, *more) in enumerate(inputs, 1):
+        last = place == len(inputs)
+        yield f"{'└─' if last else '├─'} {first}"
         for line in more:
             yield f"{'   ' if last else '│  '}{line}"
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from millstream.algebra import aggregates
 from millstream.algebra.expression import Case, Expression, InList, Literal
 from millstream.algebra.types import Type
-from millstream.errors import BindError, MillstreamError, PlanError
+from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.coercion import cast, literal_type, read_literal, type_named, unify
 from millstream.logical.functions import call, extract
@@ -28,19 +28,14 @@ class ExpressionBinder:
         self._hook = hook
 
     def bind(self, node: ast.Expr) -> Expression:
-        try:
+        with node.placing():
             made = self._hook(node) if self._hook is not None else None
             return self._bind(node) if made is None else made
-        except MillstreamError as error:
-            raise error.at(node.line, node.column) from None
 
     def condition(self, node: ast.Expr) -> Expression:
         """The expression as a predicate of the clause."""
-        made = self.bind(node)
-        try:
-            return boolean(made, self.where)
-        except BindError as error:
-            raise error.at(node.line, node.column) from None
+        with node.placing():
+            return boolean(self.bind(node), self.where)
 
     def _bind(self, node: ast.Expr) -> Expression:
         match node:

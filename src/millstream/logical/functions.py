@@ -76,13 +76,7 @@ def _texts(name: str, arguments: list[Expression]) -> list[Expression]:
 
 
 def _same(name: str, arguments: list[Expression]) -> Expression:
-    """A number in, a number of the same type out."""
-    _numbers(name, arguments)
-    value = arguments[0] if arguments[0].type is not Type.NULL else cast(arguments[0], Type.DOUBLE)
-    return Call(value.type, name, (value,))
-
-
-def _round(name: str, arguments: list[Expression]) -> Expression:
+    """A number in, a number of the same type out; ROUND may have a number of digits, too."""
     _numbers(name, arguments)
     value = arguments[0] if arguments[0].type is not Type.NULL else cast(arguments[0], Type.DOUBLE)
     if len(arguments) == 2 and not (arguments[1].type.is_integer or arguments[1].type is Type.NULL):
@@ -120,10 +114,6 @@ def _choice(name: str, arguments: list[Expression]) -> Expression:
     return Call(type_, name, tuple(made))
 
 
-def _modulo(_: str, arguments: list[Expression]) -> Expression:
-    return binary("%", *arguments)
-
-
 def _null_if(_: str, arguments: list[Expression]) -> Expression:
     value, other = arguments
     return Case(value.type, ((binary("=", value, other), Literal(value.type, None)),), value)
@@ -136,26 +126,22 @@ def _if(name: str, arguments: list[Expression]) -> Expression:
     return Case(type_, ((condition, made[0]),), otherwise)
 
 
-def _part(name: str, arguments: list[Expression]) -> Expression:
-    return extract(name, arguments[0])
-
-
 _SPELLING = {"ceiling": "CEIL", "pow": "POWER", "substr": "SUBSTRING", "char_length": "LENGTH"}
 
 _FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(1, 1, _same) for name in ("abs", "sign", "floor", "ceil", "ceiling")},
-    "round": Signature(1, 2, _round),
+    "round": Signature(1, 2, _same),
     **{name: Signature(1, 1, _double) for name in ("sqrt", "ln", "exp")},
     **{name: Signature(2, 2, _double) for name in ("power", "pow")},
-    "mod": Signature(2, 2, _modulo),
+    "mod": Signature(2, 2, lambda _, arguments: binary("%", *arguments)),
     **{name: Signature(1, 1, _text) for name in ("upper", "lower")},
-    **{name: Signature(1, 2, _text) for name in ("trim", "ltrim", "rtrim")},
     **{name: Signature(1, 1, _length) for name in ("length", "char_length")},
+    **{name: Signature(1, 2, _text) for name in ("trim", "ltrim", "rtrim")},
     **{name: Signature(2, 3, _substring) for name in ("substring", "substr")},
     "concat": Signature(1, None, _concat),
     "replace": Signature(3, 3, _text),
     **{name: Signature(1, None, _choice) for name in ("coalesce", "greatest", "least")},
     "nullif": Signature(2, 2, _null_if),
     "if": Signature(2, 3, _if),
-    **{name: Signature(1, 1, _part) for name in _PARTS},
+    **{name: Signature(1, 1, lambda name, arguments: extract(name, arguments[0])) for name in _PARTS},
 }

@@ -40,19 +40,8 @@ KEPT = 1 / 3
 """The share of results that a condition is taken to let pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitCosts:
-    """C_E, C_I^t and C_D^t, C_I^p and C_D^p, and C_J for one part of a result."""
-
-    match: float = 1.0
-    insert: float = 1.0
-    delete: float = 1.0
-    schedule: float = 1.0
-    unschedule: float = 1.0
-    build: float = 1.0
-
-
-UNITS = UnitCosts()
+MATCH = INSERT = DELETE = SCHEDULE = UNSCHEDULE = BUILD = 1.0
+"""C_E, C_I^t and C_D^t, C_I^p and C_D^p, and C_J for one part of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +58,6 @@ class Flow:
     @property
     def state(self) -> float:
         return self.rate * (self.window if self.lag is None else mean_lifetime(self.lag, self.lifespan, self.window))
-
-    @property
-    def never_stored(self) -> float:
-        return 0.0 if self.lag is None else on_the_fly(self.lag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,45 +91,35 @@ def on_the_fly(lag: float) -> float:
     return max(0.0, 1 - lag) if lag >= 0 else 1.0
 
 
-def tuple_cost(flow: Flow, held: float, buckets: float, alike: float, units: UnitCosts = UNITS) -> float:
-    """Of one tuple, without building results (Eq. 6.2): `held` tuples of all inputs, `alike` of which share a value."""
-    stored = 2 * (1 - flow.never_stored) * (units.insert + units.delete)
-    return held / (2 * buckets * alike) * units.match + stored
+def input_cost(flow: Flow, held: float, buckets: float, alike: float) -> float:
+    """Of all that one input brings in a second (Eq. 6.4 and 6.5; with n inputs 7.1), without building results: `held`
+    tuples of all inputs, `alike` of which share a value. Of one tuple it is Eq. 6.2, of one punctuation Eq. 6.3."""
+    looking = held / (2 * buckets * alike) * MATCH
+    stored = 1.0 if flow.lag is None else 1 - on_the_fly(flow.lag)
+    one_tuple = looking + 2 * stored * (INSERT + DELETE)
+    return flow.rate * one_tuple + flow.punctuations * (looking + flow.scheduled * (SCHEDULE + UNSCHEDULE))
 
 
-def punctuation_cost(flow: Flow, held: float, buckets: float, alike: float, units: UnitCosts = UNITS) -> float:
-    """Of one punctuation (Eq. 6.3)."""
-    return held / (2 * buckets * alike) * units.match + flow.scheduled * (units.schedule + units.unschedule)
-
-
-def input_cost(flow: Flow, held: float, buckets: float, alike: float, units: UnitCosts = UNITS) -> float:
-    """Of all that one input brings in a second (Eq. 6.4 and 6.5; with n inputs 7.1), without building results."""
-    tuples = flow.rate * tuple_cost(flow, held, buckets, alike, units)
-    return tuples + flow.punctuations * punctuation_cost(flow, held, buckets, alike, units)
-
-
-def hash_cost(flow: Flow, other: Flow, buckets: float, units: UnitCosts = UNITS) -> float:
+def hash_cost(flow: Flow, other: Flow, buckets: float) -> float:
     """Of all that one side of a hash window join brings in a second (Eq. 6.6), without building results."""
-    return flow.rate * (other.state / buckets * units.match + units.insert + units.delete)
+    return flow.rate * (other.state / buckets * MATCH + INSERT + DELETE)
 
 
-def nway(flows: Sequence[Flow], keys: float = KEYS, units: UnitCosts = UNITS) -> Estimate:
+def nway(flows: Sequence[Flow], keys: float = KEYS) -> Estimate:
     """One operator for all inputs; whatever the conditions are, it builds all results with equal keys."""
     held = sum(flow.state for flow in flows)
     alike = max(1.0, held / keys)
-    work = sum(input_cost(flow, held, keys, alike, units) for flow in flows)
-    return Estimate(work + _results(flows, keys) * len(flows) * units.build, held)
+    work = sum(input_cost(flow, held, keys, alike) for flow in flows)
+    return Estimate(work + _results(flows, keys) * len(flows) * BUILD, held)
 
 
-def tree(
-    flows: Sequence[Flow], conditions: Sequence[frozenset[int]] = (), keys: float = KEYS, units: UnitCosts = UNITS
-) -> Estimate:
+def tree(flows: Sequence[Flow], conditions: Sequence[frozenset[int]] = (), keys: float = KEYS) -> Estimate:
     """Joins of two, from left to right; a condition, given by the inputs that it reads, is applied where they meet."""
     left, work, held = flows[0], 0.0, flows[0].state
     for place, right in enumerate(flows[1:], start=1):
-        work += hash_cost(left, right, keys, units) + hash_cost(right, left, keys, units)
+        work += hash_cost(left, right, keys) + hash_cost(right, left, keys)
         built = _results([left, right], keys)
-        work += built * (place + 1) * units.build
+        work += built * (place + 1) * BUILD
         met = sum(place in reads and reads <= set(range(place + 1)) for reads in conditions)
         left = Flow(built * KEPT**met, max(left.window, right.window))
         held += right.state + (left.state if place + 1 < len(flows) else 0.0)

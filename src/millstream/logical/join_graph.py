@@ -21,7 +21,7 @@ from millstream.algebra.expression import Binary, Column, Expression, Literal, c
 from millstream.algebra.names import equal_classes, prefixed
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type, micros
-from millstream.algebra.window import UNBOUNDED, Window
+from millstream.algebra.window import UNBOUNDED, Window, widest
 from millstream.logical.join_time import ENTRY_TIME
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.window_join import WindowJoin
@@ -138,7 +138,7 @@ class _Collected:
         for own, others, length in composites:
             if not any(all(limits.get((i, j), length + 1) <= length for j in others) for i in own):
                 return None
-        windows = [rows.get(i) or _widest([limits.get((i, j)) for j in range(count) if j != i]) for i in range(count)]
+        windows = [rows.get(i) or widest([limits.get((i, j)) for j in range(count) if j != i]) for i in range(count)]
         if any(i not in rows and _shorter(limit, windows[i]) for (i, _), limit in written.items()):
             return None
         leaves = tuple(Leaf(leaf.plan, leaf.prefix, window) for leaf, window in zip(self.leaves, windows, strict=True))
@@ -174,11 +174,6 @@ class _Collected:
 def _narrows(plan: Project) -> bool:
     """Whether a projection only leaves columns out."""
     return all(isinstance(item, Column) and item.name == name for name, item in plan.items)
-
-
-def _widest(limits: list[int | None]) -> Window:
-    known = [limit for limit in limits if limit is not None]
-    return Window(range=max(known)) if len(known) == len(limits) else UNBOUNDED
 
 
 def _shorter(limit: int, window: Window) -> bool:

@@ -15,10 +15,8 @@ ENTRY_TIME = "__time"
 
 def time_of(entry: Entry) -> Column | None:
     """The time column of a stream, under its name in the whole FROM."""
-    time = entry.schema.time
-    if time is None or entry.schema.kind is not TimeKind.EXTERNAL:
-        return None
-    return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
+    visible = entry.schema.time is not None and entry.schema.kind is TimeKind.EXTERNAL
+    return any_time_of(entry) if visible else None
 
 
 def times_of(members: Iterable[Entry], lags: Mapping[str, int]) -> list[tuple[str, int]]:

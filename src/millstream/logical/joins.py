@@ -12,16 +12,16 @@ outer join leaves both as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
-from millstream.algebra.expression import Binary, Column, Expression, Literal, Unary, conjunction
+from millstream.algebra.expression import Binary, Column, Expression, Unary, conjunction
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
-from millstream.algebra.window import UNBOUNDED, Window
+from millstream.algebra.window import UNBOUNDED, Window, widest
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.logical.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.interval_join import interval_windows, lags, result_windows
+from millstream.logical.join_graph import within
 from millstream.logical.join_time import ENTRY_TIME, any_time_of, same_units, time_of, times_of
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.project import Project
@@ -99,10 +99,10 @@ class JoinBinder:
                 kept = self._on[entry.alias] if entry.written.kind in OUTER else None
                 made = one if kept is None else self._table(one, early.pop(0), kept)
             elif cuts_off(entry, self._entries[:position]):
-                made = self._outer_pair(self._tested(made), one)
+                made = self._pair(self._tested(made), one)
                 self._admit(position + 1)
             else:
-                made = self._outer_pair(made, one) if entry.written.kind in OUTER else self._pair(made, one)
+                made = self._pair(made, one)
             while early:
                 made = self._table(made, early.pop(0), None)
         assert made is not None
@@ -178,28 +178,22 @@ class JoinBinder:
     # --- two streams ----------------------------------------------------------------------------------------------
 
     def _pair(self, left: Joined, right: Joined) -> Joined:
-        found = self.keys.renamed(self._waiting.take(left.names, right.names))
-        windows, keys, residual = self._condition(left, right, found)
-        plan = WindowJoin(
-            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
-        )
-        self.keys.add(keys, plan.schema)
+        """With a stream. The keys of an outer join stay two columns: where one side is padded they differ."""
+        newcomer, kind, padded = right.streams[0], right.streams[0].written.kind, left.padded
+        outer = kind in OUTER
+        found = list(self._on[newcomer.alias]) if outer else self._waiting.take(left.names, right.names)
+        windows, keys, residual = self._condition(left, right, self.keys.renamed(found))
+        parts = left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
+        plan: OuterJoin | WindowJoin
+        if outer:
+            plan = OuterJoin(*parts, kept=kind)
+            padded |= right.names if kind != "RIGHT" else frozenset()
+            padded |= left.names if kind != "LEFT" else frozenset()
+        else:
+            plan = WindowJoin(*parts)
+            self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
         check_counting(plan, streams, windows)
-        older = lags(left.lags, right.lags, windows)
-        return Joined(plan, left.names | right.names, streams, None, left.padded, older)
-
-    def _outer_pair(self, left: Joined, right: Joined) -> Joined:
-        """Keys stay two columns: where one side is padded they differ."""
-        newcomer, kept = right.streams[0], right.streams[0].written.kind
-        windows, keys, residual = self._condition(left, right, self.keys.renamed(list(self._on[newcomer.alias])))
-        plan = OuterJoin(
-            left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix, kept=kept
-        )
-        streams = left.streams + right.streams
-        check_counting(plan, streams, windows)
-        padded = left.padded | (right.names if kept != "RIGHT" else frozenset())
-        padded |= left.names if kept != "LEFT" else frozenset()
         older = lags(left.lags, right.lags, windows)
         return Joined(plan, left.names | right.names, streams, None, padded, older)
 
@@ -248,8 +242,7 @@ class JoinBinder:
             if window.rows is not None:
                 counting = [entry for entry in self._streams if (self._written(entry) or UNBOUNDED).rows is not None]
                 raise uncountable(member, self._streams, alone=len(counting) == 1)
-        ranges = [window.range for window in windows if window.range is not None]
-        return Window(range=max(ranges)) if len(ranges) == len(windows) else UNBOUNDED
+        return widest([window.range for window in windows])
 
     def _still_within(self, left: Joined, newcomer: Entry) -> list[Expression]:
         """For each part of a composite with a window: it is not older than that beside the newcomer, or absent."""
@@ -258,28 +251,23 @@ class JoinBinder:
             window = self._written(member)
             if window is None or window.range is None:
                 continue
-            older, newer = any_time_of(member), any_time_of(newcomer)
-            if older.type is Type.TIMESTAMP:
-                length = Literal(Type.INTERVAL, timedelta(microseconds=window.range))
-            else:
-                length = Literal(Type.BIGINT, window.range)
-            earliest = Binary(newer.type, "-", newer, length)
-            within = Binary(Type.BOOLEAN, ">=", older, earliest)
+            older = any_time_of(member)
+            fits = within(older, any_time_of(newcomer), window.range)
             absent = Unary(Type.BOOLEAN, "IS NULL", older)
-            made.append(Binary(Type.BOOLEAN, "OR", absent, within) if member.alias in left.padded else within)
+            made.append(Binary(Type.BOOLEAN, "OR", absent, fits) if member.alias in left.padded else fits)
         return made
 
     # --- sequences ------------------------------------------------------------------------------------------------
 
     def _sequence(self, test: ast.SequenceTest) -> Joined:
-        place = test.line, test.column
         by_alias = {entry.alias: entry for entry in self._streams}
         if len(test.names) != 2 or len(self._streams) != 2:
-            raise PlanError("M3006", "SEQ takes the two streams of FROM; more are not available yet").at(*place)
+            raise PlanError("M3006", "SEQ takes the two streams of FROM; more are not available yet", **test.place)
         for name in test.names:
             if name not in by_alias or test.names[0] == test.names[1]:
                 hint = f"FROM has {', '.join(by_alias)}"
-                raise PlanError("M3006", f"SEQ names the two streams of FROM, not '{name}'", hint=hint).at(*place)
+                message = f"SEQ names the two streams of FROM, not '{name}'"
+                raise PlanError("M3006", message, hint=hint, **test.place)
         first, second = (self._single(by_alias[name]) for name in test.names)
         for side, kept in ((first, (UNBOUNDED, Window(rows=1))), (second, (UNBOUNDED, Window(rows=0)))):
             entry = side.streams[0]
@@ -292,7 +280,7 @@ class JoinBinder:
             first.plan,
             second.plan,
             test.mode,
-            tuple((first.inner(one), second.inner(other)) for one, other in placed.keys),
+            _inner(first, second, placed.keys),
             conjunction(placed.residual),
             first.prefix,
             second.prefix,

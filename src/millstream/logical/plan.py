@@ -121,7 +121,6 @@ class Plan(ABC):
 
     def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
         """The node with its conditions, and whatever else has an order that means nothing, in canonical spelling."""
-        del spelled
         return self
 
     def push(self, conditions: Conditions) -> Pushed:
@@ -131,7 +130,6 @@ class Plan(ABC):
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         """The node without what only other result columns than these need, and what that asks of each input: in any
         case all columns are enough."""
-        del kept
         return self, tuple(Need(frozenset(input_.schema.names)) for input_ in self.inputs)
 
     @abstractmethod
@@ -185,12 +183,10 @@ class Plan(ABC):
 
     def cures(self, part: Part) -> Iterator[Cure]:
         """What its inputs would have to promise to bound a part of its state, the likeliest first."""
-        del part
         return iter(())
 
     def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
         """What else in the query would bound a part of its state."""
-        del part, inputs
         return []
 
     # --- the worker -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 from millstream.algebra.expression import Column, Expression, Literal, conjunction, conjuncts, rename
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
-from millstream.errors import BindError, MillstreamError, PlanError
+from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.aggregate import AggregateBinder, AggregateWindow
 from millstream.logical.catalog import Catalog
@@ -35,19 +35,17 @@ def bind_select(query: ast.Query, catalog: Catalog) -> Plan:
     try:
         return _query(query, catalog)
     except RecursionError:
-        raise PlanError("M3099", "the query is nested too deeply", line=query.line, column=query.column) from None
+        raise PlanError("M3099", "the query is nested too deeply", **query.place) from None
 
 
 def _query(query: ast.Query, catalog: Catalog) -> Plan:
-    try:
+    with query.placing():
         if query.tail:
             clause = query.tail[0]
             hint = "A continuous query never ends, so nothing is the last row; sort what you take out of it."
             message = f"{clause.clause} is not possible in a continuous query"
-            raise PlanError("M3001", message, hint=hint, line=clause.line, column=clause.column)
+            raise PlanError("M3001", message, hint=hint, **clause.place)
         return _select(query, catalog) if isinstance(query, ast.Select) else _union(query, catalog)
-    except MillstreamError as error:
-        raise error.at(query.line, query.column) from None
 
 
 # --- UNION ALL --------------------------------------------------------------------------------------------------------
@@ -62,17 +60,14 @@ def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
     types = _types(members[0])
     for member in members[1:]:
         if len(member.schema) != len(first):
-            message = f"UNION ALL of {len(first)} and {len(member.schema)} columns"
-            raise BindError("M2018", message, line=query.line, column=query.column)
+            raise BindError("M2018", f"UNION ALL of {len(first)} and {len(member.schema)} columns")
         if member.schema.unit != first.unit and TimeKind.LATENT not in (member.schema.kind, first.kind):
-            message = "UNION ALL of streams that count time in different units"
-            raise BindError("M2018", message, line=query.line, column=query.column)
+            raise BindError("M2018", "UNION ALL of streams that count time in different units")
         for position, type_ in enumerate(_types(member)):
             mixed = common(types[position], type_)
             if mixed is None:
                 given = f"{types[position].value} and {type_.value}"
-                message = f"UNION ALL: column {position + 1} ('{first.names[position]}') mixes {given}"
-                raise BindError("M2018", message, line=query.line, column=query.column)
+                raise BindError("M2018", f"UNION ALL: column {position + 1} ('{first.names[position]}') mixes {given}")
             types[position] = mixed
     types = [Type.VARCHAR if type_ is Type.NULL else type_ for type_ in types]
     return Union(tuple(_as_types(member, types) for member in members))
@@ -93,8 +88,7 @@ def _members(query: ast.Query) -> list[ast.Query]:
         return [query]
     if query.op != "UNION ALL":
         hint = "UNION ALL keeps duplicates; SELECT DISTINCT over it removes them." if query.op == "UNION" else ""
-        message = f"{query.op} is not possible in a continuous query"
-        raise PlanError("M3019", message, hint=hint, line=query.line, column=query.column)
+        raise PlanError("M3019", f"{query.op} is not possible in a continuous query", hint=hint, **query.place)
     return [*_members(query.left), *_members(query.right)]
 
 
@@ -136,7 +130,7 @@ def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple
     waiting, conditions = Conjuncts(), tuple(binder.condition(condition) for condition in where)
     if len(entries) == 1:
         if sequence is not None:
-            raise PlanError("M3006", "SEQ needs two streams in FROM").at(sequence.line, sequence.column)
+            raise PlanError("M3006", "SEQ needs two streams in FROM", **sequence.place)
         plan = entries[0].plan
         assert plan is not None
         waiting.add(conjunction(conditions))
@@ -173,8 +167,7 @@ def _without_sequence(where: ast.Expr) -> tuple[ast.SequenceTest | None, list[as
             parts.append(part)
     tests = [part for part in parts if isinstance(part, ast.SequenceTest)]
     if len(tests) > 1:
-        message = "more than one SEQ is not available yet"
-        raise PlanError("M3006", message, line=tests[1].line, column=tests[1].column)
+        raise PlanError("M3006", "more than one SEQ is not available yet", **tests[1].place)
     return (tests[0] if tests else None), [part for part in parts if part not in tests]
 
 
@@ -186,8 +179,7 @@ def _window_clause(select: ast.Select, entries: tuple[Entry, ...]) -> ast.Window
     streams = [entry for entry in entries if entry.plan is not None]
     bracket = streams[0].window if len(streams) == 1 else None
     if bracket is not None and select.window is not None:
-        message = "two windows: one after the stream, one in WINDOW"
-        raise PlanError("M3021", message, line=select.window.line, column=select.window.column)
+        raise PlanError("M3021", "two windows: one after the stream, one in WINDOW", **select.window.place)
     return select.window or bracket
 
 
@@ -198,7 +190,7 @@ def _check_window(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) 
         return
     if clause.function is not None:
         hint = "add one, such as COUNT(*)"
-        raise PlanError("M3015", f"{clause.function} needs an aggregate", hint=hint).at(clause.line, clause.column)
+        raise PlanError("M3015", f"{clause.function} needs an aggregate", hint=hint, **clause.place)
     if clause.slide is not None:
         refuse_slide(clause.slide)
     _attribute(clause, scope)
@@ -207,12 +199,12 @@ def _check_window(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) 
 def _attribute(clause: ast.WindowClause, scope: Scope) -> Column | None:
     if clause.attribute is None:
         return None
-    name = ast.Name((clause.attribute,), line=clause.line, column=clause.column)
+    name = ast.Name((clause.attribute,), **clause.place)
     column = ExpressionBinder(scope, "a window").bind(name)
     assert isinstance(column, Column)
     if not column.type.is_integer and column.type is not Type.TIMESTAMP:
         message = f"a window needs a TIMESTAMP or BIGINT column, '{column.name}' is {column.type.value}"
-        raise BindError("M2026", message, line=clause.line, column=clause.column)
+        raise BindError("M2026", message, **clause.place)
     return column
 
 
@@ -267,11 +259,9 @@ def _items(
         if isinstance(node, ast.Star):
             if grouped:
                 message = "* does not go with GROUP BY or aggregates"
-                raise PlanError("M3023", message, hint="name the columns", line=node.line, column=node.column)
-            try:
+                raise PlanError("M3023", message, hint="name the columns", **node.place)
+            with node.placing():
                 found += scope.expand(node)
-            except BindError as error:
-                raise error.at(node.line, node.column) from None
         else:
             found.append(_item(item, position, binder))
     return _unique(found)
@@ -280,8 +270,7 @@ def _items(
 def _item(item: ast.SelectItem, position: int, binder: ExpressionBinder) -> tuple[str, Expression]:
     name = item.alias or _name(item.expression, position)
     if name.startswith("__"):
-        message = f"'{name}' is a reserved name"
-        raise BindError("M2015", message, hint="take one without __", line=item.line, column=item.column)
+        raise BindError("M2015", f"'{name}' is a reserved name", hint="take one without __", **item.place)
     made = binder.bind(item.expression)
     # A column of NULLs needs some type; any will do.
     return name, cast(made, Type.VARCHAR) if made.type is Type.NULL else made

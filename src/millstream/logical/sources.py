@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from millstream.algebra.schema import Schema
-from millstream.errors import BindError, MillstreamError, PlanError, did_you_mean
+from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
@@ -37,7 +37,7 @@ class Entry:
         return self.written.source.window
 
     def fail(self, code: str, message: str, hint: str = "") -> PlanError:
-        return PlanError(code, message, hint=hint, line=self.written.line, column=self.written.column)
+        return PlanError(code, message, hint=hint, **self.written.place)
 
 
 def bind_entries(sources: tuple[ast.JoinedSource, ...], catalog: Catalog, bind_query: QueryBinder) -> tuple[Entry, ...]:
@@ -49,7 +49,7 @@ def bind_entries(sources: tuple[ast.JoinedSource, ...], catalog: Catalog, bind_q
             source = written.source
             message = f"'{entry.alias}' stands twice in FROM"
             hint = "take another alias" if source.alias else f"give them aliases: {entry.alias} a, {entry.alias} b"
-            raise BindError("M2016", message, hint=hint, line=source.line, column=source.column)
+            raise BindError("M2016", message, hint=hint, **source.place)
         found.append(entry)
     if all(entry.plan is None for entry in found):
         hint = "A continuous query reads at least one stream; a table can be joined with it."
@@ -64,15 +64,13 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
         plan = bind_query(relation, catalog)
         return Entry(Relation(source.alias or f"subquery{position}", plan.schema), written, plan)
     alias = source.alias or relation
-    try:
+    with source.placing():
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
             if source.window is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
             return Entry(Relation(alias, schema, static=True), written, table=relation)
         plan = catalog.plan(relation)
-    except MillstreamError as error:
-        raise error.at(source.line, source.column) from None
     return Entry(Relation(alias, plan.schema), written, plan)
 
 

@@ -32,7 +32,7 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         schema = replace(schema, moves=schema.ordered or Template(((str(schema.time), "+"),)) in templates)
         skew = units(statement.max_skew, schema.unit, "MAX SKEW", zero=True) if statement.max_skew else None
         if statement.max_skew and schema.kind is not TimeKind.EXTERNAL:
-            raise BindError("M2020", "MAX SKEW needs ORDER BY and a column").at(*_place(statement.max_skew))
+            raise BindError("M2020", "MAX SKEW needs ORDER BY and a column", **statement.max_skew.place)
         key = _known(statement.primary_key, schema, "PRIMARY KEY")
         options = dict(statement.options)
         ascending = _ascending(statement, schema)
@@ -45,26 +45,23 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
 
 def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
     """The definition of a static relation."""
-    try:
+    with statement.placing():
         catalog.check_free(statement.name)
         schema = Schema(_attributes(statement.columns))
         _known(statement.primary_key, schema, "PRIMARY KEY")
         return TableDefinition(statement.name, schema, dict(statement.options))
-    except MillstreamError as error:
-        raise error.at(statement.line, statement.column) from None
 
 
 def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...]:
     found: dict[str, Attribute] = {}
     for column in columns:
-        if column.name in found:
-            raise BindError("M2015", f"column '{column.name}' stands twice").at(*_place(column))
-        if column.name.startswith("__") or column.name in PSEUDO_COLUMNS:
-            raise BindError("M2015", f"'{column.name}' is a reserved name").at(*_place(column))
-        try:
-            type_ = type_named(column.type_name.name)
-        except BindError as error:
-            raise error.at(*_place(column.type_name)) from None
+        with column.placing():
+            if column.name in found:
+                raise BindError("M2015", f"column '{column.name}' stands twice")
+            if column.name.startswith("__") or column.name in PSEUDO_COLUMNS:
+                raise BindError("M2015", f"'{column.name}' is a reserved name")
+            with column.type_name.placing():
+                type_ = type_named(column.type_name.name)
         found[column.name] = Attribute(column.name, type_)
     if not found:
         raise BindError("M2015", "at least one column is needed")
@@ -79,10 +76,6 @@ def _placed(error: MillstreamError, statement: ast.CreateStream) -> MillstreamEr
     return error.at(statement.line, statement.column)
 
 
-def _place(node: ast.Node) -> tuple[int, int]:
-    return node.line, node.column
-
-
 def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
     """The schema with its kind of time."""
     watermark = statement.watermark
@@ -90,9 +83,7 @@ def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
     if statement.current_time:
         if watermark is not None:
             hint = "A stream stamped on entry is in order by itself."
-            raise BindError("M2021", "WATERMARK needs a time column, not current_time", hint=hint).at(
-                *_place(watermark)
-            )
+            raise BindError("M2021", "WATERMARK needs a time column, not current_time", hint=hint, **watermark.place)
         time = CURRENT_TIME if CURRENT_TIME in schema else None
         return Schema(schema.attributes, TimeKind.INTERNAL, time, ordered=ordered)
     time = statement.order_by or (watermark.name if watermark else None)
@@ -104,7 +95,7 @@ def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
         raise BindError("M2001", f"unknown column '{time}' in {clause}", hint=hint)
     if watermark is not None and watermark.name != time:
         message = f"WATERMARK FOR '{watermark.name}' does not fit ORDER BY '{time}'"
-        raise BindError("M2021", message, hint="Both name the time column.").at(*_place(watermark))
+        raise BindError("M2021", message, hint="Both name the time column.", **watermark.place)
     type_ = schema.type_of(time)
     if type_ is not Type.TIMESTAMP and not type_.is_integer:
         hint = "A time column is a TIMESTAMP or a BIGINT."
@@ -147,15 +138,13 @@ def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
 
 
 def _closes(clause: ast.Closes, name: str, schema: Schema, catalog: Catalog) -> Closes:
-    try:
+    with clause.placing():
         if clause.closing not in (None, name):
             hint = f"CREATE STREAM {clause.closing} (…) CLOSES {clause.stream} (…) BY (…)"
             raise BindError(
                 "M2030", f"CLOSES stands in the declaration of the stream that closes, not of '{name}'", hint=hint
             )
         return _closed(clause, schema, catalog)
-    except MillstreamError as error:
-        raise error.at(*_place(clause)) from None
 
 
 def _closed(clause: ast.Closes, schema: Schema, catalog: Catalog) -> Closes:

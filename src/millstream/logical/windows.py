@@ -21,11 +21,11 @@ def units(duration: ast.Duration, unit: int, what: str, *, zero: bool = False) -
         now = what == "RANGE" and exact == 0
         hint = "[NOW] is the window of simultaneous tuples" if now else "A duration is such as 10 SECONDS."
         message = f"{what} must be positive, found {duration}"
-        raise BindError("M2024", message, hint=hint, line=duration.line, column=duration.column)
+        raise BindError("M2024", message, hint=hint, **duration.place)
     if exact.denominator != 1 or exact >= _LIMIT:
         hint = "A BIGINT timestamp counts whole units; one unit is one second." if unit == 1 else ""
         message = f"{what} {duration} is not a whole number of time units" if exact < _LIMIT else f"{what} is too long"
-        raise BindError("M2024", message, hint=hint, line=duration.line, column=duration.column)
+        raise BindError("M2024", message, hint=hint, **duration.place)
     return int(exact)
 
 
@@ -37,17 +37,16 @@ def check_units(window: ast.WindowClause) -> None:
         named = next(part for part in both if part.unit is not None)
         message = "RANGE and SLIDE mix units: one has a unit, the other has none"
         hint = f"write {bare} {named.unit}"
-        raise BindError("M2025", message, hint=hint, line=bare.line, column=bare.column)
+        raise BindError("M2025", message, hint=hint, **bare.place)
 
 
 def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | None:
     """Range and slide of a grouped window aggregate; None for an unbounded one."""
-    place = window.line, window.column
     if window.rows is not None:
-        hint = "use RANGE"
-        raise PlanError("M3014", "a ROWS window with an aggregate is not available yet", hint=hint).at(*place)
+        message = "a ROWS window with an aggregate is not available yet"
+        raise PlanError("M3014", message, hint="use RANGE", **window.place)
     if window.now:
-        raise PlanError("M3014", "a NOW window is too short for an aggregate", hint="use RANGE").at(*place)
+        raise PlanError("M3014", "a NOW window is too short for an aggregate", hint="use RANGE", **window.place)
     if window.range is None:
         return None
     check_units(window)
@@ -61,9 +60,7 @@ def join_window(window: ast.WindowClause | None, unit: int) -> Window:
         return UNBOUNDED
     if window.function is not None:
         message = f"{window.function} in a join is not available yet"
-        raise PlanError("M3014", message, hint="use a window in brackets: s [RANGE 10 SECONDS]").at(
-            window.line, window.column
-        )
+        raise PlanError("M3014", message, hint="use a window in brackets: s [RANGE 10 SECONDS]", **window.place)
     if window.slide is not None:
         refuse_slide(window.slide)
     if window.rows is not None:
@@ -93,7 +90,7 @@ def spelled(length: int, unit: int) -> str:
 
 def refuse_slide(slide: ast.Duration) -> None:
     hint = "SLIDE says when an aggregate puts out its windows: add one, such as COUNT(*)."
-    raise PlanError("M3015", "SLIDE needs an aggregate", hint=hint, line=slide.line, column=slide.column)
+    raise PlanError("M3015", "SLIDE needs an aggregate", hint=hint, **slide.place)
 
 
 def attribute_unit(integer: bool) -> int:

@@ -7,16 +7,7 @@ A literal goes to the right of a comparison; conjuncts, options of IN and join k
 
 from __future__ import annotations
 
-from millstream.algebra.expression import (
-    Binary,
-    Column,
-    Expression,
-    InList,
-    Literal,
-    conjunction,
-    conjuncts,
-    rewrite,
-)
+from millstream.algebra.expression import Binary, Column, Expression, InList, Literal, conjunction, conjuncts, rewrite
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
 
@@ -25,7 +16,6 @@ _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def canonical_predicates(plan: Plan, context: Context) -> Plan:
     """The plan with all its conditions in their canonical spelling."""
-    del context
     return bottom_up(plan, lambda node: node.canonical(canonical))
 
 

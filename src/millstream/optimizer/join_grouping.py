@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from millstream.algebra.expression import Column, Expression
-from millstream.algebra.window import UNBOUNDED, Window
+from millstream.algebra.expression import Expression
+from millstream.algebra.window import Window, widest
 from millstream.logical.join_cost import compared
 from millstream.logical.join_graph import JoinGraph, Leaf, join_graph, within
 from millstream.logical.join_grouped import equalities, in_order_of_text, one_operator
-from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.project import narrowed
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context
@@ -47,19 +47,13 @@ def _regrouped(plan: WindowJoin, *, always: bool) -> Plan | None:
     graph = join_graph(plan)
     if graph is None:
         return None
-    chosen: list[tuple[int, ...]] = []
-    for group in graph.groups():
-        one, tree = compared(graph, group)
-        if always or one.cost <= tree.cost:
-            chosen.append(group)
+    costs = [(group, *compared(graph, group)) for group in graph.groups()]
+    chosen = [group for group, one, tree in costs if always or one.cost <= tree.cost]
     if not chosen:
         return None
     leaves = tuple(replace(leaf, plan=_grouped(leaf.plan, always=always)) for leaf in graph.leaves)
     made = _Rebuilt(JoinGraph(leaves, graph.equal, graph.residual)).plan(chosen)
-    names = plan.schema.names
-    if made is None or made.schema.names == names:
-        return made
-    return Project(made, tuple((name, Column(made.schema.type_of(name), name)) for name in names))
+    return None if made is None else narrowed(made, plan.schema.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +142,7 @@ class _Rebuilt:
                 if times[0] is None or times[1] is None or times[0].type is not times[1].type:
                     return None
                 conditions.append(within(times[0], times[1], leaf.window.range))
-        ranges = [leaf.window.range for leaf in leaves if leaf.window.range is not None]
-        return Window(range=max(ranges)) if len(ranges) == len(leaves) else UNBOUNDED, conditions
+        return widest([leaf.window.range for leaf in leaves]), conditions
 
     def _take(self, members: Sequence[int]) -> list[Expression]:
         """The conditions that these inputs have all columns of."""

@@ -20,7 +20,6 @@ from millstream.optimizer.context import Context, bottom_up
 
 def merge_projections(plan: Plan, context: Context) -> Plan:
     """The plan with no projection right above another, where that saves work, and none without effect."""
-    del context
     return bottom_up(plan, _merged)
 
 

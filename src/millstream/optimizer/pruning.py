@@ -22,32 +22,29 @@ from millstream.optimizer.context import Context
 
 def prune_columns(plan: Plan, context: Context) -> Plan:
     """The plan with the same result columns, whose lower parts carry only what is read or punctuated."""
-    pruner = _Pruner(context)
-    return narrowed(pruner.prune(plan, frozenset(plan.schema.names)), plan.schema.names)
+    return narrowed(_pruned(plan, frozenset(plan.schema.names), context), plan.schema.names)
 
 
-class _Pruner:
-    def __init__(self, context: Context) -> None:
-        self._context = context
+def _pruned(plan: Plan, needed: Names, context: Context) -> Plan:
+    """The plan with at least the needed columns, in the order that they had."""
+    kept = needed | _carried(plan, context)
+    if isinstance(plan, Scan):
+        return _only(plan, kept)
+    pruned, needs = plan.pruned(kept)
+    return pruned.with_inputs(tuple(_input(*below, context) for below in zip(plan.inputs, needs, strict=True)))
 
-    def prune(self, plan: Plan, needed: Names) -> Plan:
-        """The plan with at least the needed columns, in the order that they had."""
-        kept = needed | self._carried(plan)
-        if isinstance(plan, Scan):
-            return _only(plan, kept)
-        pruned, needs = plan.pruned(kept)
-        return pruned.with_inputs(tuple(map(self._input, plan.inputs, needs)))
 
-    def _input(self, plan: Plan, need: Need) -> Plan:
-        pruned = self.prune(plan, need.names)
-        if need.exact:
-            return _only(pruned, need.names)
-        return _only(pruned, need.names | self._carried(pruned)) if need.stored else pruned
+def _input(plan: Plan, need: Need, context: Context) -> Plan:
+    pruned = _pruned(plan, need.names, context)
+    if need.exact:
+        return _only(pruned, need.names)
+    return _only(pruned, need.names | _carried(pruned, context)) if need.stored else pruned
 
-    def _carried(self, plan: Plan) -> Names:
-        """The result columns that punctuation may restrict."""
-        carried = plan.carried(tuple(map(self._carried, plan.inputs)))
-        return carried | self._context.punctuated(plan.stream) if isinstance(plan, Scan) else carried
+
+def _carried(plan: Plan, context: Context) -> Names:
+    """The result columns that punctuation may restrict."""
+    carried = plan.carried(tuple(_carried(input_, context) for input_ in plan.inputs))
+    return carried | context.punctuated(plan.stream) if isinstance(plan, Scan) else carried
 
 
 def _only(plan: Plan, kept: Names) -> Plan:

@@ -19,7 +19,6 @@ from millstream.optimizer.context import Context
 
 def push_selections(plan: Plan, context: Context) -> Plan:
     """Every selection as low as it can go; selections that meet are merged."""
-    del context
     return _push(plan, ())
 
 

@@ -11,7 +11,8 @@ Propagation (Lemma 2). p goes on, under the names of the output, once no stored 
 restriction of a right key goes out on the equal left column, so that both sides call equal things the same. That the
 same value is closed on both sides (Lemma 3) needs no rule of its own: each closes what the other has stored.
 
->>> from millstream.algebra.pattern import Pattern, below, equal
+>>> from millstream.algebra.pattern import Pattern
+>>> from millstream.algebra.restriction import below, equal
 >>> key, both = Pattern.of({"b.k": equal(5)}), Pattern.of({"b.k": equal(6), "b.ts": below(30)})
 >>> Translation({"b.k": "a.k"}, "b.ts", 10)(Punctuations.of([key, both, Pattern.of({"b.x": below(1)})]))
 Punctuations([a.k = 5] [__ts < 20, a.k = 6])

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern, below, equal
+from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.restriction import below, equal
 from millstream.algebra.schema import NEVER
 from millstream.runtime.operator import Input, Operator, Output
 from tests.runtime.engine.toys import SCHEMA, After, Each, Join, Rig, Silent, Union, merged, page

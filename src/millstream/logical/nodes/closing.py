@@ -72,7 +72,6 @@ class Closing(Passing):
         return (waiting(self, inputs),) if self.merges else ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
-        del parts
         time, clocks = slowest(inputs if self.merges else inputs[:1])
         if self.only_late:
             return Offers(time, clocks)

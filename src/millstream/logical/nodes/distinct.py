@@ -12,7 +12,7 @@ from typing import Any
 
 from millstream.algebra.schema import TS
 from millstream.logical.contract_offers import Offers, Time
-from millstream.logical.contract_parts import Closed, Cure, Part, finite, listed, together
+from millstream.logical.contract_parts import Closed, Cure, Part, finite, listed
 from millstream.logical.nodes.kinds import Passing
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
@@ -34,7 +34,6 @@ class Distinct(Passing):
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        del kept
         return self, (Need(frozenset(self.schema.names), exact=True),)
 
     def hash_keys(self) -> Iterable[Key]:
@@ -45,7 +44,7 @@ class Distinct(Passing):
 
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         (source,) = inputs
-        bounds = [together(source.clocks)] if self.schema.time is not None and source.time is Time.MOVES else []
+        bounds = [" and ".join(source.clocks)] if self.schema.time is not None and source.time is Time.MOVES else []
         bounds += [offer.origin for offer in source.templates]
         if bounds:
             return (Part("seen", tuple(dict.fromkeys(bounds))),)
@@ -54,7 +53,6 @@ class Distinct(Passing):
         return (Part("seen", lacks=f"no punctuation closes {listed(self.schema.names)}"),)
 
     def cures(self, part: Part) -> Iterator[Cure]:
-        del part
         yield Closed(self.input, self.schema.names)
 
     def parameters(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from millstream.algebra.names import Groups
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract_offers import Offer, Offers, Time, distinct
-from millstream.logical.contract_parts import Closed, Cure, Moving, Part, finite, listed, named, stands, together
+from millstream.logical.contract_parts import Closed, Cure, Moving, Part, finite, listed, named, stands
 from millstream.logical.plan import Key, Names, Plan, subsets
 from millstream.logical.windows import attribute_unit
 
@@ -108,7 +108,7 @@ class Grouped(Plan):
 
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
         (source,) = inputs
-        bounds = [together(source.clocks)] if self.timed and source.time is not Time.STILL else []
+        bounds = [" and ".join(source.clocks)] if self.timed and source.time is not Time.STILL else []
         bounds += [offer.origin for offer in source.templates if self._closed_by(offer)]
         if bounds:
             return (Part(self.held, tuple(dict.fromkeys(bounds))),)
@@ -137,7 +137,6 @@ class Grouped(Plan):
         return Offers(templates=closing)
 
     def cures(self, part: Part) -> Iterator[Cure]:
-        del part
         if self.timed:
             yield Moving((self.input,))
         elif self.attribute is not None:

@@ -26,20 +26,16 @@ class Leaf(Plan):
     equal_columns: Groups = ()
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
-        del column
         return ()
 
     def keys_below(self, key: Key) -> list[Key] | None:
-        del key
         return None
 
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
-        del inputs
         return ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
         """What the stream itself promises."""
-        del parts
         return inputs[0]
 
     def parameters(self) -> dict[str, Any]:
@@ -63,7 +59,6 @@ class Stateless(Plan):
         return [tuple(sources)] if len(sources) == len(key) else None
 
     def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
-        del inputs
         return ()
 
 
@@ -86,5 +81,4 @@ class Passing(Plan):
         return self.input.equal_columns
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
-        del parts
         return inputs[0]

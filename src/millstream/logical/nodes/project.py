@@ -58,7 +58,6 @@ class Project(Stateless):
         return ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
-        del parts
         return inputs[0].renamed(projected_names(self.items, self.input.schema, self.input.equal_columns))
 
     def parameters(self) -> dict[str, Any]:

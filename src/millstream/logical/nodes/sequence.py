@@ -94,11 +94,9 @@ class Sequence(Paired):
         return self.joined_offers(inputs, [parts[0].empties, True])
 
     def cures(self, part: Part) -> Iterator[Cure]:
-        del part
         yield Closed(self.second, self.keys_of(1))
 
     def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del inputs
         if self.mode == "CHRONICLE" and not self.keys and part.name != WAITING:
             return ["add an equality on a column that its second stream closes", "use MODE RECENT"]
         return []

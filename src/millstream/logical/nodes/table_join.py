@@ -67,7 +67,6 @@ class TableJoin(Stateless, Paired):
         return () if self.outer else equal_classes([*self.equal, *self.sides[0].groups])
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
-        del parts
         return inputs[0].renamed(self.sides[0].names)
 
     def parameters(self) -> dict[str, Any]:

@@ -61,7 +61,6 @@ class Merging(Plan):
         return (waiting(self, inputs),) if self.merges else ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
-        del parts
         names = self.schema.names
         offered = [
             offers.renamed(dict(zip(member.schema.names, names, strict=True)))

@@ -95,7 +95,6 @@ class WindowAggregate(Grouped):
         return replace(self, aggregates=calls), (Need(frozenset(name for name in read if name is not None)),)
 
     def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
-        del part
         return ["give it a window"] if self.range is None and inputs[0].time is not Time.STILL else []
 
     def parameters(self) -> dict[str, Any]:

@@ -18,18 +18,7 @@ from millstream.algebra.names import key_names
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract_offers import Offer, Offers, Time
-from millstream.logical.contract_parts import (
-    WAITING,
-    Closed,
-    Cure,
-    Moving,
-    Part,
-    fractional,
-    stands,
-    together,
-    unclosed,
-    waiting,
-)
+from millstream.logical.contract_parts import WAITING, Closed, Cure, Moving, Part, fractional, stands, unclosed, waiting
 from millstream.logical.nodes.joining import Joining, Paired, Side, joined
 from millstream.logical.plan import Plan
 
@@ -142,7 +131,7 @@ def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[S
         return Part(name, (str(own.window),), side=place)
     bounds: list[str] = []
     if own.range is not None and offers.time is Time.MOVES:
-        bounds.append(f"{own.kept} and {together(offers.clocks)}")
+        bounds.append(f"{own.kept} and {' and '.join(offers.clocks)}")
     keys = {*other.keys}
     closing = [o for o in offers.templates if _closes_partners(o, own, other)]
     bounds += [f"{own.kept} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]

@@ -87,7 +87,7 @@ def scraped(text: str) -> Scraped:
 
 def scrape(mill: Mill) -> Scraped:
     registry = CollectorRegistry()
-    registry.register(MillCollector(connection_to(mill)))
+    registry.register(MillCollector(mill))
     return scraped(generate_latest(registry).decode())
 
 

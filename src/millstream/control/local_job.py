@@ -23,7 +23,7 @@ from millstream.physical import durable
 from millstream.physical.durable import DurableShard
 from millstream.physical.host import ShardHost
 from millstream.physical.parts import Part
-from millstream.physical.reading import BatchReader, Dealt, Offset
+from millstream.physical.reading import BatchReader, Dealt
 from millstream.physical.shard_batch import Given, Sent, Status, brief_status, full_status, run_batch
 
 if TYPE_CHECKING:
@@ -202,12 +202,9 @@ class LocalJob(Job):
 
     def wait(self, position: int, timeout: float = 120.0) -> None:  # noqa: ARG002
         with self._working:
-            self._wait(position)
-
-    def _wait(self, position: int) -> None:
-        while self.position < position:
-            if not self.step(streams=False):
-                raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
+            while self.position < position:
+                if not self.step(streams=False):
+                    raise OptionError("M6050", f"the log ends at {self.position}, before position {position}")
 
     def check(self) -> None:
         if self._failure is not None:
@@ -216,11 +213,6 @@ class LocalJob(Job):
     def places(self) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(self._offset["streams"])
         return made
-
-    @property
-    def offset(self) -> Offset:
-        """Where the last batch ended."""
-        return self._offset
 
     def _committed(self) -> list[int]:
         return [self._batch]

@@ -84,7 +84,7 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
         seconds = made.to_physical() // MICROS
         inside = seconds.is_between(FIRST_SECOND, LAST_SECOND)
         return made if inside.all() else made.set(~inside, None)
-    if given.is_integer() and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
+    if (given.is_integer() or given == pl.String) and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
         return values.cast(wanted, strict=False)
     if given.is_float() and type_.is_integer:
         made = values.cast(wanted, strict=False)
@@ -101,8 +101,6 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
         return counts.cast(pl.Int64).cast(wanted)
     if type_ is Type.TIMESTAMP and given == pl.String:
         return values.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
-    if given == pl.String and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
-        return values.cast(wanted, strict=False)
     if given == pl.Date and type_ is Type.TIMESTAMP:
         return values.cast(wanted)
     if isinstance(given, pl.Duration) and type_ is Type.INTERVAL:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from millstream.errors import OptionError, did_you_mean
@@ -37,12 +37,33 @@ def propagation_of(text: str) -> tuple[str, int]:
     return name, value
 
 
+def _known_strategy(value: str) -> str:
+    try:
+        Strategy.parse(value)
+    except OptionError as error:
+        if error.code not in ("M6030", "M6031"):
+            raise
+        raise ValueError(f"one of {strategies()}") from None
+    return value.lower()
+
+
+def _known_propagation(value: str) -> str:
+    propagation_of(value)
+    return value.lower()
+
+
+def _known_listeners(value: str) -> str:
+    if value.strip().lower() in ("", DEFAULT):
+        return DEFAULT
+    return "; ".join(map(str, listeners_of(value)))
+
+
 class Options(BaseSettings):
     """All options with their defaults; a doc line each."""
 
     model_config = SettingsConfigDict(env_prefix="MILLSTREAM_", extra="forbid", validate_assignment=True)
 
-    strategy: str = Field(
+    strategy: Annotated[str, AfterValidator(_known_strategy)] = Field(
         default="batch:16", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)"
     )
     ets: Annotated[str, one_of("demand", "punctuation", "heartbeat", "none")] = Field(
@@ -59,7 +80,7 @@ class Options(BaseSettings):
     purge_threshold: int = Field(
         default=1, ge=1, description="joins purge their state every so many punctuations; 1 is at once"
     )
-    propagation: str = Field(
+    propagation: Annotated[str, AfterValidator(_known_propagation)] = Field(
         default="eager", description="when joins put punctuation out: eager, count:N, time:DURATION, request"
     )
     punctuation_index: Annotated[str, one_of("eager", "lazy")] = Field(
@@ -72,21 +93,10 @@ class Options(BaseSettings):
     disk_join_threshold: int = Field(
         default=1, ge=1, description="so many tuples must have missed partners on disk before a pause is used for them"
     )
-    join_listeners: str = Field(
+    join_listeners: Annotated[str, AfterValidator(_known_listeners)] = Field(
         default=DEFAULT,
         description="which components of joins run on which event: default, or rules such as StreamEmpty: Disk Join",
     )
-
-    @field_validator("strategy")
-    @classmethod
-    def _known_strategy(cls, value: str) -> str:
-        try:
-            Strategy.parse(value)
-        except OptionError as error:
-            if error.code not in ("M6030", "M6031"):
-                raise
-            raise ValueError(f"one of {strategies()}") from None
-        return value.lower()
 
     @property
     def join_grouping(self) -> str:
@@ -103,19 +113,6 @@ class Options(BaseSettings):
             "join_listeners": self.join_listeners != DEFAULT,
         }
         return [name for name, is_set in changed.items() if is_set]
-
-    @field_validator("propagation")
-    @classmethod
-    def _known_propagation(cls, value: str) -> str:
-        propagation_of(value)
-        return value.lower()
-
-    @field_validator("join_listeners")
-    @classmethod
-    def _known_listeners(cls, value: str) -> str:
-        if value.strip().lower() in ("", DEFAULT):
-            return DEFAULT
-        return "; ".join(map(str, listeners_of(value)))
 
     @classmethod
     def read(cls, **given: Any) -> Options:

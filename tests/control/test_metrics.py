@@ -63,7 +63,7 @@ def run_all(job: LocalJob) -> None:
 def report(job: LocalJob) -> dict[str, Any]:
     """What Spark would say of the last batch."""
     phases = {"addBatch": 120, "queryPlanning": 30, "walCommit": 8, "triggerExecution": 170}
-    return {"name": job.name, "batchId": job.last.batch, "durationMs": phases, "sources": [{"endOffset": job.offset}]}
+    return {"name": job.name, "batchId": job.last.batch, "durationMs": phases}
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def scraped(text: str) -> Scraped:
 
 def scrape(mill: Mill) -> Scraped:
     registry = CollectorRegistry()
-    registry.register(MillCollector(connection_to(mill)))
+    registry.register(MillCollector(mill))
     return scraped(generate_latest(registry).decode())
 
 

@@ -22,6 +22,7 @@ from millstream.ingest.generators.nexmark import NexmarkOptions
 from millstream.ingest.generators.rate import RateOptions
 from millstream.ingest.generators.traffic_options import TrafficOptions
 from millstream.ingest.source import StreamSource
+from millstream.logical.catalog import StreamDefinition
 from tests.tries import tries
 
 CASES: list[tuple[str, dict[str, str]]] = [
@@ -79,7 +80,7 @@ def test_cuts_do_not_matter(name: str, options: dict[str, str], data: st.DataObj
 def test_rows_fit_the_schema_and_break_no_promise(name: str, options: dict[str, str]) -> None:
     made = generator(name, options)
     for stream, schema in made.streams.items():
-        source = StreamSource(schema, clock=VirtualClock(0))
+        source = StreamSource(StreamDefinition(stream, schema), VirtualClock(0))
         total = 0
         for first in range(0, 6000, 700):
             part = made.make(stream, first, first + 700)

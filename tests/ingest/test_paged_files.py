@@ -84,8 +84,7 @@ def arrivals(draw: st.DrawFn) -> list[list[tuple[str, int]]]:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for format_, worth in ((ParquetFormat, 2), (CsvFormat, 40), (JsonFormat, 40)):
-        made = format_.__init__.__defaults__
-        monkeypatch.setattr(format_.__init__, "__defaults__", (*made[:-1], worth))
+        monkeypatch.setattr(format_, "worth", worth)
 
 
 @settings(max_examples=tries(60))

@@ -21,7 +21,8 @@ from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, PatternError
-from millstream.ingest.source import PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
+from millstream.ingest.source import PAGE_ROWS, PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
+from millstream.logical.catalog import StreamDefinition
 from tests.reference.source import SourceReference
 from tests.tries import tries
 
@@ -72,6 +73,10 @@ SETTINGS: dict[str, tuple[Schema, dict[str, Any]]] = {
 }
 
 
+def source_of(schema: Schema, clock: VirtualClock, page_rows: int = PAGE_ROWS, **clauses: Any) -> StreamSource:
+    return StreamSource(StreamDefinition("s", schema, **clauses), clock, page_rows)
+
+
 def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> None:
     schema, options = SETTINGS[name]
     external = schema.time is not None
@@ -79,7 +84,7 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
     reference = SourceReference(time="ts" if external else None, in_order=in_order, **options)
     for item in items:
         reference.take(item if isinstance(item, Pattern) else dict(zip(schema.names, item, strict=True)))
-    source = StreamSource(schema, VirtualClock(), page_rows=page_rows, **options)
+    source = source_of(schema, VirtualClock(), page_rows=page_rows, **options)
     found, late, progress = [], [], NEVER
     start, turn = 0, 0
     while start < len(items):
@@ -99,7 +104,7 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
                 assert 0 < element.tuples <= most and element.frame.schema == schema.polars
                 found.append(element.frame.to_dicts())
         held = encode(source.snapshot())
-        source = StreamSource(schema, VirtualClock(), page_rows=page_rows, **options)
+        source = source_of(schema, VirtualClock(), page_rows=page_rows, **options)
         source.restore(decode(held))
     flat = [element for part in found for element in part]
     given_rows = [element for element in flat if isinstance(element, dict)]
@@ -148,7 +153,7 @@ def test_bounds_on_time_alone(name: str, items: list[Any], sizes: list[int], pag
 
 
 def test_lines_and_elements_in_order() -> None:
-    source = StreamSource(ANY_ORDER, VirtualClock())
+    source = source_of(ANY_ORDER, VirtualClock())
     taken = source.take(
         ["5 | 1 | 0.5", "[<= 5, *, *]", "5 | 2 | NULL", "6 | 2 | NULL", "[k = 2]", "7 | 2 | 1", "x | 1"]
     )
@@ -163,7 +168,7 @@ def test_lines_and_elements_in_order() -> None:
 
 
 def test_bounds_count_when_other_punctuations_come() -> None:
-    source = StreamSource(ANY_ORDER, VirtualClock())
+    source = source_of(ANY_ORDER, VirtualClock())
     source.take(["[<= 10, *, *]"])
     assert source.take(["[< 4, 1, *]", "[<= 10, *, *]", "[= 9, *, *]"]).elements == []
     (fresh,) = source.take(["[*, 1, *]", "[< 10, *, *]", "[< 12, 1, *]", "[< 11, *, *]"]).elements
@@ -172,7 +177,7 @@ def test_bounds_count_when_other_punctuations_come() -> None:
 
 
 def test_timestamps_and_a_watermark() -> None:
-    source = StreamSource(replace(STAMPED, ordered=False), VirtualClock(), watermark=5_000_000)
+    source = source_of(replace(STAMPED, ordered=False), VirtualClock(), watermark=5_000_000)
     taken = source.take(["10 | a", "12 | b", "11 | c", "6 | late", "1970-01-01 00:00:07 | d"])
     stamps = [stamp for e in taken.elements if isinstance(e, Page) for stamp in e.frame[TS]]
     assert stamps == [10_000_000, 12_000_000, 11_000_000, 7_000_000]
@@ -184,7 +189,7 @@ def test_timestamps_and_a_watermark() -> None:
 
 
 def test_punctuated_rows_skip_bad_ones() -> None:
-    source = StreamSource(ANY_ORDER, VirtualClock())
+    source = source_of(ANY_ORDER, VirtualClock())
     frame = pl.DataFrame({"ts": [1, None, 2, 3], "k": [1, 1, 1, 2], "x": [0.0] * 4})
     marks = Punctuations.from_column("k", "=", pl.Series([1, 2]))
     taken = source.take([PunctuatedRows(frame, marks, np.array([2, 4]))])
@@ -201,7 +206,7 @@ def test_positions_must_fit(positions: list[int]) -> None:
     marks = Punctuations.from_column("k", "=", pl.Series([1, 2]))
     frame = pl.DataFrame({"ts": [1, 2], "k": [1, 1], "x": [0.0] * 2})
     with pytest.raises(InputError):
-        StreamSource(ANY_ORDER, VirtualClock()).take([PunctuatedRows(frame, marks, np.array(positions))])
+        source_of(ANY_ORDER, VirtualClock()).take([PunctuatedRows(frame, marks, np.array(positions))])
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,7 @@ def test_positions_must_fit(positions: list[int]) -> None:
     ],
 )  # fmt: skip
 def test_a_pattern_that_does_not_fit_is_an_error_and_nothing_is_taken(element: Any) -> None:
-    source = StreamSource(ANY_ORDER, VirtualClock())
+    source = source_of(ANY_ORDER, VirtualClock())
     before = source.snapshot()
     with pytest.raises(PatternError):
         source.take([[(1, 1, 1.0)], element])
@@ -223,12 +228,12 @@ def test_a_pattern_that_does_not_fit_is_an_error_and_nothing_is_taken(element: A
 @pytest.mark.parametrize("line", ["{<= 5, *, *}", "([*, 1, *] : count, 3)"])
 def test_elements_that_streams_do_not_take_yet(line: str) -> None:
     with pytest.raises(InputError):
-        StreamSource(ANY_ORDER, VirtualClock()).take([line])
+        source_of(ANY_ORDER, VirtualClock()).take([line])
 
 
 def test_external_promise_is_last_plus_elapsed_less_skew() -> None:
     clock = VirtualClock()
-    source = StreamSource(ORDERED, clock, max_skew=5)
+    source = source_of(ORDERED, clock, max_skew=5)
     assert source.ets() is None
     source.take([[(100, 1, 0.0)]])
     clock.advance(12_000_000)
@@ -236,8 +241,8 @@ def test_external_promise_is_last_plus_elapsed_less_skew() -> None:
     taken = source.take([[(106, 1, 0.0), (107, 1, 0.0)]])
     assert pages(taken) == [(107, 1, 0.0, 107)] and taken.late["ts"].to_list() == [106]
     assert source.ets() == 107, "a promise is never taken back"
-    assert StreamSource(ORDERED, clock).ets() is None
-    stamped = StreamSource(STAMPED, clock, max_skew=1_000_000)
+    assert source_of(ORDERED, clock).ets() is None
+    stamped = source_of(STAMPED, clock, max_skew=1_000_000)
     stamped.take(["3 | a"])
     clock.advance(500_000)
     assert stamped.ets() == 2_500_000
@@ -247,11 +252,11 @@ def test_external_promise_is_last_plus_elapsed_less_skew() -> None:
 def test_the_clock_stamps_what_has_no_time_of_its_own(kind: TimeKind) -> None:
     clock = VirtualClock(at=7)
     schema = Schema.of(("k", Type.BIGINT), kind=kind)
-    source = StreamSource(schema, clock)
+    source = source_of(schema, clock)
     assert pages(source.take([[(1,), (2,)]])) == [(1, 7), (2, 7)]
     clock.advance(3)
     assert source.ets() == 10
-    other = StreamSource(schema, VirtualClock(at=4))
+    other = source_of(schema, VirtualClock(at=4))
     other.restore(decode(encode(source.snapshot())))
     assert pages(other.take([[(3,)]])) == [(3, 10)], "not below what was promised, whatever the clock says"
 
@@ -262,7 +267,7 @@ def test_many_punctuations_among_many_rows() -> None:
     frame = pl.DataFrame({"ts": stamps, "k": stamps % 7, "x": np.zeros(size)})
     positions = np.arange(20, size + 1, 20)
     marks = Punctuations.from_column("ts", "<", frame["ts"].gather(positions - 1))
-    taken = StreamSource(ANY_ORDER, VirtualClock(), page_rows=512).take([PunctuatedRows(frame, marks, positions)])
+    taken = source_of(ANY_ORDER, VirtualClock(), page_rows=512).take([PunctuatedRows(frame, marks, positions)])
     heights = [e.tuples for e in taken.elements if isinstance(e, Page)]
     assert heights == [8192, 8192, 20_000 - 2 * 8192]
     assert sum(len(e) for e in taken.elements if isinstance(e, Punctuations)) == len(positions)

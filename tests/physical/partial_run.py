@@ -34,7 +34,7 @@ class PartedRun:
         self.split: Split = pickle.loads(pickle.dumps(made))
         definition = mill.catalog.stream(made.stream)
         self.clock, self.random, self.promised = VirtualClock(), random, NEVER
-        self.source = StreamSource(definition.schema, self.clock, watermark=definition.watermark)
+        self.source = StreamSource(definition, self.clock)
         (self.stream,) = (part.stream for part in made.plan.walk() if isinstance(part, Scan))
         keys = partition_keys(made.plan)
         self.keys = None if keys is None else keys[self.stream]

@@ -147,16 +147,7 @@ def test_shares_of_pieces_are_judged_as_the_whole(
     mill, chance, rows = LocalMill(), random.Random(seed), rows.drop_nulls()
     mill.execute(f"CREATE STREAM s ({COLUMNS}) {DECLARED[declared]}")
     stream = mill.catalog.stream("s")
-    whole, *parts = (
-        StreamSource(
-            stream.schema,
-            VirtualClock(),
-            watermark=stream.watermark,
-            primary_key=stream.primary_key,
-            ascending=stream.ascending,
-        )
-        for _ in range(shards + 1)
-    )
+    whole, *parts = (StreamSource(stream, VirtualClock()) for _ in range(shards + 1))
     target = Target(tuple(range(shards)), ("k",))
     while rows.height:
         size = min(rows.height, chance.choice([1, 2, 5, 20]))

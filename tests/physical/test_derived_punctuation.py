@@ -177,7 +177,7 @@ def test_rows_of_other_shards_are_not_sent() -> None:
     for _, part in pack(stream, piece, tuple(rows.columns), (Target((0, 1), ("k",)),), now=1):
         assert part.common is not None and part.common.columns == ["id", "k", OWN] and part.rows.height == part.count
         for sent in (part, part.unfolded()):
-            source = StreamSource(stream.schema, VirtualClock(), primary_key=("id",))
+            source = StreamSource(stream, VirtualClock())
             taken = take_share(source, Part.from_bytes("s", *sent.to_bytes()).judged_by(source))
             made += [row[:-1] for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
     assert Counter(made) == Counter(row for row in [*rows.rows(), *rows.rows()] if row[2] != "c")

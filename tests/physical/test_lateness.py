@@ -150,9 +150,7 @@ class Shard:
         self.said, self.progress = PunctuationSet(), NEVER
 
     def _fresh(self) -> StreamSource:
-        stream = self.stream
-        clauses = {"primary_key": stream.primary_key, "max_skew": stream.max_skew, "ascending": stream.ascending}
-        return StreamSource(stream.schema, self.clock, watermark=stream.watermark, **clauses)  # type: ignore[arg-type]
+        return StreamSource(self.stream, self.clock)
 
     def restart(self, held: bytes) -> None:
         self.source = self._fresh()

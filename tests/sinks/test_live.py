@@ -20,7 +20,7 @@ from rich.console import Console
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.sinks import ConsoleSink
+from millstream.sinks.console import ConsoleSink
 from millstream.sinks.live_screen import LiveScreen
 from millstream.sinks.live_table import LiveTable
 from millstream.sinks.screen import screen_on

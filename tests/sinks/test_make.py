@@ -8,7 +8,11 @@ import polars as pl
 import pytest
 
 from millstream.errors import OptionError
-from millstream.sinks import CallbackSink, ConsoleSink, DiscardSink, MemorySink, ParquetSink, Sink, make_sink
+from millstream.sinks import MemorySink, Sink, make_sink
+from millstream.sinks.callback import CallbackSink
+from millstream.sinks.console import ConsoleSink
+from millstream.sinks.discard import DiscardSink
+from millstream.sinks.parquet import ParquetSink
 from tests.sinks.sample import HOT, hot
 
 

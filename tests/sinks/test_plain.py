@@ -11,7 +11,8 @@ from rich.console import Console
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.sinks import ConsoleSink, make_sink
+from millstream.sinks import make_sink
+from millstream.sinks.console import ConsoleSink
 from millstream.sinks.plain_screen import PlainScreen
 from millstream.sinks.screen import screen_on
 from tests.sinks.sample import BEFORE_NOON, COUNTS, HOT, NOON, frame, hot

@@ -7,8 +7,7 @@ partitions should declare a watermark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import BindError, did_you_mean
@@ -90,7 +89,7 @@ def packed(frame: DataFrame, route: Route) -> DataFrame:
     """The rows of a DataFrame as pages for the stage."""
     from pyspark.sql import functions as F
 
-    columns = [column for column in route.definition.schema.names if column in route.columns]
+    columns = tuple(column for column in route.definition.schema.names if column in route.columns)
     chosen = []
     for column in columns:
         field = frame.schema[column]
@@ -98,20 +97,11 @@ def packed(frame: DataFrame, route: Route) -> DataFrame:
         chosen.append(given.cast("timestamp_ntz") if field.dataType.simpleString() == "timestamp" else given)
     # The time of a batch is in Spark's log, so that a replayed batch has the same.
     stamped = frame.select(*chosen, F.unix_micros(F.current_timestamp()).alias(NOW))
-    packer = _Packer(route.definition, tuple(columns), tuple(route.targets))
-    return stamped.mapInArrow(packer.function(), INPUT)
+    stream, targets = route.definition, tuple(route.targets)
 
+    def pack_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        from millstream.physical.frame_packing import pack_frame
 
-@dataclass(frozen=True)
-class _Packer:
-    stream: StreamDefinition
-    columns: tuple[str, ...]
-    targets: tuple[Any, ...]
+        yield from pack_frame(stream, columns, targets, batches)
 
-    def function(self) -> Callable[[Iterator[Any]], Iterator[Any]]:
-        def pack_batches(batches: Iterator[Any]) -> Iterator[Any]:
-            from millstream.physical.frame_packing import pack_frame
-
-            yield from pack_frame(self.stream, self.columns, self.targets, batches)
-
-        return pack_batches
+    return stamped.mapInArrow(pack_batches, INPUT)

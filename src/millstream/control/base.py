@@ -36,7 +36,7 @@ from millstream.ingest.rows import read_rows
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
 from millstream.logical.binder import bind_select
-from millstream.logical.catalog import Catalog, StreamDefinition
+from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical import stages
@@ -135,8 +135,10 @@ class Mill:
 
     def plan(self, select: ast.Query) -> Plan:
         """The optimized plan of a query."""
-        options, plan = self.options, bind_select(select, self.catalog)
-        return optimize(plan, self.catalog, paned=options.paned, multi_join=options.join_grouping)
+        return self.optimized(bind_select(select, self.catalog))
+
+    def optimized(self, plan: Plan) -> Plan:
+        return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
 
     def plot(self, name: str, plan: Plan) -> list[Plotted]:
         """How a plan would be spread over shards, readers before those they read."""
@@ -197,9 +199,6 @@ class Mill:
         if not self.journal.recovering:
             self.homes.tell(Configure(self.name, self.settings()))
         self.journal.note("option", (name, value))
-
-    def open_source(self, definition: StreamDefinition) -> None:
-        self.feeds.open(definition, self.options.page_rows)
 
     def settings(self) -> Settings:
         """How the graphs of this mill's shards run."""
@@ -280,11 +279,6 @@ class Mill:
         self.feeds.restore(told, held)
 
     # --- time -------------------------------------------------------------------------------------------------------
-
-    @property
-    def wall(self) -> bool:
-        """Whether its clock is the machine's."""
-        return self.time.wall
 
     def advance(self, micros: int) -> None:
         """Let system time pass; heartbeats that fall into it are sent, and idle operators ask for time."""

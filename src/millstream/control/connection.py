@@ -92,7 +92,11 @@ class Connection:
         self._scratch = None if kept else tempfile.TemporaryDirectory(prefix="millstream-")
         place = checkpoint if self._scratch is None else self._scratch.name
         self.checkpoint = None if place is None else Path(place).absolute()
-        self._jobs = self._made_jobs(options.shards)
+        if spark is None:
+            self._jobs: Jobs = LocalJobs(self.checkpoint, shards=options.shards)
+        else:
+            assert self.checkpoint is not None
+            self._jobs = SparkJobs(spark, self.checkpoint, shards=options.shards)
         self.mill = Mill(self._jobs, options=options, wall=True)
         recover(self.mill)
         self._pacer = Pacer(self.mill)
@@ -102,12 +106,6 @@ class Connection:
         if self.mill.queries:
             self.mill.call_roll()
             self._start()
-
-    def _made_jobs(self, shards: int) -> Jobs:
-        if self.spark is None:
-            return LocalJobs(self.checkpoint, shards=shards)
-        assert self.checkpoint is not None
-        return SparkJobs(self.spark, self.checkpoint, shards=shards)
 
     def __enter__(self) -> Connection:
         return self
@@ -315,7 +313,7 @@ class Query:
 
     def explain(self, stage: str = "optimized") -> str:
         """The plan: logical, optimized, physical or contract."""
-        return self._connection.mill.execute(f"EXPLAIN {stage} {_select_text(self._statement)}")
+        return self._connection.mill.execute(f"EXPLAIN {stage} {self._statement.text}")
 
     def take(self) -> pl.DataFrame:
         """The rows since the last call, of a query without a sink, once all that was fed has been worked off."""
@@ -347,10 +345,6 @@ class Query:
         if self.name is None:
             raise BindError("M2098", "the query has not been started", hint="query.start()")
         return self.name
-
-
-def _select_text(statement: ast.SelectStatement | ast.CreateQuery) -> str:
-    return statement.text
 
 
 __all__ = ["Connection", "Query", "connect"]

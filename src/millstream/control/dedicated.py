@@ -15,7 +15,6 @@ import pyarrow as pa
 from millstream.algebra.identity import digest
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.control.session import QUERY_SETTINGS
 from millstream.control.spark_job import SparkJob
 from millstream.errors import BindError, OptionError
 from millstream.lang import ast
@@ -73,9 +72,6 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
             groups[made.part.name] = OpenGroup(number + 1, NAME, labels, made.keys, settings, made.part.stage)
             job.append(groups[made.part.name])
             job.append(made.start(NAME, groups, definitions, mill.tables, punctuated=False))
-    for setting, value in QUERY_SETTINGS.items():
-        spark.conf.set(setting, value)
-    spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
     pages = job.frame().where(f"kind = {ROWS}").select("page")
     return pages.mapInArrow(_unpack([(a.name, a.type.value) for a in schema]), spark_schema(schema))
 

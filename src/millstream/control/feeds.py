@@ -25,7 +25,7 @@ class Feeds:
         """What each stream has promised last."""
 
     def open(self, definition: StreamDefinition, page_rows: int) -> None:
-        self.sources[definition.name] = StreamSource.of(definition, self._clock, page_rows)
+        self.sources[definition.name] = StreamSource(definition, self._clock, page_rows)
 
     # --- arrivals ---------------------------------------------------------------------------------------------------
 
@@ -42,11 +42,10 @@ class Feeds:
     def line(self, name: str, line: str) -> None:
         """One line of text; one that is malformed becomes a bad row."""
         try:
-            pattern = read_element(line, self.sources[name].schema)
+            element: Any = read_element(line, self.sources[name].schema) or line
         except (PatternError, InputError) as error:
-            self._arrived.append((name, RejectedLine(line, error.message)))
-        else:
-            self._arrived.append((name, pattern or line))
+            element = RejectedLine(line, error.message)
+        self._arrived.append((name, element))
 
     def take(self) -> list[tuple[str, Element]]:
         """What has come of one stream before any of another, as its source lets it in; nothing if nothing has come."""

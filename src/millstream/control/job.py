@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.algebra import values
 from millstream.algebra.element import Element
@@ -32,7 +32,7 @@ from millstream.whole_file import write_whole
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Job", "Tenant"]
+    from millstream.control.deliveries import Deliveries
 
 PASSING = (Feed, Promise, Send)
 """Records that nobody needs once shards have heard them."""
@@ -44,16 +44,6 @@ Result = tuple[int, str, Element]
 """What a shard puts out: its label, the query, an element."""
 Report = tuple[int, Status]
 """A shard's label, and its status."""
-
-
-class Tenant(Protocol):
-    """Who a job delivers to, on behalf of a mill."""
-
-    name: str
-
-    def deliver(self, label: int, query: str, element: Element) -> None: ...
-    def finish_batch(self, job: Job, batch: int) -> None: ...
-    def outputs_state(self, job: Job) -> dict[str, dict[str, object]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +73,9 @@ class Job(ABC):
         self.title = "memory" if folder is None else folder.name
         self.id, self.shards, self.stages = _identity(folder, self.host_name, shards, stages)
         self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
-        self.tenants: dict[int, Tenant] = {}
+        self.tenants: dict[int, Deliveries] = {}
         """Who owns a label."""
-        self._known: dict[str, Tenant] = {}
+        self._known: dict[str, Deliveries] = {}
         self.heard: dict[int, Status] = {}
         """The last report of every shard, by label."""
         self.position = 0
@@ -169,7 +159,7 @@ class Job(ABC):
                 self._needed = end
             return end
 
-    def allot(self, count: int, tenant: Tenant) -> tuple[int, tuple[int, ...]]:
+    def allot(self, count: int, tenant: Deliveries) -> tuple[int, tuple[int, ...]]:
         """A number for a new group, and labels for its shards, which belong to the tenant from now on."""
         with self._lifecycle:
             self._groups += 1
@@ -177,7 +167,7 @@ class Job(ABC):
             self.admit(labels, tenant)
             return self._groups, labels
 
-    def admit(self, labels: Iterable[int], tenant: Tenant) -> None:
+    def admit(self, labels: Iterable[int], tenant: Deliveries) -> None:
         """Let shards belong to a tenant, who takes the place of any other of that name."""
         self.tenants |= dict.fromkeys(labels, tenant)
         self._known[tenant.name] = tenant
@@ -198,13 +188,11 @@ class Job(ABC):
 
     # --- deliveries -------------------------------------------------------------------------------------------------
 
-    def deliver(
-        self, batch: int, results: Iterable[Result], reports: Iterable[tuple[int, Status]], begun: float
-    ) -> None:
+    def deliver(self, batch: int, results: Iterable[Result], reports: Iterable[Report], begun: float) -> None:
         """Hand what a batch has made to the tenants. One that was delivered before a restart is not delivered twice."""
         again = batch <= self._last_batch
         position, told, written = self.position, False, 0
-        served: dict[int, Tenant] = {}
+        served: dict[int, Deliveries] = {}
         taken: Counter[tuple[int, str, int]] = Counter()
         words: list[Report] = []
         for label, query, element in () if again else results:

@@ -105,14 +105,10 @@ class BatchListener:
         except Exception:
             LOG.exception("a report of Spark has been lost")
 
-    def onQueryStarted(self, _: Any) -> None:
+    def _ignore(self, _: Any) -> None:
         pass
 
-    def onQueryIdle(self, _: Any) -> None:
-        pass
-
-    def onQueryTerminated(self, _: Any) -> None:
-        pass
+    onQueryStarted = onQueryIdle = onQueryTerminated = _ignore
 
     class Java:
         implements = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]

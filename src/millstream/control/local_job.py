@@ -23,7 +23,7 @@ from millstream.physical import durable
 from millstream.physical.durable import DurableShard
 from millstream.physical.host import ShardHost
 from millstream.physical.parts import Part
-from millstream.physical.reading import BatchReader, Dealt, Offset
+from millstream.physical.reading import BatchReader, Dealt
 from millstream.physical.shard_batch import Given, Sent, Status, brief_status, full_status, run_batch
 
 if TYPE_CHECKING:
@@ -220,11 +220,6 @@ class LocalJob(Job):
     def places(self) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(self._offset["streams"])
         return made
-
-    @property
-    def offset(self) -> Offset:
-        """Where the last batch ended."""
-        return self._offset
 
     def _committed(self) -> list[int]:
         return [self._batch]

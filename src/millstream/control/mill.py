@@ -14,14 +14,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from millstream.config import Options
-from millstream.control.base import Mill, RunningQuery
+from millstream.control.base import Mill
 from millstream.control.jobs import LocalJobs
 from millstream.control.local_job import LocalJob
 from millstream.control.recovery import recover
 from millstream.physical.host import ShardHost
 from millstream.runtime.engine import NodeStatistics
-
-__all__ = ["LocalMill", "RunningQuery"]
 
 
 class LocalMill(Mill):

@@ -35,16 +35,15 @@ class Pacer:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            beats = self._mill.options.ets == "heartbeat"
-            if self._stopped.wait(self._mill.options.heartbeat if beats else INTERVAL):
-                return
+        while not self._stopped.wait(self._interval()):
             self._pace()
+
+    def _interval(self) -> float:
+        return self._mill.options.heartbeat if self._mill.options.ets == "heartbeat" else INTERVAL
 
     def look(self) -> None:
         """For jobs that have no thread of their own: tell the time, if that is due."""
-        due = self._mill.options.heartbeat if self._mill.options.ets == "heartbeat" else INTERVAL
-        if time.monotonic() >= self._looked + due:
+        if time.monotonic() >= self._looked + self._interval():
             self._looked = time.monotonic()
             self._pace()
 

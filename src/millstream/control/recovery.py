@@ -46,7 +46,7 @@ def recover(mill: Mill) -> None:
                 mill.queries[query].output.restore(state)
     mill.journal.recovering = False
     _make_good(mill, stopped)
-    if not mill.wall and mill.homes.groups:
+    if not mill.time.wall and mill.homes.groups:
         mill.call_roll()  # to hear what operators wait for
 
 

@@ -64,11 +64,6 @@ class SparkJob(Job):
             if self.running and before != self.routes:
                 self.restart()
 
-    @property
-    def complete(self) -> bool:
-        """Whether all DataFrames are there that the job reads."""
-        return self.routes.keys() <= self.frames.keys()
-
     # --- life -------------------------------------------------------------------------------------------------------
 
     @property
@@ -77,22 +72,22 @@ class SparkJob(Job):
 
     def start(self) -> None:
         with self._lifecycle:
-            if not self.running and self.complete:
+            if not self.running and self.routes.keys() <= self.frames.keys():  # all DataFrames are there
                 self._start()
 
     def _start(self) -> None:
-        for name, value in QUERY_SETTINGS.items():
-            self.spark.conf.set(name, value)
-        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
         self._failure, self._stopping = None, False
         writer = self.frame().writeStream.outputMode("append").foreachBatch(self._receive)
         writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
         self._query = writer.start()
 
     def frame(self) -> DataFrame:
-        """The job's Spark plan: pages in, pages out."""
+        """The job's Spark plan: pages in, pages out. The session gets what its query reads on starting."""
         from millstream.physical.entry import FORMAT, LazyStage, PageSource
 
+        for setting, value in QUERY_SETTINGS.items():
+            self.spark.conf.set(setting, value)
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
         self.spark.dataSource.register(PageSource)
         reader = self.spark.readStream.format(FORMAT).option("log", str(self.checkpoint / "control.log"))
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()

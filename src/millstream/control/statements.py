@@ -35,7 +35,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.CreateStream():
             definition = bind_stream(statement, mill.catalog)
             mill.catalog.add_stream(definition)
-            mill.open_source(definition)
+            mill.feeds.open(definition, mill.options.page_rows)
             closed = (clause.stream for clause in definition.closes)
             mill.journal.statement("relation", definition.name, statement.text, closed)
         case ast.CreateDerivedStream():
@@ -114,7 +114,7 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     stage, options = statement.stage.upper(), mill.options
     if stage == "LOGICAL":
         return explain(plan)
-    plan = optimize(plan, mill.catalog, paned=options.paned, multi_join=options.join_grouping)
+    plan = mill.optimized(plan)
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
     if stage == "PHYSICAL":
@@ -140,8 +140,7 @@ def _explain_named(mill: Mill, name: str) -> str:
     if name in mill.queries:
         plan = mill.queries[name].plan
     elif name in mill.catalog.derived:
-        options, derived = mill.options, mill.catalog.derived[name]
-        plan = optimize(derived, mill.catalog, paned=options.paned, multi_join=options.join_grouping)
+        plan = mill.optimized(mill.catalog.derived[name])
     else:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))

@@ -79,7 +79,7 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
         else:
             continue
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
-        lag = mill.clock.now() / MICROS - at if at is not None and mill.wall and not ended else None
+        lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
         made[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag)
     return made
 

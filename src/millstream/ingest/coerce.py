@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from millstream.algebra.types import MICROS, Type, format_value
-from millstream.ingest.lines import is_null, read
+from millstream.ingest.lines import is_null, read, short
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, which a timestamp may have."""
 
-_FLOATS = (Type.REAL, Type.DOUBLE, Type.DECIMAL)
 _NATIVE: dict[Type, set[type]] = {
     Type.BOOLEAN: {bool},
     Type.INT: {int},
@@ -85,7 +84,7 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
         seconds = made.to_physical() // MICROS
         inside = seconds.is_between(FIRST_SECOND, LAST_SECOND)
         return made if inside.all() else made.set(~inside, None)
-    if given.is_integer() and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
+    if (given.is_integer() or given == pl.String) and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
         return values.cast(wanted, strict=False)
     if given.is_float() and type_.is_integer:
         made = values.cast(wanted, strict=False)
@@ -102,8 +101,6 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
         return counts.cast(pl.Int64).cast(wanted)
     if type_ is Type.TIMESTAMP and given == pl.String:
         return values.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
-    if given == pl.String and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
-        return values.cast(wanted, strict=False)
     if given == pl.Date and type_ is Type.TIMESTAMP:
         return values.cast(wanted)
     if isinstance(given, pl.Duration) and type_ is Type.INTERVAL:
@@ -161,7 +158,7 @@ def _convert(value: Any, type_: Type) -> Any:
         if not math.isfinite(value) or value != int(value):
             raise _misfit(value, type_)
         return int(value)
-    if type_ in _FLOATS:
+    if type_.is_numeric:
         return float(value)
     if type_ is Type.TIMESTAMP:
         if isinstance(value, datetime):
@@ -188,12 +185,8 @@ def _checked(value: Any, type_: Type) -> Any:
 
 
 def _misfit(value: Any, type_: Type) -> ValueError:
-    text = format_value(value)
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
-    return ValueError(f"{shown} is not a value of type {type_.value}")
+    return ValueError(f"{short(format_value(value))} is not a value of type {type_.value}")
 
 
 def _out_of_range(value: Any, type_: Type) -> ValueError:
-    text = format_value(value)
-    shown = text if len(text) <= 80 else f"{text[:77]}..."
-    return ValueError(f"{shown} is out of range for {type_.value}")
+    return ValueError(f"{short(format_value(value))} is out of range for {type_.value}")

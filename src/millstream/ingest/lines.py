@@ -35,7 +35,7 @@ def split_line(line: str) -> list[Field]:
     while True:
         start = at + len(line[at:]) - len(line[at:].lstrip())
         if line[start : start + 1] and line[start] in QUOTES:
-            end = _closing_quote(line, start)
+            end = closing_quote(line, start)
             quote = line[start]
             field = Field(line[start + 1 : end].replace(quote * 2, quote), True)
             bar = line.find("|", end)
@@ -51,7 +51,8 @@ def split_line(line: str) -> list[Field]:
         at = bar + 1
 
 
-def _closing_quote(line: str, start: int) -> int:
+def closing_quote(line: str, start: int) -> int:
+    """Where the text ends whose opening quote is at `start`; ValueError if it does not. A doubled quote is data."""
     quote = line[start]
     end = line.find(quote, start + 1)
     while end >= 0 and line[end + 1 : end + 2] == quote:
@@ -94,14 +95,15 @@ def read(text: str, type_: Type) -> Any:
     try:
         return parse_value(text, type_)
     except OverflowError:
-        raise ValueError(f"{_short(text)} is out of range for {type_.value}") from None
+        raise ValueError(f"{short(text)} is out of range for {type_.value}") from None
     except ValueError as error:
         reason = str(error)
         known = type_.value in reason and len(reason) < 200
-        raise ValueError(reason if known else f"{_short(text)!r} is not a value of type {type_.value}") from None
+        raise ValueError(reason if known else f"{short(text)!r} is not a value of type {type_.value}") from None
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A text for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

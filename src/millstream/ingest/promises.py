@@ -34,11 +34,6 @@ class Promises:
         return self._progress == FOREVER
 
     @property
-    def mixed(self) -> bool:
-        """Whether anything but bounds on time was promised."""
-        return self._all is not None
-
-    @property
     def bound(self) -> int:
         """No tuple below this time is expected any more."""
         return NEVER if self._key == NO_KEY else -(-self._key // 2)

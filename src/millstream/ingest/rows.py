@@ -24,15 +24,12 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import did_you_mean
-from millstream.ingest.coerce import coerce, coerce_values, in_range
+from millstream.ingest.coerce import Column, coerce, coerce_values, in_range
 from millstream.ingest.lines import parse_line, write_line
-
-__all__ = ["BAD_SCHEMA", "Rows", "parse_line", "read_frame", "read_lines", "read_rows", "read_values", "write_line"]
+from millstream.ingest.marks import TIME_LIMIT
 
 BAD_SCHEMA = {"input": pl.String(), "reason": pl.String()}
 NO_BAD = pl.DataFrame(schema=BAD_SCHEMA)
-TIME_LIMIT = 1 << 61
-"""BIGINT time lies strictly within plus and minus this, so that window ends can be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +115,7 @@ def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()
         if (wrong and len(wrong) == frame.height) or a.name not in named:
             columns[a.name] = pl.Series([None], dtype=a.type.polars).new_from_index(0, frame.height)
             continue
-        column = coerce(frame.get_column(named[a.name]), a.type)
-        columns[a.name] = column.values
-        for at, reason in column.wrong.items():
-            wrong.setdefault(at, f"column '{a.name}': {reason}")
+        columns[a.name] = _noted(coerce(frame.get_column(named[a.name]), a.type), a.name, wrong)
     return _split(columns, frame.height, schema, required, wrong, lambda at: _text(frame.row(at)))
 
 
@@ -148,13 +142,16 @@ def _from_columns(
 ) -> Rows:
     missing = [None] * len(schema)
     turned = list(zip(*(missing if row is None else row for row in rows), strict=True)) or [()] * len(schema)
-    columns: dict[str, pl.Series] = {}
-    for a, values in zip(schema, turned, strict=True):
-        column = coerce_values(values, a.type)
-        columns[a.name] = column.values
-        for at, reason in column.wrong.items():
-            wrong.setdefault(at, f"column '{a.name}': {reason}")
+    pairs = zip(schema, turned, strict=True)
+    columns = {a.name: _noted(coerce_values(values, a.type), a.name, wrong) for a, values in pairs}
     return _split(columns, len(rows), schema, required, wrong, text)
+
+
+def _noted(column: Column, name: str, wrong: dict[int, str]) -> pl.Series:
+    """The values; the reasons why some did not fit are put with those of other columns."""
+    for at, reason in column.wrong.items():
+        wrong.setdefault(at, f"column '{name}': {reason}")
+    return column.values
 
 
 def _split(

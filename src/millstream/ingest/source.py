@@ -17,9 +17,11 @@ Late tuples do not count: they move neither the watermark nor the order, and reg
 columns, however many punctuations stand among the tuples; what comes out does not depend on how the input is cut.
 
 >>> from millstream.algebra.clock import VirtualClock
+>>> from millstream.algebra.schema import Schema
 >>> from millstream.algebra.types import Type
 >>> bids = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
->>> taken = StreamSource(bids, VirtualClock()).take(["5 | 1", "7 | 2", "6 | 3", "[< 9, *]", "8 | x"])
+>>> source = StreamSource(StreamDefinition("bids", bids), VirtualClock())
+>>> taken = source.take(["5 | 1", "7 | 2", "6 | 3", "[< 9, *]", "8 | x"])
 >>> taken.elements
 [Page([(5, 1, 5), (7, 2, 7)]), Punctuations([ts < 9] progress 9)]
 >>> taken.late.rows(), taken.bad.rows()
@@ -39,7 +41,7 @@ from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.clock import Clock
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
+from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
@@ -69,51 +71,26 @@ class Taken:
 
 
 class StreamSource:
-    """`watermark` (the delay) and `max_skew` are in timestamp units. `accepted`, `late` and `bad` count rows."""
+    """The source of a stream as it was declared. `accepted`, `late` and `bad` count rows."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        clock: Clock,
-        *,
-        watermark: int | None = None,
-        primary_key: tuple[str, ...] = (),
-        max_skew: int | None = None,
-        ascending: tuple[str, ...] = (),
-        page_rows: int = PAGE_ROWS,
-    ) -> None:
-        self.schema = schema
+    def __init__(self, stream: StreamDefinition, clock: Clock, page_rows: int = PAGE_ROWS) -> None:
+        self.schema = schema = stream.schema
         self.accepted = self.late = self.bad = 0
         self._clock = clock
         self._piece_rows = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
         self._no_rows = schema.empty()
-        self._watermark, self._max_skew = watermark, max_skew
-        self._key = list(primary_key)
+        self._watermark, self._max_skew = stream.watermark, stream.max_skew
+        self._key = list(stream.primary_key)
         self._time = schema.time if schema.kind is TimeKind.EXTERNAL else None
-        self._ascending = Ascending(ascending)
-        self._required = [*([self._time] if self._time is not None else []), *primary_key, *ascending]
-        self._slack = slack_of(schema, watermark)  # by how much a tuple may be older than one before it
-        self._in_order = self._slack is not None and watermark is None
+        self._ascending = Ascending(stream.ascending)
+        self._required = [*([self._time] if self._time is not None else []), *stream.primary_key, *stream.ascending]
+        self._slack = slack_of(schema, stream.watermark)  # by how much a tuple may be older than one before it
+        self._in_order = self._slack is not None and stream.watermark is None
         self._promises = Promises(self._time, None if self._time is None else schema.type_of(self._time).polars)
         self._newest = NEVER  # the highest timestamp of an accepted tuple
         self._last: tuple[int, int] | None = None  # the last timestamp and when it came
         self._promised = NEVER  # the highest enabling timestamp given out
-        self._restricted: set[str] | None = (
-            None  # the columns that explicit punctuation restricts, bounds on time aside
-        )
-
-    @classmethod
-    def of(cls, definition: StreamDefinition, clock: Clock, page_rows: int) -> StreamSource:
-        """The source of a stream as it was declared."""
-        return cls(
-            definition.schema,
-            clock,
-            watermark=definition.watermark,
-            primary_key=definition.primary_key,
-            max_skew=definition.max_skew,
-            ascending=definition.ascending,
-            page_rows=page_rows,
-        )
+        self._restricted: set[str] | None = None  # columns that explicit punctuation restricts, bounds on time aside
 
     def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With

@@ -156,7 +156,7 @@ class ShardHost:
             self.partials.setdefault(stream, {})[name] = made
         for name, definition in query.streams.items():
             if name not in self.sources:
-                self.sources[name] = StreamSource.of(definition, self.clock, settings.page_rows)
+                self.sources[name] = StreamSource(definition, self.clock, settings.page_rows)
         self._configure_joins()
         self.graph.cut_for_strategy()
 

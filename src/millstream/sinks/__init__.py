@@ -14,21 +14,7 @@
 from __future__ import annotations
 
 from millstream.sinks.base import SINKS, Sink, make_sink
-from millstream.sinks.callback import CallbackSink
-from millstream.sinks.console import ConsoleSink
-from millstream.sinks.discard import DiscardSink
 from millstream.sinks.memory import MemorySink
 from millstream.sinks.options import SinkOptions
-from millstream.sinks.parquet import ParquetSink
 
-__all__ = [
-    "SINKS",
-    "CallbackSink",
-    "ConsoleSink",
-    "DiscardSink",
-    "MemorySink",
-    "ParquetSink",
-    "Sink",
-    "SinkOptions",
-    "make_sink",
-]
+__all__ = ["SINKS", "MemorySink", "Sink", "SinkOptions", "make_sink"]

@@ -28,26 +28,22 @@ def same_row(left: Row, right: Row) -> bool:
 
 def difference(expected: Sequence[Row], found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Expected rows that are missing and found rows that are extra, as bags."""
-    missing: list[Row] = []
     pool: dict[Row, list[Row]] = {}
     for row in found:
         pool.setdefault(_rough(row), []).append(row)
-    unmatched: list[Row] = []
-    for row in expected:
-        near = pool.get(_rough(row), [])
-        at = next((i for i, other in enumerate(near) if same_row(row, other)), None)
-        if at is None:
-            unmatched.append(row)
-        else:
-            near.pop(at)
+    unmatched = [row for row in expected if not _take(row, pool.get(_rough(row), []))]
     extra = [row for rows in pool.values() for row in rows]
-    for row in unmatched:  # floats near a rounding edge may have fallen into different cells
-        at = next((i for i, other in enumerate(extra) if same_row(row, other)), None)
-        if at is None:
-            missing.append(row)
-        else:
-            extra.pop(at)
+    # Floats near a rounding edge may have fallen into different cells.
+    missing = [row for row in unmatched if not _take(row, extra)]
     return missing, extra
+
+
+def _take(row: Row, rows: list[Row]) -> bool:
+    """Take a row that is the same out of these; false if there is none."""
+    at = next((i for i, other in enumerate(rows) if same_row(row, other)), None)
+    if at is not None:
+        rows.pop(at)
+    return at is not None
 
 
 def _rough(row: Row) -> Row:

@@ -20,7 +20,6 @@ from millstream.ingest.lines import parse_line
 from millstream.testing.compare import Row, difference, same_row, show
 from millstream.testing.transcript import (
     Advance,
-    Batch,
     Count,
     Expect,
     Feed,
@@ -142,9 +141,7 @@ def run_text(text: str, variant: Variant | None = None, name: str = "transcript"
             run.run(steps)
         finally:
             host.close(run.mill)
-    except Failure as failure:
-        outcome.failures.append(str(failure))
-    except MillstreamError as error:
+    except (Failure, MillstreamError) as error:
         outcome.failures.append(str(error))
     except Exception as error:
         outcome.failures.append(f"crashed: {type(error).__name__}: {error}")
@@ -175,25 +172,20 @@ class _Run:
                 raise Failure(f"query '{name}' put out {len(rows)} rows that no expect took:\n{listed}")
 
     def _step(self, step: Step) -> None:
+        if not isinstance(step, Feed):
+            self._batch()
         match step:
-            case Statement():
-                self._batch()
-                self._statement(step)
             case Feed():
                 self._feed(step)
+            case Statement():
+                self._statement(step)
             case Expect():
-                self._batch()
                 self._expect(step)
             case Count():
-                self._batch()
                 self._count(step)
-            case Batch():
-                self._batch()
             case Restart():
-                self._batch()
                 self._restart()
             case Advance():
-                self._batch()
                 self.mill.advance(step.micros)
 
     def _batch(self) -> None:

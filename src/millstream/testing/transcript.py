@@ -80,6 +80,9 @@ class Advance(Step):
 
 
 Lines = list[tuple[int, str]]
+Parsed = tuple[list[Step], Lines]
+"""The steps of a block, and the lines that are left of it."""
+Parser = Callable[[int, list[str], Lines], Parsed]
 
 
 def parse_transcript(text: str) -> list[Step]:
@@ -125,16 +128,16 @@ def _block(lines: Lines) -> list[Step]:
     return steps + (_block(left) if left else [])
 
 
-def _statement(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
+def _statement(number: int, words: list[str], body: Lines) -> Parsed:
     return _text_block(number, None, words, body)
 
 
-def _query(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
+def _query(number: int, words: list[str], body: Lines) -> Parsed:
     name = _name(number, "query", words)
     return _text_block(number, name, words[1:], body)
 
 
-def _text_block(number: int, name: str | None, extra: list[str], body: Lines) -> tuple[list[Step], Lines]:
+def _text_block(number: int, name: str | None, extra: list[str], body: Lines) -> Parsed:
     if extra:
         body = [(number, " ".join(extra)), *body]
     error = None
@@ -151,27 +154,29 @@ def _text_block(number: int, name: str | None, extra: list[str], body: Lines) ->
     return [Statement(body[0][0], "\n".join(line for _, line in body), name, error)], []
 
 
-def _input(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
-    return [Feed(number, _name(number, "input", words), tuple((n, line.strip()) for n, line in body))], []
+def _input(number: int, words: list[str], body: Lines) -> Parsed:
+    return [Feed(number, _name(number, "input", words), _stripped(body))], []
 
 
-def _expect(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
+def _expect(number: int, words: list[str], body: Lines) -> Parsed:
     name = _name(number, "expect", words)
     flags = {word.lower() for word in words[1:]}
     if unknown := flags - {"ordered", "punctuation"}:
         word = min(unknown)
         hint = did_you_mean(word, ("ordered", "punctuation"))
         raise TranscriptError("M7003", f"unknown word '{word}' after 'expect {name}'", hint=hint, line=number, column=1)
-    rows: Lines = []
-    for i, (at, line) in enumerate(body):
-        if re.fullmatch(r"expect\s+\w+(\s+(ordered|punctuation))?", line.strip(), re.IGNORECASE):
-            return [Expect(number, name, tuple(rows), "ordered" in flags, "punctuation" in flags)], body[i:]
-        rows.append((at, line.strip()))
-    return [Expect(number, name, tuple(rows), "ordered" in flags, "punctuation" in flags)], []
+    following = re.compile(r"expect\s+\w+(\s+(ordered|punctuation))?", re.IGNORECASE)
+    end = next((i for i, (_, line) in enumerate(body) if following.fullmatch(line.strip())), len(body))
+    rows = _stripped(body[:end])
+    return [Expect(number, name, rows, "ordered" in flags, "punctuation" in flags)], body[end:]
 
 
-def _count(what: str) -> Callable[[int, list[str], Lines], tuple[list[Step], Lines]]:
-    def parse(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
+def _stripped(lines: Lines) -> tuple[tuple[int, str], ...]:
+    return tuple((number, line.strip()) for number, line in lines)
+
+
+def _count(what: str) -> Parser:
+    def parse(number: int, words: list[str], body: Lines) -> Parsed:
         if len(words) != 2 or not words[1].isdigit():
             raise TranscriptError("M7004", f"'{what}' wants a name and a number", line=number, column=1)
         return [Count(number, what, words[0].lower(), int(words[1]))], body
@@ -179,17 +184,17 @@ def _count(what: str) -> Callable[[int, list[str], Lines], tuple[list[Step], Lin
     return parse
 
 
-def _batch(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
-    _no_words(number, "batch", words)
-    return [Batch(number)], body
+def _alone(what: str, kind: type[Step]) -> Parser:
+    def parse(number: int, words: list[str], body: Lines) -> Parsed:
+        if words:
+            message = f"'{what}' stands alone, found '{words[0]}'"
+            raise TranscriptError("M7008", message, line=number, column=1)
+        return [kind(number)], body
+
+    return parse
 
 
-def _restart(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
-    _no_words(number, "restart", words)
-    return [Restart(number)], body
-
-
-def _advance(number: int, words: list[str], body: Lines) -> tuple[list[Step], Lines]:
+def _advance(number: int, words: list[str], body: Lines) -> Parsed:
     unit = words[1].upper().removesuffix("S") if len(words) == 2 else ""
     try:
         micros = round(float(words[0]) * UNITS[unit])
@@ -203,8 +208,8 @@ def _advance(number: int, words: list[str], body: Lines) -> tuple[list[Step], Li
     return [Advance(number, micros)], body
 
 
-def _later(what: str) -> Callable[[int, list[str], Lines], tuple[list[Step], Lines]]:
-    def parse(number: int, _: list[str], __: Lines) -> tuple[list[Step], Lines]:
+def _later(what: str) -> Parser:
+    def parse(number: int, _: list[str], __: Lines) -> Parsed:
         raise TranscriptError("M7006", f"'{what}' is not available yet", line=number, column=1)
 
     return parse
@@ -216,12 +221,7 @@ def _name(number: int, what: str, words: list[str]) -> str:
     return words[0].lower()
 
 
-def _no_words(number: int, what: str, words: list[str]) -> None:
-    if words:
-        raise TranscriptError("M7008", f"'{what}' stands alone, found '{words[0]}'", line=number, column=1)
-
-
-_PARSERS: dict[str, Callable[[int, list[str], Lines], tuple[list[Step], Lines]]] = {
+_PARSERS: dict[str, Parser] = {
     "statement": _statement,
     "query": _query,
     "input": _input,
@@ -229,8 +229,8 @@ _PARSERS: dict[str, Callable[[int, list[str], Lines], tuple[list[Step], Lines]]]
     "state": _count("state"),
     "late": _count("late"),
     "bad": _count("bad"),
-    "batch": _batch,
-    "restart": _restart,
+    "batch": _alone("batch", Batch),
+    "restart": _alone("restart", Restart),
     "advance": _advance,
     "feedback": _later("feedback"),
     "prod": _later("prod"),

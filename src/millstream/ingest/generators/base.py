@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -32,21 +32,6 @@ TIME = "ts"
 """The time column of every generated stream."""
 
 
-class Generator(Protocol):
-    @property
-    def streams(self) -> Mapping[str, Schema]:
-        """What it makes: the schema of each stream."""
-
-    def events(self) -> int | None:
-        """How many events there are over all streams; None if there is no end."""
-
-    def make(self, stream: str, first: int, last: int) -> PunctuatedRows:
-        """The rows of the stream among the events `first … last - 1`, with the punctuations at their positions."""
-
-    def event_time(self, number: int) -> int:
-        """The event time of an event, in microseconds; it never decreases."""
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
@@ -55,8 +40,8 @@ class Column:
     """From the keys of the rows to the values; timestamps are microseconds."""
 
 
-class ColumnGenerator(ABC):
-    """A generator that is given column by column. The key of a row is any number that tells all about it."""
+class Generator(ABC):
+    """A generator, given column by column. The key of a row is any number that tells all about it."""
 
     def __init__(self, options: GeneratorOptions, streams: Mapping[str, Sequence[Column]]) -> None:
         self._options = options
@@ -73,13 +58,16 @@ class ColumnGenerator(ABC):
             stream: Schema.of(*((c.name, c.type) for c in columns), kind=TimeKind.EXTERNAL, time=TIME)
             for stream, columns in self._columns.items()
         }
+        """The schema of each stream that it makes."""
         if options.events is not None and self.event_time(options.events - 1) >= LAST_TIME:
             raise OptionError("M6002", f"option 'events' cannot be {options.events}: the last is after the year 9999")
 
     def events(self) -> int | None:
+        """How many events there are over all streams; None if there is no end."""
         return self._options.events
 
     def make(self, stream: str, first: int, last: int) -> PunctuatedRows:
+        """The rows of the stream among the events `first … last - 1`, with the punctuations at their positions."""
         if stream not in self.streams:
             raise BindError("M2002", f"no stream '{stream}' is generated", hint=did_you_mean(stream, self.streams))
         if not 0 <= first <= last:
@@ -93,7 +81,8 @@ class ColumnGenerator(ABC):
         return PunctuatedRows(rows, marks.punctuations, marks.positions)
 
     @abstractmethod
-    def event_time(self, number: int) -> int: ...
+    def event_time(self, number: int) -> int:
+        """The event time of an event, in microseconds; it never decreases."""
 
     @abstractmethod
     def _keys(self, stream: str, first: int, last: int) -> Integers:

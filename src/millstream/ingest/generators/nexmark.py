@@ -21,10 +21,10 @@ from pydantic import Field
 from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS, Type, format_value, micros, parse_timestamp
 from millstream.errors import OptionError
-from millstream.ingest.generators.base import TIME, Column, ColumnGenerator
+from millstream.ingest.generators.base import TIME, Column, Generator
 from millstream.ingest.generators.draws import Draws
 from millstream.ingest.generators.nexmark_auctions import AUCTIONS, FIRST_AUCTION, ROUND, SHORTEST_MEAN, Auctions
-from millstream.ingest.generators.nexmark_values import Channels, Items, People, prices
+from millstream.ingest.generators.nexmark_values import channel_columns, item_columns, person_columns, prices
 from millstream.ingest.generators.options import GeneratorOptions, Length, Moment, Names, Pace
 from millstream.ingest.generators.timeline import Timeline
 from millstream.ingest.marks import Marks
@@ -74,48 +74,37 @@ class NexmarkOptions(GeneratorOptions):
         raise OptionError("M6002", message, hint=hint)
 
 
-class Nexmark(ColumnGenerator):
+class Nexmark(Generator):
     def __init__(self, options: NexmarkOptions) -> None:
         seed = options.seed
         self._timeline = Timeline(options.start, options.rate)
         self._auctions = Auctions(seed, options.events_open(), options.hot_auctions)
-        self._bid_price, self._initial_bid, self._reserve, self._category = (
-            Draws(seed, what) for what in ("price", "initial bid", "reserve", "category")
-        )
         self._bidders = _Choice(seed, "bidder", options.hot_bidders, 1)
         self._sellers = _Choice(seed, "seller", options.hot_sellers, 0)
         super().__init__(options, self._described(seed))
 
     def _described(self, seed: int) -> dict[str, list[Column]]:
-        people, items, channels = People(seed), Items(seed), Channels(seed)
+        price, initial, reserve, category = (
+            Draws(seed, what) for what in ("price", "initial bid", "reserve", "category")
+        )
         time = Column(TIME, Type.TIMESTAMP, self._timeline.times)
         return {
-            "person": [
-                Column("id", Type.BIGINT, _person_ids),
-                Column("name", Type.VARCHAR, people.name),
-                Column("email_address", Type.VARCHAR, people.email_address),
-                Column("credit_card", Type.VARCHAR, people.credit_card),
-                Column("city", Type.VARCHAR, people.city),
-                Column("state", Type.VARCHAR, people.state),
-                time,
-            ],
+            "person": [Column("id", Type.BIGINT, _person_ids), *person_columns(seed), time],
             "auction": [
                 Column("id", Type.BIGINT, _auction_ids),
-                Column("item_name", Type.VARCHAR, items.name),
-                Column("description", Type.VARCHAR, items.description),
-                Column("initial_bid", Type.BIGINT, self._initial_bids),
-                Column("reserve", Type.BIGINT, self._reserves),
+                *item_columns(seed),
+                Column("initial_bid", Type.BIGINT, lambda events: prices(initial, events)),
+                Column("reserve", Type.BIGINT, lambda events: prices(initial, events) + prices(reserve, events)),
                 time,
                 Column("expires", Type.TIMESTAMP, self._expire),
                 Column("seller", Type.BIGINT, self._sellers.chosen),
-                Column("category", Type.BIGINT, self._categories),
+                Column("category", Type.BIGINT, lambda events: _FIRST_CATEGORY + category.below(events, _CATEGORIES)),
             ],
             "bid": [
-                Column("auction", Type.BIGINT, self._auctions_bid_on),
+                Column("auction", Type.BIGINT, lambda events: self._auctions.chosen(events) + _FIRST_ID),
                 Column("bidder", Type.BIGINT, self._bidders.chosen),
-                Column("price", Type.BIGINT, self._prices),
-                Column("channel", Type.VARCHAR, channels.channel),
-                Column("url", Type.VARCHAR, channels.url),
+                Column("price", Type.BIGINT, lambda events: prices(price, events)),
+                *channel_columns(seed),
                 time,
             ],
         }
@@ -142,23 +131,8 @@ class Nexmark(ColumnGenerator):
         positions = _rows_before(stream, marks.positions) - _rows_before(stream, np.array([first]))
         return Marks(marks.punctuations, positions)
 
-    def _initial_bids(self, events: Integers) -> Integers:
-        return prices(self._initial_bid, events)
-
-    def _reserves(self, events: Integers) -> Integers:
-        return self._initial_bids(events) + prices(self._reserve, events)
-
     def _expire(self, events: Integers) -> Integers:
         return self._timeline.times(self._auctions.closes(_auction_ids(events) - _FIRST_ID))
-
-    def _categories(self, events: Integers) -> Integers:
-        return _FIRST_CATEGORY + self._category.below(events, _CATEGORIES)
-
-    def _auctions_bid_on(self, events: Integers) -> Integers:
-        return self._auctions.chosen(events) + _FIRST_ID
-
-    def _prices(self, events: Integers) -> Integers:
-        return prices(self._bid_price, events)
 
 
 class _Choice:

@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers
+from millstream.algebra.types import Type
+from millstream.ingest.generators.base import Column
 from millstream.ingest.generators.draws import MOST, Draws
 
 _PRICE_STEPS = 4096
@@ -44,61 +46,51 @@ def prices(draws: Draws, numbers: Integers) -> Integers:
     return low + ((_PRICES[step + 1] - low) * part >> 32)
 
 
-class People:
+def person_columns(seed: int) -> list[Column]:
     """What is told of persons, by number."""
+    name, host, city, state = (Draws(seed, f"{what} of a person") for what in ("name", "host", "city", "state"))
+    digits = [Draws(seed, f"card of a person {part}") for part in range(4)]
 
-    def __init__(self, seed: int) -> None:
-        self._name, self._host, self._city, self._state = (
-            Draws(seed, f"{what} of a person") for what in ("name", "host", "city", "state")
-        )
-        self._digits = [Draws(seed, f"card of a person {part}") for part in range(4)]
+    def address(persons: Integers) -> pl.Series:
+        return _joined([_drawn(name, persons, _MAILBOXES), _drawn(host, persons, _hosts())], "@")
 
-    def name(self, persons: Integers) -> pl.Series:
-        return _drawn(self._name, persons, _NAMES)
+    def card(persons: Integers) -> pl.Series:
+        return _joined([_drawn(draws, persons, _numerals()) for draws in digits], " ")
 
-    def email_address(self, persons: Integers) -> pl.Series:
-        return _joined([_drawn(self._name, persons, _MAILBOXES), _drawn(self._host, persons, _hosts())], "@")
-
-    def credit_card(self, persons: Integers) -> pl.Series:
-        return _joined([_drawn(draws, persons, _numerals()) for draws in self._digits], " ")
-
-    def city(self, persons: Integers) -> pl.Series:
-        return _drawn(self._city, persons, _CITIES)
-
-    def state(self, persons: Integers) -> pl.Series:
-        return _drawn(self._state, persons, _STATES)
+    return [
+        Column("name", Type.VARCHAR, lambda persons: _drawn(name, persons, _NAMES)),
+        Column("email_address", Type.VARCHAR, address),
+        Column("credit_card", Type.VARCHAR, card),
+        Column("city", Type.VARCHAR, lambda persons: _drawn(city, persons, _CITIES)),
+        Column("state", Type.VARCHAR, lambda persons: _drawn(state, persons, _STATES)),
+    ]
 
 
-class Items:
+def item_columns(seed: int) -> list[Column]:
     """What is told of the goods for auction, by number."""
+    item, condition = Draws(seed, "item"), Draws(seed, "condition of an item")
 
-    def __init__(self, seed: int) -> None:
-        self._item, self._condition = Draws(seed, "item"), Draws(seed, "condition of an item")
+    def description(auctions: Integers) -> pl.Series:
+        return _joined([_drawn(item, auctions, _ITEMS), _drawn(condition, auctions, _CONDITIONS)], ", ")
 
-    def name(self, auctions: Integers) -> pl.Series:
-        return _drawn(self._item, auctions, _ITEMS)
+    return [
+        Column("item_name", Type.VARCHAR, lambda auctions: _drawn(item, auctions, _ITEMS)),
+        Column("description", Type.VARCHAR, description),
+    ]
 
-    def description(self, auctions: Integers) -> pl.Series:
-        return _joined([self.name(auctions), _drawn(self._condition, auctions, _CONDITIONS)], ", ")
 
-
-class Channels:
+def channel_columns(seed: int) -> list[Column]:
     """Where bids come from: half of them from four hot channels, the others from ten thousand; each has its address."""
+    draws, many, hot = Draws(seed, "channel of a bid"), 4 * _CHANNELS, len(_HOT_CHANNELS)
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._draws = Draws(seed, "channel of a bid")
-
-    def channel(self, bids: Integers) -> pl.Series:
-        return _channels().gather(self._chosen(bids))
-
-    def url(self, bids: Integers) -> pl.Series:
-        return _urls(self._seed).gather(self._chosen(bids))
-
-    def _chosen(self, bids: Integers) -> Integers:
-        many, hot = 4 * _CHANNELS, len(_HOT_CHANNELS)
-        drawn = self._draws.below(bids, 2 * many)
+    def chosen(bids: Integers) -> Integers:
+        drawn = draws.below(bids, 2 * many)
         return np.where(drawn < many, drawn % hot, drawn // 4 - _CHANNELS + hot)
+
+    return [
+        Column("channel", Type.VARCHAR, lambda bids: _channels().gather(chosen(bids))),
+        Column("url", Type.VARCHAR, lambda bids: _urls(seed).gather(chosen(bids))),
+    ]
 
 
 @cache

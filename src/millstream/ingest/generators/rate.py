@@ -8,7 +8,7 @@ from pydantic import Field
 
 from millstream.algebra.arrays import Integers
 from millstream.algebra.types import Type
-from millstream.ingest.generators.base import TIME, Column, ColumnGenerator
+from millstream.ingest.generators.base import TIME, Column, Generator
 from millstream.ingest.generators.options import GeneratorOptions, Pace
 from millstream.ingest.generators.timeline import Timeline
 from millstream.ingest.marks import Marks
@@ -20,7 +20,7 @@ class RateOptions(GeneratorOptions):
     rate: Pace = Field(default=1, description="rows per second of event time")
 
 
-class Rate(ColumnGenerator):
+class Rate(Generator):
     def __init__(self, options: RateOptions) -> None:
         self._timeline = Timeline(options.start, options.rate)
         columns = [Column("value", Type.BIGINT, np.copy), Column(TIME, Type.TIMESTAMP, self._timeline.times)]

@@ -22,7 +22,7 @@ from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER
 from millstream.algebra.types import Type
 from millstream.errors import OptionError
-from millstream.ingest.generators.base import TIME, ColumnGenerator
+from millstream.ingest.generators.base import TIME, Generator
 from millstream.ingest.generators.options import LAST_TIME
 from millstream.ingest.generators.timeline import time_marks
 from millstream.ingest.generators.traffic_flow import FULL, Flow
@@ -32,7 +32,7 @@ from millstream.ingest.generators.traffic_schedule import Schedule
 from millstream.ingest.marks import Marks
 
 
-class Traffic(ColumnGenerator):
+class Traffic(Generator):
     _options: TrafficOptions
 
     def __init__(self, options: TrafficOptions) -> None:

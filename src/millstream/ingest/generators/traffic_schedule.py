@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import TypeVar
 
 from millstream.algebra.arrays import Integers
+
+Numbers = TypeVar("Numbers", int, Integers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +23,10 @@ class Schedule:
     probes: int
     probe_period: int
 
-    def detector_times(self, rows: Integers) -> Integers:
+    def detector_times(self, rows: Numbers) -> Numbers:
         return rows // self.detectors * self.detector_period
 
-    def probe_times(self, rows: Integers) -> Integers:
+    def probe_times(self, rows: Numbers) -> Numbers:
         rounds = rows // self.probes
         return rounds * self.probe_period + (rows - rounds * self.probes) * self.probe_period // self.probes
 
@@ -36,10 +39,6 @@ class Schedule:
         rounds, rest = divmod(before, self.probe_period)
         return rounds * self.probes - (-rest * self.probes // self.probe_period)
 
-    def events(self, before: int) -> int:
-        """How many events come before a time."""
-        return self.detector_rows(before) + self.probe_rows(before)
-
     def split(self, events: int) -> tuple[int, int]:
         """How many of the first so many events are detector readings, and how many probe readings."""
         # The k-th detector reading is among them if those before it and the probe readings before its time are fewer.
@@ -50,13 +49,9 @@ class Schedule:
         """The time of an event."""
         detectors, probes = self.split(event)
         if self._detector_number(detectors) == event:
-            return self._detector_time(detectors)
-        rounds, rest = divmod(probes, self.probes)
-        return rounds * self.probe_period + rest * self.probe_period // self.probes
+            return self.detector_times(detectors)
+        return self.probe_times(probes)
 
     def _detector_number(self, row: int) -> int:
         """The event that a detector reading is."""
-        return row + self.probe_rows(self._detector_time(row))
-
-    def _detector_time(self, row: int) -> int:
-        return row // self.detectors * self.detector_period
+        return row + self.probe_rows(self.detector_times(row))

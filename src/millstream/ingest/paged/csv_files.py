@@ -16,23 +16,12 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.algebra.values import value
 from millstream.errors import did_you_mean
 from millstream.ingest.paged.csv_lines import even, records, split
-from millstream.ingest.paged.formats import File, Part, given_out, no_column
-from millstream.ingest.paged.pieces import PieceRows
-from millstream.ingest.paged.text import (
-    NO_TEXT,
-    TEXT_WORTH,
-    estimated_rows,
-    quick_times,
-    read_bytes,
-    read_lines,
-    rows_of,
-    times_of,
-)
+from millstream.ingest.paged.formats import File, Part, no_column
+from millstream.ingest.paged.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines, rows_of
 from millstream.ingest.rows import Rows, read_frame
 
 _DIRECT = {
@@ -48,41 +37,25 @@ _DIRECT = {
 
 @value("csv_format")
 @dataclass(frozen=True, slots=True)
-class CsvFormat:
-    schema: Schema
-    required: tuple[str, ...]
+class CsvFormat(TextFormat):
     header: bool = True
     delimiter: str = ","
     null: str = ""
-    by_row: bool = False
-    worth: int = TEXT_WORTH
 
     def check(self, file: File) -> None:
         if self.header and file.size:
             self._reader(file, _start(file))
 
-    def extent(self, file: File) -> int:
-        return file.size
-
     def rows(self, file: File) -> int:
-        return max(estimated_rows(file) - self.header, 0)
+        return max(TextFormat.rows(self, file) - self.header, 0)
 
     def borders(self, part: Part) -> None:  # noqa: ARG002
         return None
 
-    def first_time(self, part: Part) -> int | None:
-        return times_of(self, part.file)[0]
-
-    def released(self, part: Part, until: int) -> int:
-        return part.last if times_of(self, part.file)[1] <= until else part.first
-
-    def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows:
-        for name in columns or ():
-            self.schema.index(name)
+    def read_all(self, part: Part) -> Rows:
         lines = records(read_bytes(part))
         reader = self._reader(part.file, lines)
-        rows = read_lines(lines[1:] if self.header else lines, reader, self.schema)
-        return given_out(rows, self.schema, columns)
+        return read_lines(lines[1:] if self.header else lines, reader, self.schema)
 
     def _reader(self, file: File, lines: Sequence[bytes]) -> _Reader:
         """By the first line of a file."""

@@ -14,6 +14,8 @@ from itertools import repeat
 
 import numpy as np
 
+from millstream.ingest.lines import closing_quote
+
 QUOTE = b'"'
 LONGEST = 100
 """A record with line breaks has at most so many lines: a quote that is not closed does not swallow the file."""
@@ -59,7 +61,7 @@ def split(record: str, delimiter: str) -> list[tuple[str, bool]]:
     at = 0
     while True:
         if record[at : at + 1] == '"':
-            end = _closing(record, at + 1)
+            end = closing_quote(record, at)
             if record[end + 1 : end + 2] not in ("", delimiter):
                 raise ValueError("text follows a closing quote")
             made.append((record[at + 1 : end].replace('""', '"'), True))
@@ -71,15 +73,6 @@ def split(record: str, delimiter: str) -> list[tuple[str, bool]]:
         if end >= len(record):
             return made
         at = end + 1
-
-
-def _closing(record: str, at: int) -> int:
-    end = record.find('"', at)
-    while end >= 0 and record[end + 1 : end + 2] == '"':
-        end = record.find('"', end + 2)
-    if end < 0:
-        raise ValueError("a quote is not closed")
-    return end
 
 
 def even(lines: Sequence[bytes], delimiter: bytes, width: int) -> bool:

@@ -32,15 +32,13 @@ class FileSource:
     def __init__(self, format_: Format, options: FileOptions, replay: Replay | None) -> None:
         self._format, self._options, self._replay = format_, options, replay
         self._listing = Listing(options.path)
-        self._listed = self._listing.find()
-        for name, size in islice(self._listed.items(), 1):
+        for name, size in islice(self._listing.find().items(), 1):
             format_.check(self._file(name, size))
 
     def start(self) -> Offset:
         return {"number": 0, "seen": SeenFiles().write(), "cut": None, "batch": [], "anchor": None}
 
     def latest(self, offset: Offset, now: int) -> Offset:
-        self._listed = self._listing.find()
         seen = SeenFiles.read(offset["seen"])
         batch = _Batch(self._format, self._options, self._replay, now, offset["anchor"])
         for name, size, first in self._waiting(offset, seen):
@@ -73,12 +71,10 @@ class FileSource:
     def ended(self, offset: Offset) -> bool:
         if not self._options.once:
             return False
-        self._listed = self._listing.find()
         return next(self._waiting(offset, SeenFiles.read(offset["seen"])), None) is None
 
     def behind(self, offset: Offset) -> int:
         """By the files that are there now."""
-        self._listed = self._listing.find()
         waiting = list(self._waiting(offset, SeenFiles.read(offset["seen"])))
         known = waiting[:LOOKED_INTO]
         rows = sum(self._format.rows(self._file(name, size)) for name, size, _ in known)
@@ -90,10 +86,11 @@ class FileSource:
 
     def _waiting(self, offset: Offset, seen: SeenFiles) -> Iterator[tuple[str, int, int]]:
         """The files that have not been read, and from where on: the one that the last batch ended in comes first."""
+        listed = self._listing.find()
         if offset["cut"] is not None:
             name, size, first = offset["cut"]
             yield name, size, first
-        for name, size in self._listed.items():
+        for name, size in listed.items():
             if name not in seen:
                 yield name, size, 0
 

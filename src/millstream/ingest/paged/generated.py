@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -94,12 +94,7 @@ class GeneratedSource:
         first, last = start["event"], end["event"]
         number = how_many(last - first, WORTH, parallelism)
         places = [first + (last - first) * at // number for at in range(number + 1)]
-        piece = self._piece
-        return [
-            GeneratedPiece(piece.connector, piece.options, piece.stream, piece.schema, low, high)
-            for low, high in pairwise(places)
-            if low < high
-        ]
+        return [replace(self._piece, first=low, last=high) for low, high in pairwise(places) if low < high]
 
     def ended(self, offset: Offset) -> bool:
         return int(offset["event"]) == self._generator.events()

@@ -23,18 +23,8 @@ import pyarrow.json as arrow_json
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.algebra.values import value
-from millstream.ingest.paged.formats import File, Part, given_out
-from millstream.ingest.paged.pieces import PieceRows
-from millstream.ingest.paged.text import (
-    NO_TEXT,
-    TEXT_WORTH,
-    estimated_rows,
-    quick_times,
-    read_bytes,
-    read_lines,
-    rows_of,
-    times_of,
-)
+from millstream.ingest.paged.formats import File, Part
+from millstream.ingest.paged.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines, rows_of
 from millstream.ingest.rows import Rows, read_frame
 
 _ARROW = {
@@ -51,35 +41,16 @@ _ARROW = {
 
 @value("json_format")
 @dataclass(frozen=True, slots=True)
-class JsonFormat:
-    schema: Schema
-    required: tuple[str, ...]
-    by_row: bool = False
-    worth: int = TEXT_WORTH
-
+class JsonFormat(TextFormat):
     def check(self, file: File) -> None:
         """Every line has its own columns."""
-
-    def extent(self, file: File) -> int:
-        return file.size
-
-    def rows(self, file: File) -> int:
-        return estimated_rows(file)
 
     def borders(self, part: Part) -> Sequence[int]:  # noqa: ARG002
         return ()
 
-    def first_time(self, part: Part) -> int | None:
-        return times_of(self, part.file)[0]
-
-    def released(self, part: Part, until: int) -> int:
-        return part.last if times_of(self, part.file)[1] <= until else part.first
-
-    def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows:
-        for name in columns or ():
-            self.schema.index(name)
+    def read_all(self, part: Part) -> Rows:
         lines = [line for line in read_bytes(part).split(b"\n") if line.strip()]
-        return given_out(read_lines(lines, _Reader(self), self.schema), self.schema, columns)
+        return read_lines(lines, _Reader(self), self.schema)
 
 
 @dataclass(frozen=True, slots=True)

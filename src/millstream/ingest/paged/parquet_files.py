@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -58,8 +58,8 @@ class Footer(NamedTuple):
 class ParquetFormat:
     schema: Schema
     required: tuple[str, ...]
-    by_row: bool = True
-    worth: int = 200_000
+    by_row: ClassVar[bool] = True
+    worth: ClassVar[int] = 200_000
 
     def check(self, file: File) -> None:
         footer = self._footer(file)

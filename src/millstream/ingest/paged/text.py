@@ -8,28 +8,59 @@ the lines around it.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.ingest.coerce import coerce
-from millstream.ingest.paged.formats import BEFORE_ALL, File, Format, Part, check_whole, unreadable
+from millstream.ingest.paged.formats import BEFORE_ALL, File, Part, check_whole, given_out, unreadable
 from millstream.ingest.paged.pieces import PieceRows
 from millstream.ingest.rows import NO_BAD, Rows, read_values
 
 CHUNK = 65_536
 LEAF = 512
 SAMPLE = 65_536
-TEXT_WORTH = 4_000_000
-"""The bytes that are worth a piece of their own."""
 NO_TEXT = "the line is not UTF-8"
 _TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.fZ")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").pattern
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat(ABC):
+    """What the formats of text files share: a file is counted in bytes, and its times are known once it was read."""
+
+    schema: Schema
+    required: tuple[str, ...]
+    by_row: ClassVar[bool] = False
+    worth: ClassVar[int] = 4_000_000
+
+    @abstractmethod
+    def read_all(self, part: Part) -> Rows:
+        """All columns of a part."""
+
+    def extent(self, file: File) -> int:
+        return file.size
+
+    def rows(self, file: File) -> int:
+        return estimated_rows(file)
+
+    def first_time(self, part: Part) -> int | None:
+        return _times(self, part.file)[0]
+
+    def released(self, part: Part, until: int) -> int:
+        return part.last if _times(self, part.file)[1] <= until else part.first
+
+    def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows:
+        for name in columns or ():
+            self.schema.index(name)
+        return given_out(self.read_all(part), self.schema, columns)
 
 
 class LineReader(Protocol):
@@ -139,10 +170,10 @@ def estimated_rows(file: File) -> int:
 
 
 @lru_cache(maxsize=64)
-def times_of(format_: Format, file: File) -> tuple[int | None, int]:
+def _times(format_: TextFormat, file: File) -> tuple[int | None, int]:
     """The first and the greatest event time of a file."""
     time = str(format_.schema.time)
-    made: PieceRows = format_.read(Part(file, 0, file.size), [time])
+    made = format_.read(Part(file, 0, file.size), [time])
     assert isinstance(made.rows, pl.DataFrame)
     times = coerce(made.rows.get_column(time), format_.schema.type_of(time)).values.cast(pl.Int64).drop_nulls()
     return (int(times[0]), int(times.to_numpy().max())) if len(times) else (None, BEFORE_ALL)

@@ -39,10 +39,10 @@ from millstream.runtime.frames import where
 from millstream.runtime.join_kernel import named
 from millstream.runtime.join_purge import Renaming, time_name
 from millstream.runtime.multi_join_kernel import Arrivals, MultiJoinKernel
-from millstream.runtime.multi_join_keys import KeyIndex
+from millstream.runtime.multi_join_keys import KeyIndex, common_types
 from millstream.runtime.multi_join_purge import Held, useful
 from millstream.runtime.multi_join_side import SEQ, Closings, MultiJoinSide
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import carries_out
@@ -68,7 +68,8 @@ class MultiJoin(Operator):
         edges = np.cumsum([0, *map(len, inputs)]).tolist()
         columns = [list(schema.names[a:b]) for a, b in pairwise(edges)]
         self._names = tuple(dict(zip(s.names, own, strict=True)) for s, own in zip(inputs, columns, strict=True))
-        self._index = KeyIndex.of(schema, [[self._names[i][key] for key in own] for i, own in enumerate(keys)])
+        joined = [[self._names[i][key] for key in own] for i, own in enumerate(keys)]
+        self._index = KeyIndex(joined, common_types(schema, zip(*joined, strict=True)))
         self._kernel = MultiJoinKernel(columns, windows, residual, merges=merges)
         ranged = any(window.range is not None for window in windows)
         self._timely = not (self._kernel.by_rows and ranged and not merges)
@@ -89,8 +90,7 @@ class MultiJoin(Operator):
             self._closings.append(Closings(dict(zip(equal, self._index.names, strict=True)), time))
             self._canonical.append(Renaming({name: name for name in own} | dict(zip(equal, first, strict=True))))
         self._registers = Registers(len(inputs))
-        self._shared = frozenset(first)
-        self._emitted = Emitted(self._shared)
+        self._emitted = Emitted(first)
 
     # --- a step ---------------------------------------------------------------------------------------------------
 
@@ -103,8 +103,6 @@ class MultiJoin(Operator):
         if risen or fresh or came or any(side.stale for side in self._sides):
             self._settle(arrived, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], int]:
@@ -235,5 +233,5 @@ class MultiJoin(Operator):
             side.restore(value)
         for closing, value in zip(self._closings, values["closed"], strict=True):
             closing.restore(value)
-        self._registers = Registers.from_value(values["registers"])
-        self._emitted = Emitted.from_value(values["emitted"], self._shared)
+        self._registers.restore(values["registers"])
+        self._emitted.restore(values["emitted"])

@@ -36,7 +36,7 @@ from millstream.runtime.frames import stack, where
 from millstream.runtime.join_index import Equality
 from millstream.runtime.join_kernel import holds, named, paired
 from millstream.runtime.join_purge import Renaming, Translation
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import Site, carries_out
@@ -94,8 +94,6 @@ class SequenceJoin(Operator):
         punctuations = self._punctuate([port.punctuations for port in inputs], ended)
         punctuations = punctuations.with_progress(self._registers.news())
         rows = None if rows is None or not rows.height else rows
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     @abstractmethod
@@ -144,9 +142,9 @@ class SequenceJoin(Operator):
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._closed, self._any_closed = PunctuationSet.from_value(values["closed"]), True
-        self._pending = Pending.from_value(values["pending"])
-        self._emitted = Emitted.from_value(values["emitted"], self._keys[0])
-        self._registers = Registers.from_value(values["registers"])
+        self._pending.restore(values["pending"])
+        self._emitted.restore(values["emitted"])
+        self._registers.restore(values["registers"])
 
 
 class Recent(SequenceJoin):
@@ -256,7 +254,8 @@ class Chronicle(SequenceJoin):
         """A number for each key value, the same on both sides."""
         if not self._keys[0]:
             return np.zeros(waiting.height + second.height, dtype=np.int64)
-        return self._equality.codes(waiting, second)
+        codes, _ = self._equality.codes([(0, waiting), (1, second)])
+        return np.concatenate(codes)
 
     def _one_by_one(
         self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places

@@ -41,7 +41,6 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.upstream import Answer, PunctuationRequest, Upstream
 from millstream.algebra.window import UNBOUNDED, Window
-from millstream.join_rules import Registry
 from millstream.runtime.frames import stack
 from millstream.runtime.join_components import JoinComponents
 from millstream.runtime.join_index import Equality
@@ -50,7 +49,7 @@ from millstream.runtime.join_purge import Renaming, Translation, time_name
 from millstream.runtime.join_relocation import Relocation
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.join_side import JoinSide
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import carries_out
@@ -147,8 +146,6 @@ class WindowJoin(Operator):
         rows = self._completed(stack(found) if found else None)
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         punctuations = punctuations.with_progress(self._registers.news())
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def _take_punctuation(self, inputs: Sequence[Input]) -> int:
@@ -181,19 +178,14 @@ class WindowJoin(Operator):
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    def configure(self, settings: JoinSettings, registry: Registry | None = None) -> None:
+    def configure(self, settings: JoinSettings) -> None:
         """Change the settings, and who listens to which event, from the next step on."""
-        if registry is None and settings == self.settings:
-            return
-        self._components.configure(settings, registry)
+        if settings != self.settings:
+            self._components.configure(settings)
 
     @property
     def settings(self) -> JoinSettings:
         return self._components.monitor.settings
-
-    @property
-    def registry(self) -> Registry:
-        return self._components.registry
 
     def answer(self, message: Upstream) -> Answer:
         if isinstance(message, PunctuationRequest):
@@ -297,7 +289,7 @@ class WindowJoin(Operator):
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         for side, value in zip(self._sides, values["sides"], strict=True):
             side.restore(value)
-        self._registers = Registers.from_value(values["registers"])
+        self._registers.restore(values["registers"])
         self._owed_since = values["owed_since"]
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         self._components.monitor.restore(values["monitor"])
@@ -305,4 +297,4 @@ class WindowJoin(Operator):
             self._relocation.restore(values["disk"])
         for side in self._sides:
             side.build_index()
-        self._emitted = Emitted.from_value(values["emitted"], self._shared)
+        self._emitted.restore(values["emitted"])

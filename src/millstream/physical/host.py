@@ -253,9 +253,6 @@ class ShardHost:
                 case _:
                     raise PlanError("M3091", f"a partial aggregate does not take a {type(element).__name__}")
 
-    def run(self) -> None:
-        self.graph.run()
-
     def tell_time(self) -> None:
         """Streams that somebody has waited for promise the time they can: he may be waiting again. This is done with
         batches that there are anyway, and spares him the one that would be asked for."""

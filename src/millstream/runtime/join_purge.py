@@ -19,7 +19,7 @@ Punctuations([a.k = 5] [__ts < 20, a.k = 6])
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -57,6 +57,6 @@ class Translation:
         return both.map_upper(self._time, lambda bound: bound - self._kept_for, self._on, "<", pl.Int64())
 
 
-def time_name(schema: Schema, names: Sequence[str]) -> str | None:
+def time_name(schema: Schema, names: Mapping[str, str]) -> str | None:
     """The output's name of a side's visible time."""
-    return None if schema.time is None else names[schema.index(schema.time)]
+    return None if schema.time is None else names[schema.time]

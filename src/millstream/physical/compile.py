@@ -47,10 +47,11 @@ class Compiler:
         hear: Callable[[str], Hear],
         tables: TableFrames,
         name_of: Callable[[Plan, int], str] | None = None,
+        place: tuple[int, int] = ALONE,
     ) -> None:
         self._graph, self._hear, self._tables = graph, hear, tables
         self._name_of = name_of or operator_name
-        self.place = ALONE
+        self.place = place
         """The number of the shard, and how many there are."""
         self._compiled: dict[_Key, _Compiled] = {}
         self._queries: dict[str, tuple[_Key, Sink]] = {}

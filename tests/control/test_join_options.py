@@ -27,7 +27,10 @@ def mill(**options: object) -> LocalMill:
 
 def joins(made: LocalMill) -> list[WindowJoin]:
     return [
-        operator for host in made.hosts("q") for operator in host.operators("q") if isinstance(operator, WindowJoin)
+        operator
+        for host in made.hosts("q")
+        for operator in host.compiler.operators("q")
+        if isinstance(operator, WindowJoin)
     ]
 
 

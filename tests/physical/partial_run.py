@@ -38,7 +38,7 @@ class PartedRun:
         (self.stream,) = (part.stream for part in made.plan.walk() if isinstance(part, Scan))
         keys = partition_keys(made.plan)
         self.keys = None if keys is None else keys[self.stream]
-        assert self.keys is None or self.keys == self.split.partial.key
+        assert self.keys is None or self.keys == self.split.partial.group
         self.graphs = [Graph() for _ in range(shards if self.keys else 1)]
         self.output = QueryOutput(plan.schema, len(self.graphs))
         self.compilers = [Compiler(graph, lambda _: lambda _: self.source.ets(), {}) for graph in self.graphs]
@@ -74,7 +74,7 @@ class PartedRun:
             graph.run()
 
     def _push_rows(self, page: pl.DataFrame) -> None:
-        page = page.select(*self.split.columns, TS)
+        page = page.select(*self.split.partial.columns, TS)
         while page.height:
             size = self.random.randint(1, page.height)
             piece, page = page.head(size), page.slice(size)

@@ -66,7 +66,7 @@ def test_queries_from_different_points_run_side_by_side() -> None:
     assert rig.rows("old") == [2, 3, 4, 5]
     rig.compiler.remove("old")
     rig.compiler.remove("joined")
-    assert not rig.graph.operators and not rig.compiler.streams()
+    assert not rig.graph.operators and not rig.graph.sources
 
 
 def test_a_record_says_the_point() -> None:

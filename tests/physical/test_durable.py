@@ -111,7 +111,7 @@ class Rig:
         host.reach(control.now)
         for row in rows[1:]:
             host.take_part(Part.from_bytes(row["stream"], row["head"], row["page"]))
-        host.run()
+        host.graph.run()
 
     def close(self) -> None:
         durable.SegmentFiles(self.job.id).clear()

@@ -147,10 +147,10 @@ def page(*rows: tuple[Any, ...]) -> pl.DataFrame:
 
 def test_what_is_read_and_what_is_sent() -> None:
     made = parted("SELECT window_start, k, COUNT(*) AS n, AVG(v) AS a FROM s [RANGE 10] WHERE d > 1 GROUP BY k")
-    assert (made.stream, made.columns) == ("s", {"k", "v", "d", "ts"})
+    assert (made.stream, made.partial.columns) == ("s", {"k", "v", "d", "ts"})
     (stream,) = partition_keys(made.plan) or {}
     assert stream.startswith("s~") and partition_keys(made.plan) == {stream: ("k",)}
-    assert made.partial.key == ("k",)
+    assert made.partial.group == ("k",)
     assert set(made.partial.schema.names) >= {"k", "count", "avg_v__sum", "avg_v__count"}
     assert "AVG(v) AS avg_v of partials" in explain(made.plan) and f"Scan {stream}" in explain(made.plan)
     again = parted("SELECT window_start, k, COUNT(*) AS n, AVG(v) AS a FROM s [RANGE 10] WHERE d > 1 GROUP BY k")
@@ -161,7 +161,7 @@ def test_a_computed_group_can_be_hashed_on() -> None:
     query = "SELECT k % 4 AS b, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k % 4"
     assert partition_keys(plan_of(query)) is None
     made = parted(query)
-    assert list((partition_keys(made.plan) or {}).values()) == [made.partial.key]
+    assert list((partition_keys(made.plan) or {}).values()) == [made.partial.group]
 
 
 def test_windows_with_the_same_panes_share_a_partial_stream() -> None:

@@ -239,7 +239,7 @@ def test_the_state_of_a_join_stays_flat_as_auctions_close(shards: int) -> None:
         mill.batch()
         assert mill.take_rows("q").height > 280
         peak = max(peak, mill.state_rows("q"))
-        operators = [op for host in mill.hosts("q") for op in host.operators("q") if isinstance(op, Closing)]
+        operators = [op for host in mill.hosts("q") for op in host.compiler.operators("q") if isinstance(op, Closing)]
         size = max(size, *(len(encode(operator.scalars())) for operator in operators))
     assert 0 < peak <= 20 and size < 1000
     assert mill.execute(f"EXPLAIN CONTRACT {QUERIES['joined']}").endswith("contract: bounded")

@@ -14,7 +14,6 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Attribute, Schema, Tim
 from millstream.algebra.types import Type
 from millstream.algebra.window import Window
 from millstream.join_rules import Component, Event, Rule
-from millstream.runtime.join_events import registry_for
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.window_join import WindowJoin
@@ -192,16 +191,16 @@ def test_settings_take_effect_while_the_join_runs() -> None:
 
 def test_listeners_can_be_changed_while_the_join_runs() -> None:
     play = Auctions()
-    purge_when_asked = (
-        Rule(Event.PROPAGATE_REQUEST, (Component.STATE_PURGE, Component.INDEX_BUILD, Component.PROPAGATION)),
+    purge_when_asked = Rule(
+        Event.PROPAGATE_REQUEST, (Component.STATE_PURGE, Component.INDEX_BUILD, Component.PROPAGATION)
     )
-    play.join.configure(JoinSettings(), purge_when_asked)
+    play.join.configure(JoinSettings(listeners=str(purge_when_asked)))
     play(0, 1, "s")
     assert told(play.closes(1, 1)) == [] and play.state() == ([1], [])
     assert told(play.closes(0, 1)) == []
     play.join.request_punctuation()
     assert told(play.empty()) == [1] and play.state() == ([], [])
-    play.join.configure(JoinSettings(), registry_for(JoinSettings()))
+    play.join.configure(JoinSettings())
     assert told(play.closes(0, 4)) == [4]
 
 

@@ -41,4 +41,4 @@ def test_punctuation_goes_through() -> None:
     said = Punctuations.of([Pattern.of(ts=below(5))])
     out = operator.process([Input(punctuations=said)])
     assert out.rows is None and out.punctuations is said
-    assert operator.process([Input()]) is NOTHING
+    assert operator.process([Input()]) == NOTHING

@@ -160,7 +160,7 @@ class _Trial:
                 low = min(max(first - start, 0), stop)
                 high = stop if last is None else max(low, min(last - start, stop))
                 event.feed(host, low, high, cut)
-            host.run()
+            host.graph.run()
         except FAULTS as error:
             self._error = _as_failure(error)
             self._queries = host.nodes()

@@ -14,7 +14,7 @@ import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.identity import digest
-from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.schema import TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
 from millstream.logical.nodes.project import Project
@@ -80,10 +80,9 @@ class Compiler:
                     del self._sources[plan.stream]
 
     def push(self, stream: str, element: Element) -> None:
-        self._graph.push(self._sources[stream], element)
-
-    def streams(self) -> dict[str, Schema]:
-        return {plan.stream: plan.stream_schema for plan, _ in self._compiled if isinstance(plan, Scan)}
+        """Hand an element to the queries that read a stream, if there are any."""
+        if stream in self._sources:
+            self._graph.push(self._sources[stream], element)
 
     def operators(self, name: str) -> list[Operator]:
         """The operators of a query, each after those that it reads."""

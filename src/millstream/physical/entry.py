@@ -52,9 +52,6 @@ class LazyReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return self._reader.read(partition)
 
-    def commit(self, end: dict[str, Any]) -> None:
-        self._reader.commit(end)
-
 
 class PageSource(DataSource):
     """Registered as format `millstream`; option `log`: the control log, `parallelism`: tasks to read with."""

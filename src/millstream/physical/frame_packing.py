@@ -13,6 +13,7 @@ from millstream.algebra.schema import Schema
 from millstream.ingest.paged.pieces import GivenPiece, PieceRows
 from millstream.ingest.rows import read_frame
 from millstream.logical.catalog import StreamDefinition
+from millstream.physical.codec import row_batch
 from millstream.physical.packing import pack
 from millstream.physical.parts import Target
 from millstream.physical.post import PART
@@ -21,8 +22,6 @@ NOW = "__now"
 PIECE_ROWS = 200_000
 FIRST_SEQ = 1 << 40
 """Pages of DataFrames come after those that the job has read itself."""
-TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
-NAMES = ["shard", "seq", "kind", "stream", "head", "page"]
 
 
 def pack_frame(
@@ -38,12 +37,9 @@ def pack_frame(
         now = int(frame.get_column(NOW)[0])
         read = read_frame(frame.drop(NOW), narrow, stream.required)
         piece = GivenPiece(PieceRows(read.frame, read.bad))
-        rows = []
-        for label, part in pack(stream, piece, columns, targets, now=now):
-            rows.append((label, seq, PART, stream.name, *part.to_bytes()))
+        packed = pack(stream, piece, columns, targets, now=now)
+        yield row_batch([(label, seq, PART, stream.name, *part.to_bytes()) for label, part in packed])
         seq += 1
-        arrays = [pa.array(list(values), type_) for values, type_ in zip(zip(*rows, strict=True), TYPES, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, names=NAMES)
 
 
 def _gathered(batches: Iterator[Any]) -> Iterator[list[Any]]:

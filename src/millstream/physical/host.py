@@ -42,7 +42,6 @@ from millstream.physical.shares import take_share
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.nodes import Hear, OperatorNode
 from millstream.runtime.join_settings import configure_joins
-from millstream.runtime.operator import Operator
 
 
 @value("setup")
@@ -105,7 +104,7 @@ class ShardHost:
             case Feed(now=now, elements=elements):
                 self.reach(now)
                 for stream, element in elements:
-                    self._push(stream, element)
+                    self.compiler.push(stream, element)
                 self.graph.run()
             case Promise(now=now, times=times, beat=beat):
                 self.reach(now)
@@ -210,10 +209,6 @@ class ShardHost:
     def reach(self, now: int) -> None:
         self.clock.advance(max(0, now - self.clock.now()))
 
-    def _push(self, stream: str, element: Element) -> None:
-        if stream in self.compiler.streams():
-            self.compiler.push(stream, element)
-
     # --- pages of streams that are read by the job itself -----------------------------------------------------------
 
     def take_part(self, part: Part) -> None:
@@ -226,19 +221,19 @@ class ShardHost:
         part = part.judged_by(source)
         taken = take_share(source, part)
         for name, groups in part.partials.items():
-            self._push(name, Page(groups))
+            self.compiler.push(name, Page(groups))
         for element in taken.elements:
             if part.share.partials and isinstance(element, Page):
                 for name, groups in part.share.groups(element.frame):
-                    self._push(name, Page(groups))
+                    self.compiler.push(name, Page(groups))
             else:
                 self._spread(part.stream, element)
         if (order := source.order()) is not None:
             self._spread(part.stream, order)
         if taken.late.height:
-            self._push(f"{part.stream}__late", Page(taken.late))
+            self.compiler.push(f"{part.stream}__late", Page(taken.late))
         if taken.bad.height:
-            self._push(f"{part.stream}__bad", Page(taken.bad))
+            self.compiler.push(f"{part.stream}__bad", Page(taken.bad))
 
     def _promise(self, streams: Iterable[str]) -> None:
         """The sources in this shard promise what they can at this time, as those in all others do."""
@@ -248,18 +243,15 @@ class ShardHost:
 
     def _spread(self, stream: str, element: Element) -> None:
         """Push an element, and what follows from it for the partial streams made of this one."""
-        self._push(stream, element)
+        self.compiler.push(stream, element)
         for name, partial_stream in self.partials.get(stream, {}).items():
             match element:
                 case Page():
-                    self._push(name, Page(partial_stream.rows(element.frame)))
+                    self.compiler.push(name, Page(partial_stream.rows(element.frame)))
                 case Punctuations():
-                    self._push(name, partial_stream.pass_on(element))
+                    self.compiler.push(name, partial_stream.pass_on(element))
                 case _:
                     raise PlanError("M3091", f"a partial aggregate does not take a {type(element).__name__}")
-
-    def run(self) -> None:
-        self.graph.run()
 
     def tell_time(self) -> None:
         """Streams that somebody has waited for promise the time they can: he may be waiting again. This is done with
@@ -279,9 +271,6 @@ class ShardHost:
         """What operators have said to streams since the last call, the same once: stream and message."""
         taken, self.messages = self.messages, {}
         return tuple(taken)
-
-    def operators(self, query: str) -> list[Operator]:
-        return self.compiler.operators(query)
 
     def state_rows(self) -> dict[str, int]:
         return {name: sum(op.state_rows() for op in self.compiler.operators(name)) for name in self.setup.queries}

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from millstream.algebra.values import encode
+from millstream.physical.codec import PackedRow, row_batch
 from millstream.physical.control_log import ControlLog
 from millstream.physical.post import CONTROL, PART, address
 from millstream.physical.reading import BatchReader, Offset, PieceWork
@@ -50,7 +51,7 @@ class PageReader:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Work)
-        rows: list[tuple[int, int, int, str, bytes, bytes]] = []
+        rows: list[PackedRow] = []
         for label, stage, page in partition.control:
             shard, seq = address(label, 0, stage)
             rows.append((shard, seq, CONTROL, "", b"", page))
@@ -59,11 +60,6 @@ class PageReader:
                 for label, part in work.packed():
                     rows.append((label, work.seq, PART, work.stream.name, *part.to_bytes()))
         if rows:
-            columns = zip(*rows, strict=True)
-            types = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
-            arrays = [pa.array(list(values), type_) for values, type_ in zip(columns, types, strict=True)]
+            batch = row_batch(rows)
             settle()
-            yield pa.RecordBatch.from_arrays(arrays, names=["shard", "seq", "kind", "stream", "head", "page"])
-
-    def commit(self, end: Offset) -> None:
-        pass
+            yield batch

@@ -53,11 +53,6 @@ class Partial:
     aggregates: tuple[AggregateCall, ...]
     gaps: tuple[int, int] | None = None
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The columns of the partial stream that name a group."""
-        return self.group
-
     @cached_property
     def schema(self) -> Schema:
         """The schema of the partial stream."""
@@ -125,10 +120,9 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`plan` reads the partial stream where the whole plan read `stream`, of which the partial step reads `columns`."""
+    """`plan` reads the partial stream where the whole plan read `stream`."""
 
     stream: str
-    columns: frozenset[str]
     partial: Partial
     plan: Plan
 
@@ -171,7 +165,7 @@ def _parted(plan: Plan, node: Grouped, partial: Partial) -> Split:
     assert isinstance(scan, Scan)
     merging = node.altered(input=Scan(_name(scan.stream, partial), partial.schema), partials=True)
     rewritten = bottom_up(plan, lambda part: merging if part == node else part)
-    return Split(scan.stream, partial.columns, partial, rewritten)
+    return Split(scan.stream, partial, rewritten)
 
 
 def _name(stream: str, partial: Partial) -> str:

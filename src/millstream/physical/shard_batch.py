@@ -109,7 +109,7 @@ def run_batch(host: ShardHost, given: Given, fresh: Callable[[], ShardHost] | No
             for part in given.parts:
                 taken[part.stream] = taken.get(part.stream, 0) + part.count
                 host.take_part(part)
-        host.run()
+        host.graph.run()
         host.tell_time()
     except FAULTS as error:
         if fresh is None or (isinstance(error, MillstreamError) and not isinstance(error, OperatorError)):

@@ -27,7 +27,7 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.frames import where
 from millstream.runtime.group_state import GroupState
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.state import StateTable
 
 INDEX = "__index"
@@ -92,8 +92,6 @@ class GroupedAggregate(Operator):
         elif self._state.full:
             self._fold()
         told = self._progress()
-        if rows is None and not len(new) and told == NEVER:
-            return NOTHING
         return Output(rows, new.with_progress(told) if len(new) or told > NEVER else None)
 
     def _news(self, punctuations: Punctuations) -> tuple[Punctuations, PunctuationSet | None, int]:

@@ -30,7 +30,7 @@ from millstream.algebra.punctuation_group import Group
 from millstream.algebra.punctuation_parts import Parts
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.frames import where
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registry import carries_out
 
@@ -73,8 +73,6 @@ class Closing(Operator):
         made = NO_PUNCTUATIONS if closings is None else _equalities(closings.select(self._keys))
         out = self._closed.release([told, made]) if len(told) or len(made) else NO_PUNCTUATIONS
         out = (NO_PUNCTUATIONS if self.only_late else out).with_progress(told.progress)
-        if rows is None and not out:
-            return NOTHING
         return Output(rows, out or None)
 
     def _closings(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
@@ -102,9 +100,8 @@ class Closing(Operator):
         return {"closed": self._closed.to_value(), "late": self.late}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        closed = Closed.from_value(values["closed"], self._keys)
-        assert isinstance(closed, Closed)
-        self._closed, self.late = closed, values["late"]
+        self._closed.restore(values["closed"])
+        self.late = values["late"]
 
 
 def _kept(rows: pl.DataFrame, mask: Mask) -> pl.DataFrame | None:

@@ -20,7 +20,7 @@ import polars as pl
 
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import NEVER, TS, Schema
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.registry import carries_out
 from millstream.runtime.state import StateTable
 
@@ -39,8 +39,6 @@ class Distinct(Operator):
         rows = None if port.rows is None else self._first(port.rows)
         fresh = None if port.punctuations is None else self._put_out.add(port.punctuations)
         self._purge(fresh, max(port.bound, self._put_out.progress))
-        if rows is None and not fresh:
-            return NOTHING
         return Output(rows, fresh or None)
 
     def _first(self, rows: pl.DataFrame) -> pl.DataFrame | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
-from millstream.join_rules import Component, Condition, Registry, listeners_of
+from millstream.join_rules import Component, Condition, listeners_of
 from millstream.runtime.join_events import Monitor, registry_for
 from millstream.runtime.join_relocation import Relocation
 from millstream.runtime.join_settings import JoinSettings
@@ -36,11 +36,9 @@ class JoinComponents:
         self._found: list[pl.DataFrame] = []
         self._released: list[Punctuations] = []
 
-    def configure(self, settings: JoinSettings, registry: Registry | None) -> None:
+    def configure(self, settings: JoinSettings) -> None:
         self.monitor.settings = settings
-        if registry is None:
-            registry = listeners_of(settings.listeners) if settings.listeners else registry_for(settings)
-        self.registry = registry
+        self.registry = listeners_of(settings.listeners) if settings.listeners else registry_for(settings)
         for side in self._sides:
             side.index_by(settings.index)
 

@@ -29,36 +29,24 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.pattern import Pattern
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.punctuation_group import Group
-from millstream.runtime.propagation import INSIDE, NO_PUNCTUATIONS, comparable, fill, restricted
+from millstream.runtime.propagation import INSIDE, NO_PUNCTUATIONS, Withheld, comparable, fill
 
 _ROW, _COUNT, _BOUND = "__row", "__count", "__bound"
 
 
-class Counted:
-    """Punctuations of one input, in order of arrival, with their counts."""
+class Counted(Withheld):
+    """Those that wait, with their counts."""
 
-    __slots__ = ("_counts", "_fresh", "_waiting")
+    __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self._waiting = NO_PUNCTUATIONS
-        self._fresh = NO_PUNCTUATIONS
+        super().__init__()
         self._counts: Integers = np.zeros(0, dtype=np.int64)
-
-    def __len__(self) -> int:
-        return len(self._waiting) + len(self._fresh)
 
     @property
     def counts(self) -> dict[Pattern, int]:
         """What the index holds."""
         return dict(zip(self._waiting.patterns(), self._counts.tolist(), strict=True))
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """What the punctuations restrict."""
-        return restricted(self._waiting) | restricted(self._fresh)
-
-    def add(self, punctuations: Punctuations) -> None:
-        self._fresh = Punctuations.concat([self._fresh, punctuations])
 
     def build(self, stored: pl.DataFrame) -> None:
         """Count the stored tuples for the new punctuations."""
@@ -80,9 +68,6 @@ class Counted:
         released = self._waiting.keep(free)
         self._waiting, self._counts = self._waiting.keep(~free), self._counts[~free]
         return released
-
-    def to_value(self) -> Punctuations:
-        return Punctuations.concat([self._waiting, self._fresh])
 
 
 def counted(punctuations: Punctuations, rows: pl.DataFrame) -> Integers:

@@ -131,11 +131,8 @@ class DiskTable(StateTable):
             self._drop(key)
         self.append(rows)
 
-    def purge(self, gone: pl.Expr) -> pl.DataFrame:
-        return self.take(self._names, lambda rows: rows.with_columns(gone.alias("__gone")).get_column("__gone"))
-
     def purge_below(self, column: str, limit: int) -> int:
-        return self.purge(pl.col(column) < limit).height
+        return self.take({column}, lambda rows: rows.get_column(column) < limit).height
 
     def keep(self, mask: pl.Series) -> None:
         _, alive = self.look(self.buckets, ())

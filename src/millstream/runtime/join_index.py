@@ -27,8 +27,8 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type
-from millstream.runtime.radix_match import radix_match
+from millstream.runtime.multi_join_keys import KeyIndex, common_types
+from millstream.runtime.radix_match import expanded, radix_match
 
 _LEFT, _RIGHT = "__left_row", "__right_row"
 BUCKETS = 32
@@ -67,12 +67,12 @@ class Lookup:
         return self._table.take(keys - self._base, mode="clip")
 
 
-class Equality:
+class Equality(KeyIndex):
     """Equal keys of two frames: pairs of columns, and the types in which they are compared if theirs differ."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]], types: Sequence[pl.DataType | None]) -> None:
-        self.pairs, self._types = tuple(pairs), tuple(types)
-        self._names = [f"__key{i}" for i in range(len(self.pairs))]
+        super().__init__([[pair[side] for pair in pairs] for side in (0, 1)], types)
+        self.pairs = tuple(pairs)
 
     @classmethod
     def of(cls, left: Schema, right: Schema, output: Schema, keys: Sequence[tuple[str, str]]) -> Equality:
@@ -80,7 +80,7 @@ class Equality:
         left_names = dict(zip(left.names, output.names[: len(left)], strict=True))
         right_names = dict(zip(right.names, output.names[len(left) :], strict=True))
         pairs = [(left_names[a], right_names[b]) for a, b in keys]
-        return cls(pairs, [_common(output.type_of(a), output.type_of(b)) for a, b in pairs])
+        return cls(pairs, common_types(output, pairs))
 
     def match(
         self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool, known: Lookup | None = None
@@ -107,7 +107,7 @@ class Equality:
 
     def distinct(self, frame: pl.DataFrame, side: int) -> int:
         """How many different keys one side has, at least 1."""
-        return max(1, pl.DataFrame(self._keys(frame, side)).n_unique()) if self.pairs else 1
+        return max(1, pl.DataFrame(self.keys(side, frame)).n_unique()) if self.pairs else 1
 
     def integers(self, frame: pl.DataFrame, side: int) -> Places | None:
         """The keys of one side, if they are single integers and none is NULL."""
@@ -121,7 +121,7 @@ class Equality:
     def buckets(self, frame: pl.DataFrame, side: int) -> npt.NDArray[np.uint8]:
         """The bucket of each row's key, below `BUCKETS`: the same for equal keys of both sides, in every process."""
         mixed = np.zeros(frame.height, dtype=np.uint64)
-        for column in self._keys(frame, side):
+        for column in self.keys(side, frame):
             if column.dtype.is_integer():
                 values = column.cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)
             else:  # adding zero makes one of the two float zeros
@@ -134,14 +134,14 @@ class Equality:
         self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]
     ) -> tuple[Places, Places]:
         if left.height == right.height == 1:  # in a join of two single rows, Polars takes NaN for unequal to itself
-            equal = [(a == b).item() is True for a, b in zip(self._keys(left, 0), self._keys(right, 1), strict=True)]
+            equal = [(a == b).item() is True for a, b in zip(self.keys(0, left), self.keys(1, right), strict=True)]
             found = np.zeros(int(all(equal)), dtype=np.int64)
             return found, found
         rows = [
-            pl.DataFrame([*self._keys(frame, side), pl.Series(name, np.arange(frame.height))])
+            pl.DataFrame([*self.keys(side, frame), pl.Series(name, np.arange(frame.height))])
             for side, (frame, name) in enumerate(((left, _LEFT), (right, _RIGHT)))
         ]
-        made = rows[0].join(rows[1], on=self._names, maintain_order=order)
+        made = rows[0].join(rows[1], on=self.names, maintain_order=order)
         return made.get_column(_LEFT).to_numpy(), made.get_column(_RIGHT).to_numpy()
 
     def shared(self, left: pl.DataFrame, right: pl.DataFrame) -> Mask:
@@ -149,48 +149,20 @@ class Equality:
         own, other = self.integers(left, 0), self.integers(right, 1)
         if own is not None and other is not None:
             return np.isin(own, other)
-        rows = pl.DataFrame([*self._keys(left, 0), pl.Series(_LEFT, np.arange(left.height))])
-        found = rows.join(pl.DataFrame(self._keys(right, 1)), on=self._names, how="semi").get_column(_LEFT)
+        rows = pl.DataFrame([*self.keys(0, left), pl.Series(_LEFT, np.arange(left.height))])
+        found = rows.join(pl.DataFrame(self.keys(1, right)), on=self.names, how="semi").get_column(_LEFT)
         made = np.zeros(left.height, dtype=np.bool_)
         made[found.to_numpy()] = True
         return made
 
-    def codes(self, left: pl.DataFrame, right: pl.DataFrame) -> Places:
-        """A number for each key value of the left rows and then of the right ones; equal keys have equal numbers."""
-        own, other = self.integers(left, 0), self.integers(right, 1)
-        if own is not None and other is not None:
-            return np.unique(np.concatenate([own, other]), return_inverse=True)[1]
-        both = pl.concat([pl.DataFrame(self._keys(left, 0)), pl.DataFrame(self._keys(right, 1))])
-        numbered = both.with_columns(pl.Series(_LEFT, np.arange(both.height)))
-        return numbered.select(pl.col(_LEFT).first().over(self._names)).to_series().to_numpy()
-
     def latest(self, left: pl.DataFrame, right: pl.DataFrame, upto: Places) -> Places:
         """For each right row the last left row with equal keys up to (and with) row `upto`, which ascends; or -1."""
-        known = pl.DataFrame([*self._keys(left, 0), pl.Series(_LEFT, np.arange(left.height))])
-        asked = pl.DataFrame([*self._keys(right, 1), pl.Series(_RIGHT, upto)])
+        known = pl.DataFrame([*self.keys(0, left), pl.Series(_LEFT, np.arange(left.height))])
+        asked = pl.DataFrame([*self.keys(1, right), pl.Series(_RIGHT, upto)])
         found = asked.join_asof(
-            known, left_on=_RIGHT, right_on=_LEFT, by=self._names, coalesce=False, check_sortedness=False
+            known, left_on=_RIGHT, right_on=_LEFT, by=self.names, coalesce=False, check_sortedness=False
         )
         return found.get_column(_LEFT).fill_null(-1).to_numpy()
-
-    def _keys(self, frame: pl.DataFrame, side: int) -> list[pl.Series]:
-        """The keys of one side in the types in which they are compared."""
-        made: list[pl.Series] = []
-        for name, pair, common in zip(self._names, self.pairs, self._types, strict=True):
-            column = frame.get_column(pair[side])
-            made.append((column if common is None else column.cast(common)).alias(name))
-        return made
-
-
-def _common(left: Type, right: Type) -> pl.DataType | None:
-    """The type in which keys of different types are compared."""
-    if left.polars == right.polars:
-        return None
-    if left.is_integer and right.is_integer:
-        return pl.Int64()
-    if left.is_numeric and right.is_numeric:
-        return pl.Float64()
-    return pl.Datetime("us") if {left, right} == {Type.DATE, Type.TIMESTAMP} else left.polars
 
 
 def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | None:
@@ -206,10 +178,7 @@ def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | Non
     if not (partner[1:] >= partner[:-1]).all():
         return radix_match(partner, probe)
     first = np.searchsorted(partner, probe)
-    count = np.searchsorted(partner, probe, side="right") - first
-    probing = np.repeat(np.arange(len(probe)), count)
-    within = np.arange(len(probing)) - np.repeat(np.cumsum(count) - count, count)
-    return probing, np.repeat(first, count) + within
+    return expanded(first, np.searchsorted(partner, probe, side="right") - first)
 
 
 def _hits(found: Places) -> tuple[Places, Places]:

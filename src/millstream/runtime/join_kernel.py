@@ -17,18 +17,19 @@ shifts a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask, Places
 from millstream.algebra.expression import Expression
-from millstream.algebra.schema import TS
+from millstream.algebra.schema import TS, Schema
 from millstream.algebra.window import Window
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import pick, stack, take, where
 from millstream.runtime.join_index import Equality
+from millstream.runtime.operator import Input
 
 FEW = 64
 """Looking at the times of so few tuples costs less than joining them in vain."""
@@ -42,6 +43,26 @@ def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFr
     made = rows.clone() if rows.columns == columns else pick(rows, columns)
     made.columns = names
     return made
+
+
+class JoinColumns:
+    """The columns of a join's inputs under the output's names, where those of one input follow those of the one before.
+
+    `names[i]` gives for each column of input i that of the output; `stored[i]` has those of the output, and the time.
+    """
+
+    def __init__(self, inputs: Sequence[Schema], output: Schema) -> None:
+        names = iter(output.names)
+        self.names = [{name: next(names) for name in schema.names} for schema in inputs]
+        self.stored = [[*own.values(), TS] for own in self.names]
+        self._given = [[*own, TS] for own in self.names]
+
+    def take(self, inputs: Sequence[Input]) -> list[pl.DataFrame | None]:
+        """The new tuples of each input; None if there are none."""
+        return [
+            None if port.rows is None or not port.rows.height else named(port.rows, given, stored)
+            for port, given, stored in zip(inputs, self._given, self.stored, strict=True)
+        ]
 
 
 def paired(left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], time: Places) -> pl.DataFrame:

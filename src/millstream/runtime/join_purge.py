@@ -20,12 +20,13 @@ Punctuations([a.k = 5] [__ts < 20, a.k = 6])
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
+from millstream.runtime.propagation import together
 
 
 class Renaming:
@@ -36,33 +37,27 @@ class Renaming:
         self._changed = frozenset(name for name, new in names.items() if name != new)
 
     def __call__(self, punctuations: Punctuations) -> Punctuations:
-        if all(self._changed.isdisjoint(said) for said in _restricted(punctuations)):
+        if all(self._changed.isdisjoint(said) for said in together(punctuations)):
             return punctuations
         return punctuations.select(self._names)
 
 
 class Translation:
-    """From punctuation of one side to what it makes useless on the other, both under the output's names."""
+    """From punctuation of one side to what it makes useless on the other, both under the output's names. A bound on the
+    time speaks of the column `on`."""
 
-    def __init__(self, keys: Mapping[str, str], time: str | None, kept_for: int | None) -> None:
+    def __init__(self, keys: Mapping[str, str], time: str | None, kept_for: int | None, on: str = TS) -> None:
         self._keys = dict(keys)
         self._time = time if kept_for is not None and time not in self._keys else None
-        self._kept_for = kept_for or 0
+        self._kept_for, self._on = kept_for or 0, on
 
     def __call__(self, punctuations: Punctuations) -> Punctuations:
-        if self._time is None or not any(self._time in said and len(said) > 1 for said in _restricted(punctuations)):
+        if self._time is None or not any(self._time in said and len(said) > 1 for said in together(punctuations)):
             return punctuations.select(self._keys)
         both = punctuations.select({**self._keys, self._time: self._time})
-        return both.map_upper(self._time, lambda bound: bound - self._kept_for, TS, "<", pl.Int64())
+        return both.map_upper(self._time, lambda bound: bound - self._kept_for, self._on, "<", pl.Int64())
 
 
-def _restricted(punctuations: Punctuations) -> Iterator[frozenset[str]]:
-    """The sets of attributes that are restricted together."""
-    groups, odd = punctuations.parts
-    yield from (group.attributes for group in groups)
-    yield from (pattern.attributes for _, pattern in odd)
-
-
-def time_name(schema: Schema, names: Sequence[str]) -> str | None:
+def time_name(schema: Schema, names: Mapping[str, str]) -> str | None:
     """The output's name of a side's visible time."""
-    return None if schema.time is None else names[schema.index(schema.time)]
+    return None if schema.time is None else names[schema.time]

@@ -24,7 +24,6 @@ inputs it is a window join.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,13 +35,13 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.window import Window
 from millstream.runtime.frames import where
-from millstream.runtime.join_kernel import named
+from millstream.runtime.join_kernel import JoinColumns
 from millstream.runtime.join_purge import Renaming, time_name
 from millstream.runtime.multi_join_kernel import Arrivals, MultiJoinKernel
-from millstream.runtime.multi_join_keys import KeyIndex
+from millstream.runtime.multi_join_keys import KeyIndex, common_types
 from millstream.runtime.multi_join_purge import Held, useful
 from millstream.runtime.multi_join_side import SEQ, Closings, MultiJoinSide
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import carries_out
@@ -65,32 +64,31 @@ class MultiJoin(Operator):
     ) -> None:
         self.arity = len(inputs)  # type: ignore[misc]
         self.schema, self.merges = schema, merges
-        edges = np.cumsum([0, *map(len, inputs)]).tolist()
-        columns = [list(schema.names[a:b]) for a, b in pairwise(edges)]
-        self._names = tuple(dict(zip(s.names, own, strict=True)) for s, own in zip(inputs, columns, strict=True))
-        self._index = KeyIndex.of(schema, [[self._names[i][key] for key in own] for i, own in enumerate(keys)])
-        self._kernel = MultiJoinKernel(columns, windows, residual, merges=merges)
+        self._columns = JoinColumns(inputs, schema)
+        names = self._columns.names
+        joined = [[names[i][key] for key in own] for i, own in enumerate(keys)]
+        self._index = KeyIndex(joined, common_types(schema, zip(*joined, strict=True)))
+        self._kernel = MultiJoinKernel([list(own.values()) for own in names], windows, residual, merges=merges)
         ranged = any(window.range is not None for window in windows)
         self._timely = not (self._kernel.by_rows and ranged and not merges)
         self.tie_order = tuple(range(len(inputs))) if self._kernel.by_rows else None
-        self._input_columns = [[*s.names, TS] for s in inputs]
-        self._columns = [[*own, TS] for own in columns]
         types = schema.polars
         self._sides = [
             MultiJoinSide({name: types[name] for name in own}, window)
-            for own, window in zip(self._columns, windows, strict=True)
+            for own, window in zip(self._columns.stored, windows, strict=True)
         ]
         first = self._index.columns[0]
         self._closings = []
         self._canonical = []
-        for side, (s, own) in enumerate(zip(inputs, columns, strict=True)):
+        for side, (s, own) in enumerate(zip(inputs, names, strict=True)):
             equal = self._index.columns[side]
             time = time_name(s, own) if self._timely else None
             self._closings.append(Closings(dict(zip(equal, self._index.names, strict=True)), time))
-            self._canonical.append(Renaming({name: name for name in own} | dict(zip(equal, first, strict=True))))
+            self._canonical.append(
+                Renaming({name: name for name in own.values()} | dict(zip(equal, first, strict=True)))
+            )
         self._registers = Registers(len(inputs))
-        self._shared = frozenset(first)
-        self._emitted = Emitted(self._shared)
+        self._emitted = Emitted(first)
 
     # --- a step ---------------------------------------------------------------------------------------------------
 
@@ -103,16 +101,11 @@ class MultiJoin(Operator):
         if risen or fresh or came or any(side.stale for side in self._sides):
             self._settle(arrived, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], int]:
         """Stored and new tuples of all inputs with the numbers of their keys, and how many numbers there are."""
-        new = [
-            None if port.rows is None or not port.rows.height else named(port.rows, own, names)
-            for port, own, names in zip(inputs, self._input_columns, self._columns, strict=True)
-        ]
+        new = self._columns.take(inputs)
         numbers = self._numbered(new) if self._kernel.by_rows else [(None, {}) for _ in new]
         arrived: list[Arrivals] = []
         for side, rows, keys, (seq, before) in zip(self._sides, new, self._index.columns, numbers, strict=True):
@@ -164,7 +157,7 @@ class MultiJoin(Operator):
         fresh: dict[int, Punctuations] = {}
         for i, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
-                own = port.punctuations.select(self._names[i])
+                own = port.punctuations.select(self._columns.names[i])
                 self._sides[i].promise(own)
                 closed = self._closings[i].take(own)
                 if len(closed):
@@ -235,5 +228,5 @@ class MultiJoin(Operator):
             side.restore(value)
         for closing, value in zip(self._closings, values["closed"], strict=True):
             closing.restore(value)
-        self._registers = Registers.from_value(values["registers"])
-        self._emitted = Emitted.from_value(values["emitted"], self._shared)
+        self._registers.restore(values["registers"])
+        self._emitted.restore(values["emitted"])

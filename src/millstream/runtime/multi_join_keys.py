@@ -17,7 +17,7 @@ Tuples with a NULL key are not asked about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -38,12 +38,6 @@ class KeyIndex:
         self.columns, self._types = [list(own) for own in columns], tuple(types)
         self.names = [f"{KEY}{place}" for place in range(len(self._types))]
         """What keys are called where it does not matter whose they are."""
-
-    @classmethod
-    def of(cls, output: Schema, columns: Sequence[Sequence[str]]) -> KeyIndex:
-        """Of inputs whose columns are named as in the output."""
-        types = [_common([output.type_of(name) for name in equal]) for equal in zip(*columns, strict=True)]
-        return cls(columns, types)
 
     def keys(self, side: int, frame: pl.DataFrame) -> list[pl.Series]:
         """The keys of some tuples of one input, under the common names."""
@@ -77,8 +71,12 @@ def _integer_codes(keys: list[Places], ends: list[int]) -> tuple[list[Places], i
     return np.split(codes, ends[:-1]), len(found)
 
 
+def common_types(output: Schema, equal: Iterable[Sequence[str]]) -> list[pl.DataType | None]:
+    """For columns of the output that are equal, the type in which they are compared if theirs differ."""
+    return [_common([output.type_of(name) for name in names]) for names in equal]
+
+
 def _common(types: Sequence[Type]) -> pl.DataType | None:
-    """The type in which keys of these types are compared, if they differ."""
     if len({type_.polars for type_ in types}) == 1:
         return None
     if all(type_.is_integer for type_ in types):

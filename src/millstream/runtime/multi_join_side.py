@@ -23,6 +23,7 @@ from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.algebra.window import Window
 from millstream.runtime.frames import where
+from millstream.runtime.join_purge import Translation
 from millstream.runtime.multi_join_kernel import Arrivals
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.state import StateTable
@@ -36,17 +37,13 @@ class Closings:
     not a key and results can be bounded by it."""
 
     def __init__(self, names: Mapping[str, str], time: str | None) -> None:
-        self._names, self._time = dict(names), time if time not in names else None
+        self._translation = Translation(names, time, 0, EXPIRES)
         self.known = PunctuationSet()
         self.any = False
 
     def take(self, own: Punctuations) -> Punctuations:
         """Take punctuation of the input; returns what is closed anew."""
-        if self._time is None or not any(self._time in said and len(said) > 1 for said in _restricted(own)):
-            translated = own.select(self._names)
-        else:
-            both = own.select({**self._names, self._time: self._time})
-            translated = both.map_upper(self._time, lambda bound: bound, EXPIRES, "<", pl.Int64())
+        translated = self._translation(own)
         if not len(translated):
             return NO_PUNCTUATIONS
         self.any = True
@@ -54,11 +51,6 @@ class Closings:
 
     def restore(self, value: Any) -> None:
         self.known, self.any = PunctuationSet.from_value(value), True
-
-
-def _restricted(punctuations: Punctuations) -> list[frozenset[str]]:
-    groups, odd = punctuations.parts
-    return [*(group.attributes for group in groups), *(pattern.attributes for _, pattern in odd)]
 
 
 class MultiJoinSide:
@@ -143,5 +135,5 @@ class MultiJoinSide:
 
     def restore(self, value: Mapping[str, Any]) -> None:
         self.count = value["count"]
-        self._pending = Pending.from_value(value["pending"])
+        self._pending.restore(value["pending"])
         self._told = self.stale = True

@@ -68,7 +68,7 @@ class OuterJoin(WindowJoin):
         """Rows of NULLs, as many as were ever needed."""
         self._ended = [False, False]
         """Which sides have said that nothing at all comes any more."""
-        self._shared |= {self._names[1][own] for _, own in keys}
+        self._shared |= {self._columns.names[1][own] for _, own in keys}
         self._emitted = Emitted(self._shared)
         self._kernel.on_match = self._match
         for side, unmatched in self._unmatched.items():
@@ -108,7 +108,7 @@ class OuterJoin(WindowJoin):
         if self._nothing.height < rows.height:
             self._nothing = self._nothing.clear(rows.height)
         made = self._nothing.head(rows.height)
-        for name in self._columns[side]:
+        for name in self._columns.stored[side]:
             made.replace_column(made.get_column_index(name), rows.get_column(name))
         return made
 

@@ -24,7 +24,7 @@ from millstream.algebra.element import Element
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.schema import TS
 from millstream.runtime.evaluate import predicate, to_polars
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.project import Project
 from millstream.runtime.select import Select
 
@@ -59,8 +59,6 @@ class Pipeline(Operator):
         if punctuations is not None:
             for stage in self.stages:
                 punctuations = stage.pass_on(punctuations)
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def meet(self, port: int, element: Element) -> Output:

@@ -23,7 +23,7 @@ import polars as pl
 from millstream.algebra.arrays import Mask
 from millstream.algebra.element import Element
 from millstream.algebra.schema import TS, Schema
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.registry import Site, carries_out
 
 
@@ -44,8 +44,6 @@ class Placeholders(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
         rows = None if port.rows is None or not port.rows.height else self._blanked(port.rows)
-        if rows is None and not port.punctuations:
-            return NOTHING
         return Output(rows, port.punctuations or None)
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002

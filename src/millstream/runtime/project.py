@@ -28,7 +28,7 @@ from millstream.algebra.names import Groups, projected_names
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.evaluate import to_polars
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import Emitted
 from millstream.runtime.registry import carries_out
 
@@ -53,8 +53,6 @@ class Project(Operator):
         port = inputs[0]
         rows = None if port.rows is None else self._rows(port.rows)
         punctuations = None if port.punctuations is None else self.pass_on(port.punctuations)
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def _rows(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -75,4 +73,4 @@ class Project(Operator):
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         if self._shared:
-            self._emitted = Emitted.from_value(values["emitted"], self._shared)
+            self._emitted.restore(values["emitted"])

@@ -36,8 +36,9 @@ _ROW = "__row"
 NO_PUNCTUATIONS = Punctuations.of(())
 
 
-class Pending:
-    """Punctuations of one input, in order of arrival, that stored tuples still match."""
+class Withheld:
+    """Punctuations of one input, in order of arrival, that may not go out yet. Those that are `_fresh` have not been
+    compared with what is stored."""
 
     __slots__ = ("_fresh", "_waiting")
 
@@ -56,6 +57,15 @@ class Pending:
     def add(self, punctuations: Punctuations) -> None:
         self._fresh = Punctuations.concat([self._fresh, punctuations])
 
+    def to_value(self) -> Punctuations:
+        return Punctuations.concat([self._waiting, self._fresh])
+
+
+class Pending(Withheld):
+    """Those that stored tuples still match."""
+
+    __slots__ = ()
+
     def release(self, stored: pl.DataFrame, *, shrunk: bool = True) -> Punctuations:
         """Take out those that no stored tuple matches. If the store has not shrunk since the last call, only new
         punctuations can have become free."""
@@ -69,15 +79,9 @@ class Pending:
         self._waiting = Punctuations.concat([kept, asked.keep(blocked)]) if blocked.any() else kept
         return asked.keep(~blocked)
 
-    def to_value(self) -> Punctuations:
-        return Punctuations.concat([self._waiting, self._fresh])
-
-    @classmethod
-    def from_value(cls, punctuations: Punctuations) -> Pending:
-        made = cls()
-        # Not known to be blocked by what is stored, so they are looked at again.
-        made.add(punctuations)
-        return made
+    def restore(self, punctuations: Punctuations) -> None:
+        """Take back what `to_value` gave: they are looked at again."""
+        self._waiting, self._fresh = NO_PUNCTUATIONS, punctuations
 
 
 class Emitted:
@@ -130,17 +134,19 @@ class Emitted:
     def to_value(self) -> Any:
         return self._known.to_value()
 
-    @classmethod
-    def from_value(cls, value: Any, shared: Collection[str] | None = None) -> Emitted:
-        made = cls(shared)
-        made._known = PunctuationSet.from_value(value)
-        return made
+    def restore(self, value: Any) -> None:
+        self._known = PunctuationSet.from_value(value)
+
+
+def together(punctuations: Punctuations) -> set[frozenset[str]]:
+    """The sets of attributes that some punctuation restricts together."""
+    groups, odd = punctuations.parts
+    return {group.attributes for group in groups} | {pattern.attributes for _, pattern in odd}
 
 
 def restricted(punctuations: Punctuations) -> frozenset[str]:
     """All attributes that some punctuation restricts."""
-    found = [group.attributes for group in punctuations.parts.groups]
-    return frozenset().union(*found, *(pattern.attributes for _, pattern in punctuations.parts.odd))
+    return frozenset().union(*together(punctuations))
 
 
 def _equal(punctuations: Punctuations, others: Punctuations) -> Mask:
@@ -173,10 +179,7 @@ def _overlap(ports: Sequence[Punctuations]) -> bool:
         kinds = {group.shape for port in ports for group in port.parts.groups}
         if len(kinds) == 1 and all(op == "=" for _, op in next(iter(kinds))):
             return False
-    shapes = [
-        {group.attributes for group in port.parts.groups} | {pattern.attributes for _, pattern in port.parts.odd}
-        for port in ports
-    ]
+    shapes = [together(port) for port in ports]
     return any(
         one <= other
         for i, own in enumerate(shapes)

@@ -42,7 +42,7 @@ def _in_one_pass(codes: Places, probe: Places, low: int, high: int) -> tuple[Pla
     first = np.cumsum(counts) - counts
     inside = (probe >= low) & (probe <= high)
     asked = probe - low if inside.all() else np.where(inside, probe, low) - low
-    return _expanded(order, first[asked], np.where(inside, counts[asked], 0))
+    return expanded(first[asked], np.where(inside, counts[asked], 0), order)
 
 
 def _in_two_passes(partner: Places, probe: Places, low: int) -> tuple[Places, Places]:
@@ -51,11 +51,12 @@ def _in_two_passes(partner: Places, probe: Places, low: int) -> tuple[Places, Pl
     order = order[np.argsort((codes[order] >> 16).astype(np.uint16), kind="stable")]
     ordered = partner[order]
     first = np.searchsorted(ordered, probe)
-    return _expanded(order, first, np.searchsorted(ordered, probe, side="right") - first)
+    return expanded(first, np.searchsorted(ordered, probe, side="right") - first, order)
 
 
-def _expanded(order: Places, first: Places, counts: Places) -> tuple[Places, Places]:
-    """From where the partners of each probing row begin, and how many they are, to pairs."""
+def expanded(first: Places, counts: Places, order: Places | None = None) -> tuple[Places, Places]:
+    """From where the partners of each probing row begin, and how many they are, to pairs. `order`: of the partners."""
     probing = np.repeat(np.arange(len(counts)), counts)
     shift = first - (np.cumsum(counts) - counts)
-    return probing, order[np.arange(len(probing)) + np.repeat(shift, counts)]
+    places = np.arange(len(probing)) + np.repeat(shift, counts)
+    return probing, places if order is None else order[places]

@@ -48,9 +48,6 @@ class Registers:
     def to_value(self) -> tuple[list[int], int]:
         return list(self.bounds), self._told
 
-    @classmethod
-    def from_value(cls, value: Any) -> Registers:
-        bounds, told = value
-        made = cls(len(bounds))
-        made.bounds, made._told = list(bounds), told
-        return made
+    def restore(self, value: Any) -> None:
+        bounds, self._told = value
+        self.bounds = list(bounds)

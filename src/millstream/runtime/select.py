@@ -18,7 +18,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.runtime.evaluate import predicate
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.registry import carries_out
 
 
@@ -33,8 +33,6 @@ class Select(Operator):
         rows = None if port.rows is None else port.rows.filter(self._predicate)
         if rows is not None and not rows.height:
             rows = None
-        if rows is None and not port.punctuations:
-            return NOTHING
         return Output(rows, port.punctuations or None)
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002

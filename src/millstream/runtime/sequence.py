@@ -34,9 +34,9 @@ from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import stack, where
 from millstream.runtime.join_index import Equality
-from millstream.runtime.join_kernel import holds, named, paired
+from millstream.runtime.join_kernel import JoinColumns, holds, paired
 from millstream.runtime.join_purge import Renaming, Translation
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import Site, carries_out
@@ -60,18 +60,15 @@ class SequenceJoin(Operator):
         residual: Expression | None = None,
     ) -> None:
         self.schema = schema
-        names = (list(schema.names[: len(first)]), list(schema.names[len(first) :]))
-        self._input_columns = ([*first.names, TS], [*second.names, TS])
-        self._columns = ([*names[0], TS], [*names[1], TS])
-        self._names = tuple(dict(zip(s.names, own, strict=True)) for s, own in zip((first, second), names, strict=True))
+        self._columns = JoinColumns((first, second), schema)
         self._equality = Equality.of(first, second, schema, keys)
         self._keys = tuple(list(dict.fromkeys(pair[side] for pair in self._equality.pairs)) for side in (0, 1))
         self._same_key = Equality([(key, key) for key in self._keys[0]], [None] * len(self._keys[0]))
         self._residual = None if residual is None else predicate(residual)
         backwards = key_names([(b, a) for a, b in self._equality.pairs])
         self._translation = Translation(backwards, None, None)
-        self._canonical = Renaming({name: name for name in names[1]} | backwards)
-        self.table = StateTable({name: schema.polars[name] for name in self._columns[0]})
+        self._canonical = Renaming({name: name for name in self._columns.names[1].values()} | backwards)
+        self.table = StateTable({name: schema.polars[name] for name in self._columns.stored[0]})
         self._closed, self._any_closed = PunctuationSet(), False
         self._pending, self._emitted, self._registers = Pending(), Emitted(self._keys[0]), Registers(2)
 
@@ -84,18 +81,14 @@ class SequenceJoin(Operator):
 
     def process(self, inputs: Sequence[Input]) -> Output:
         first, second = (
-            None
-            if port.rows is None or not port.rows.height
-            else named(port.rows, self._input_columns[side], self._columns[side]).drop_nulls(self._keys[side] or TS)
-            for side, port in enumerate(inputs)
+            None if rows is None else rows.drop_nulls(self._keys[side] or TS)
+            for side, rows in enumerate(self._columns.take(inputs))
         )
         rows = self._advance(first, second) if first is not None or second is not None else None
         ended = self._registers.take(inputs) and self._registers.bounds[1] == FOREVER
         punctuations = self._punctuate([port.punctuations for port in inputs], ended)
         punctuations = punctuations.with_progress(self._registers.news())
         rows = None if rows is None or not rows.height else rows
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     @abstractmethod
@@ -104,7 +97,8 @@ class SequenceJoin(Operator):
 
     def _punctuate(self, ports: Sequence[Punctuations | None], ended: bool) -> Punctuations:
         first, second = (
-            NO_PUNCTUATIONS if told is None else told.select(self._names[side]) for side, told in enumerate(ports)
+            NO_PUNCTUATIONS if told is None else told.select(self._columns.names[side])
+            for side, told in enumerate(ports)
         )
         closing = self._translation(second)
         if len(closing):
@@ -144,9 +138,9 @@ class SequenceJoin(Operator):
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._closed, self._any_closed = PunctuationSet.from_value(values["closed"]), True
-        self._pending = Pending.from_value(values["pending"])
-        self._emitted = Emitted.from_value(values["emitted"], self._keys[0])
-        self._registers = Registers.from_value(values["registers"])
+        self._pending.restore(values["pending"])
+        self._emitted.restore(values["emitted"])
+        self._registers.restore(values["registers"])
 
 
 class Recent(SequenceJoin):
@@ -256,7 +250,8 @@ class Chronicle(SequenceJoin):
         """A number for each key value, the same on both sides."""
         if not self._keys[0]:
             return np.zeros(waiting.height + second.height, dtype=np.int64)
-        return self._equality.codes(waiting, second)
+        codes, _ = self._equality.codes([(0, waiting), (1, second)])
+        return np.concatenate(codes)
 
     def _one_by_one(
         self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places

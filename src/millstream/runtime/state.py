@@ -76,24 +76,6 @@ class StateTable:
         if len(self._segments) > COMPACT_SEGMENTS:
             self._compact()
 
-    def purge(self, gone: pl.Expr) -> pl.DataFrame:
-        """Remove the rows for which the expression is true and return them (null counts as false)."""
-        if not self._segments:
-            return self.frame()
-        removed: list[pl.DataFrame] = []
-        for key, segment in list(self._segments.items()):
-            mask = segment.select(gone.fill_null(False).alias("gone")).to_series()
-            if mask.len() != segment.height:
-                mask = pl.Series([bool(mask[0])] * segment.height, dtype=pl.Boolean)
-            if not mask.any():
-                continue
-            removed.append(where(segment, mask))
-            if mask.all():
-                self._drop(key)
-            else:
-                self._tear(key, ~mask.to_numpy())
-        return pl.concat(removed) if removed else pl.DataFrame(schema=self.schema)
-
     def purge_below(self, column: str, limit: int) -> int:
         """Remove the rows whose integer (never null) in the column is below the limit; returns how many. If the rows
         ascend in the column then nothing is copied, and what stays is not looked at."""

@@ -25,7 +25,7 @@ from millstream.runtime.evaluate import predicate
 from millstream.runtime.frames import stack, take, where
 from millstream.runtime.join_index import Equality, Lookup
 from millstream.runtime.join_kernel import holds, named, paired
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.registry import Site, carries_out
 
 
@@ -66,8 +66,6 @@ class TableJoin(Operator):
         if port.rows is not None and port.rows.height:
             rows = self._join(named(port.rows, [*self._input_names, TS], [*self._own_names, TS]))
         punctuations = None if port.punctuations is None else port.punctuations.select(self._names)
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def _join(self, rows: pl.DataFrame) -> pl.DataFrame | None:

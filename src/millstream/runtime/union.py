@@ -25,7 +25,7 @@ from millstream.algebra.arrays import Mask
 from millstream.algebra.punctuation import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.frames import pick, stack
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import carries_out
@@ -56,8 +56,6 @@ class Union(Operator):
                 told = True
         out = self._release() if told or (risen and any(map(len, self._waiting))) else NO_PUNCTUATIONS
         out = out.with_progress(self._registers.news())
-        if rows is None and not out:
-            return NOTHING
         return Output(rows, out or None)
 
     def _merge(self, ports: Sequence[pl.DataFrame | None]) -> pl.DataFrame | None:
@@ -106,10 +104,10 @@ class Union(Operator):
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._registers = Registers.from_value(values["registers"])
+        self._registers.restore(values["registers"])
         self._promised = [PunctuationSet.from_value(promised) for promised in values["promised"]]
         self._waiting = list(values["waiting"])
-        self._emitted = Emitted.from_value(values["emitted"])
+        self._emitted.restore(values["emitted"])
 
 
 def _older_than(bound: int, schema: Schema) -> Punctuations:

@@ -41,16 +41,15 @@ from millstream.algebra.punctuation import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.upstream import Answer, PunctuationRequest, Upstream
 from millstream.algebra.window import UNBOUNDED, Window
-from millstream.join_rules import Registry
 from millstream.runtime.frames import stack
 from millstream.runtime.join_components import JoinComponents
 from millstream.runtime.join_index import Equality
-from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinKernel, named
+from millstream.runtime.join_kernel import BEFORE, SEQ, Half, JoinColumns, JoinKernel
 from millstream.runtime.join_purge import Renaming, Translation, time_name
 from millstream.runtime.join_relocation import Relocation
 from millstream.runtime.join_settings import JoinSettings
 from millstream.runtime.join_side import JoinSide
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator import Input, Operator, Output
 from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.registers import Registers
 from millstream.runtime.registry import carries_out
@@ -80,17 +79,15 @@ class WindowJoin(Operator):
         equality = Equality.of(left, right, schema, keys)
         self._kernel = JoinKernel(equality, residual, windows)
         self.tie_order = (0, 1) if self._kernel.by_rows else None
-        names = (list(schema.names[: len(left)]), list(schema.names[len(left) :]))
-        self._input_columns = ([*left.names, TS], [*right.names, TS])
-        self._columns = ([*names[0], TS], [*names[1], TS])
-        self._names = tuple(dict(zip(s.names, own, strict=True)) for s, own in zip((left, right), names, strict=True))
+        self._columns = JoinColumns((left, right), schema)
+        names = self._columns.names
         pairs = (equality.pairs, tuple((b, a) for a, b in equality.pairs))
         # `_translations[i]` is for punctuation of side i and speaks of the tuples of the other side.
         self._translations = tuple(
             Translation(key_names(pairs[i]), time_name(s, names[i]), windows[1 - i].range)
             for i, s in enumerate((left, right))
         )
-        self._canonical = Renaming({name: name for name in names[1]} | key_names(pairs[1]))
+        self._canonical = Renaming({name: name for name in names[1].values()} | key_names(pairs[1]))
         self._sides = tuple(
             JoinSide(
                 self._stored(i), windows[i], [own for own, _ in pairs[i]], SEQ[i] if self._kernel.by_rows else None
@@ -112,7 +109,7 @@ class WindowJoin(Operator):
     def _stored(self, side: int) -> dict[str, pl.DataType]:
         types = self.schema.polars
         numbers = (SEQ[side], BEFORE[side]) if self._kernel.by_rows else ()
-        return {name: types[name] for name in self._columns[side]} | {name: pl.Int64() for name in numbers}
+        return {name: types[name] for name in self._columns.stored[side]} | {name: pl.Int64() for name in numbers}
 
     def process(self, inputs: Sequence[Input]) -> Output:
         left, right = self._incoming(inputs)
@@ -147,8 +144,6 @@ class WindowJoin(Operator):
         rows = self._completed(stack(found) if found else None)
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         punctuations = punctuations.with_progress(self._registers.news())
-        if rows is None and not punctuations:
-            return NOTHING
         return Output(rows, punctuations or None)
 
     def _take_punctuation(self, inputs: Sequence[Input]) -> int:
@@ -156,7 +151,7 @@ class WindowJoin(Operator):
         told = 0
         for index, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
-                own = port.punctuations.select(self._names[index])
+                own = port.punctuations.select(self._columns.names[index])
                 self._sides[index].promise(own)
                 self._sides[1 - index].close(self._translations[index](own))
                 told += len(own)
@@ -181,19 +176,14 @@ class WindowJoin(Operator):
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    def configure(self, settings: JoinSettings, registry: Registry | None = None) -> None:
+    def configure(self, settings: JoinSettings) -> None:
         """Change the settings, and who listens to which event, from the next step on."""
-        if registry is None and settings == self.settings:
-            return
-        self._components.configure(settings, registry)
+        if settings != self.settings:
+            self._components.configure(settings)
 
     @property
     def settings(self) -> JoinSettings:
         return self._components.monitor.settings
-
-    @property
-    def registry(self) -> Registry:
-        return self._components.registry
 
     def answer(self, message: Upstream) -> Answer:
         if isinstance(message, PunctuationRequest):
@@ -239,12 +229,7 @@ class WindowJoin(Operator):
 
     def _incoming(self, inputs: Sequence[Input]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
         """The new tuples of both sides under the output's names, numbered if a window counts rows."""
-        left, right = (
-            None
-            if port.rows is None or not port.rows.height
-            else named(port.rows, self._input_columns[index], self._columns[index])
-            for index, port in enumerate(inputs)
-        )
+        left, right = self._columns.take(inputs)
         if not self._kernel.by_rows:
             return left, right
         counts = [0 if rows is None else rows.height for rows in (left, right)]
@@ -297,7 +282,7 @@ class WindowJoin(Operator):
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         for side, value in zip(self._sides, values["sides"], strict=True):
             side.restore(value)
-        self._registers = Registers.from_value(values["registers"])
+        self._registers.restore(values["registers"])
         self._owed_since = values["owed_since"]
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         self._components.monitor.restore(values["monitor"])
@@ -305,4 +290,4 @@ class WindowJoin(Operator):
             self._relocation.restore(values["disk"])
         for side in self._sides:
             side.build_index()
-        self._emitted = Emitted.from_value(values["emitted"], self._shared)
+        self._emitted.restore(values["emitted"])

@@ -165,16 +165,6 @@ def test_an_operator_that_removes_itself_in_a_callback() -> None:
     assert extra.values == []
 
 
-def test_components() -> None:
-    rig = Path()
-    t, u = rig.source("t"), rig.source("u")
-    join = rig.add("j", Join(1, 1), t, u)
-    names = [[node.name for node in part] for part in rig.graph.components()]
-    assert names == [["s", "a", "b", "sink_b"], ["t", "u", "j"]]
-    rig.add("k", Union(), join, rig.b)
-    assert len(rig.graph.components()) == 1
-
-
 def test_names_are_made_unique() -> None:
     rig = Path()
     assert rig.graph.add(Each(), [rig.s]).name == "each"

@@ -17,7 +17,6 @@ from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
 from millstream.runtime.engine import breaks, scheduler, snapshot, upstream
 from millstream.runtime.engine.buffer import Buffer, Ledger
-from millstream.runtime.engine.components import Node, components
 from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import (
     UNLIMITED,
@@ -170,10 +169,6 @@ class Graph:
 
     def buffers(self) -> list[Buffer]:
         return [*(source.buffer for source in self.sources.values()), *(n.buffer for n in self.operators.values())]
-
-    def components(self) -> list[list[Node]]:
-        """The parts of the graph that have nothing to do with each other; each is a unit of scheduling."""
-        return components([*self.sources.values(), *self.operators.values(), *self.sinks.values()])
 
     # --- the transition table -------------------------------------------------------------------------------------
 

@@ -183,6 +183,12 @@ class OperatorNode(ABC):
     def take(self) -> Taken | None:
         """Consume the input of one step; None if there is no more."""
 
+    def _take_from(self, index: int, entry: Entry) -> Taken:
+        """Take the head of one port, or a batch that begins with it."""
+        if self.strategy.k > 1 and entry.rows > 1:
+            return take_batch(self.ports, index, self.strategy.k, self.page_rows)
+        return take_head(self.ports, index, entry, self.page_rows)
+
     def idle(self) -> bool:
         return False
 
@@ -224,9 +230,7 @@ class SingleNode(OperatorNode):
         entry = self.port.head()
         if entry is None:
             return None
-        if self.strategy.k > 1 and entry.rows > 1:
-            return take_batch(self.ports, 0, self.strategy.k, self.page_rows)
-        return take_head(self.ports, 0, entry, self.page_rows)
+        return self._take_from(0, entry)
 
     def blocking(self) -> Port:
         return self.port
@@ -270,9 +274,7 @@ class ArrivalNode(OperatorNode):
                 oldest, chosen = entry, index
         if oldest is None:
             return None
-        if self.strategy.k > 1 and oldest.rows > 1:
-            return take_batch(self.ports, chosen, self.strategy.k, self.page_rows)
-        return take_head(self.ports, chosen, oldest, self.page_rows)
+        return self._take_from(chosen, oldest)
 
 
 def take_head(ports: Sequence[Port], index: int, entry: Entry, page_rows: int) -> Taken:

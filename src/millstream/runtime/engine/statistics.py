@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from millstream.algebra.values import value
 
@@ -55,19 +55,15 @@ def reading(
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
     2.0
     """
-    cost = counters.nanoseconds / 1000 / counters.tuples_in if counters.tuples_in else 0.0
+    held = asdict(counters)
+    nanoseconds = held.pop("nanoseconds")
     return NodeStatistics(
         name=name,
         kind=kind,
-        steps=counters.steps,
-        tuples_in=counters.tuples_in,
-        tuples_out=counters.tuples_out,
-        punctuations_in=counters.punctuations_in,
-        punctuations_out=counters.punctuations_out,
-        ets=counters.ets,
-        cost=cost,
+        cost=nanoseconds / 1000 / counters.tuples_in if counters.tuples_in else 0.0,
         buffered=buffered,
         state=state,
-        seconds=counters.nanoseconds / 1e9,
+        seconds=nanoseconds / 1e9,
         late=late,
+        **held,
     )

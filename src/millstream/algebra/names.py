@@ -50,7 +50,7 @@ def equal_classes(groups: Iterable[tuple[str, ...]]) -> Groups:
 
 
 def projected_names(items: Iterable[tuple[str, Expression]], schema: Schema, equal: Groups = ()) -> dict[str, str]:
-    """For each column of the input whose restriction can be put out, the output column that it goes to."""
+    """Input column → the output column on which a restriction of it is emitted; columns without one are left out."""
     first: dict[str, str] = {}
     position: dict[str, int] = {}
     for place, (name, item) in enumerate(items):

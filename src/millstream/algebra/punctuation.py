@@ -33,7 +33,7 @@ from millstream.algebra.values import value
 __all__ = ["PunctuationSet", "Punctuations"]
 
 _FEW = 4
-"""So many patterns at most are written one by one."""
+"""Up to this many patterns are encoded one by one, more of them as columns."""
 
 
 def _taken(held: Punctuations) -> tuple[int, int, tuple[Pattern, ...] | None, Parts | None]:

@@ -27,22 +27,18 @@ Values = npt.NDArray[np.generic]
 Dense = Callable[[pl.Series, Integers, Integers, pl.DataType], Values]
 
 
-def _no_dense_form(*_: object) -> Values:
-    raise NotImplementedError
-
-
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One way to reduce a column to a value of a type.
 
     `expression` gives the value of a group. `dense` gives those of all groups, from the column, the number of the group
-    of each row, and how many rows each group has; `fits` says which types of column it takes, none by default.
+    of each row, and how many rows each group has, for the types of column that `fits` names; None: there is none.
     `retract` takes a value that was merged back out of the merged value; None: that cannot be done.
     """
 
     expression: Callable[[pl.Expr, pl.DataType], pl.Expr]
     fits: Callable[[pl.DataType], bool] = lambda _: False
-    dense: Dense = _no_dense_form
+    dense: Dense | None = None
     retract: Callable[[pl.Expr, pl.Expr], pl.Expr] | None = None
 
 
@@ -114,9 +110,10 @@ class Reduction:
         if self.column is None:
             return True
         column = page.get_column(self.column)
-        return not column.null_count() and self.operation.fits(column.dtype)
+        return not column.null_count() and self.operation.dense is not None and self.operation.fits(column.dtype)
 
     def dense(self, page: pl.DataFrame, places: Integers, counts: Integers) -> Values:
         if self.column is None:
             return counts
+        assert self.operation.dense is not None
         return self.operation.dense(page.get_column(self.column), places, counts, self.type)

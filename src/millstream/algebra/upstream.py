@@ -50,7 +50,7 @@ class Upstream(ABC):
 
     @abstractmethod
     def unanswered(self, arity: int) -> Answer:
-        """The answer of an operator with so many inputs that does not care about this kind of message."""
+        """The answer of an operator with `arity` inputs that has none of its own for this kind of message."""
 
     @abstractmethod
     def at_fork(self, others: Sequence[Sequence[Upstream]]) -> Upstream | None:

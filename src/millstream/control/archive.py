@@ -59,7 +59,7 @@ def prepare() -> Path:
             said.seek(0)
             tail = said.read().decode(errors="replace")[-2000:]
             raise OptionError("M6056", "the JVM has written no archive of its classes", detail=tail)
-        with drafted(final) as beside:  # whoever has mapped the old one keeps it
+        with drafted(final) as beside:  # a JVM that has mapped the old archive keeps it
             shutil.copyfile(draft, beside)
     return final
 

@@ -265,7 +265,7 @@ class Mill:
             self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
 
     def _note_sources(self) -> None:
-        """Whoever recovers this mill goes on at this time."""
+        """Note how far the fed streams and the clock are, for recovery."""
         if self.jobs.folder is not None:
             self.note_sources()
 

@@ -1,4 +1,4 @@
-"""A job that hosts mills: it reads the control log, runs the shards, and delivers what they put out.
+"""A job that hosts mills: it reads the control log, runs the shards, and delivers what they emit.
 
 What it runs is in the log: groups of shards, their queries, what is fed to them. Who runs the shards is its host's
 business: Spark (`spark_job`), or this process (`local_job`).
@@ -41,7 +41,7 @@ REPEATABLE = 4
 COMPACT_AFTER = 16_000_000
 """Bytes by which a log may grow before it is compacted."""
 Result = tuple[int, str, Element]
-"""What a shard puts out: its label, the query, an element."""
+"""What a shard emits: its label, the query, an element."""
 Report = tuple[int, Status]
 """A shard's label, and its status."""
 

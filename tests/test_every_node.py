@@ -14,7 +14,7 @@ import pytest
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
 from millstream.logical import nodes
-from millstream.logical.binder import bind_select, bind_stream, bind_table
+from millstream.logical.binder import bind_select
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.kinds import Leaf
 from millstream.logical.plan import NODES, Plan
@@ -23,6 +23,7 @@ from millstream.physical import stages
 from millstream.runtime.operator import Operator
 from millstream.runtime.registry import operator_for
 from millstream.testing.transcript import Statement, parse_transcript
+from tests.logical.sample import declare
 from tests.reference.plan import MEANT
 
 nodes.load()
@@ -96,12 +97,6 @@ def planned(transcript: str) -> Iterator[Plan]:
         if not isinstance(step, Statement) or step.error is not None:
             continue
         for statement in parse(step.text):
-            match statement:
-                case ast.CreateStream():
-                    catalog.add_stream(bind_stream(statement, catalog))
-                case ast.CreateTable():
-                    catalog.add_table(bind_table(statement, catalog))
-                case ast.CreateDerivedStream():
-                    catalog.add_derived(statement.name, bind_select(statement.select, catalog))
-                case ast.SelectStatement() | ast.CreateQuery():
-                    yield optimize(bind_select(statement.select, catalog), catalog)
+            declare(statement, catalog)
+            if isinstance(statement, ast.SelectStatement | ast.CreateQuery):
+                yield optimize(bind_select(statement.select, catalog), catalog)

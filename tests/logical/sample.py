@@ -32,14 +32,19 @@ def sample_catalog() -> Catalog:
 def catalog_of(script: str) -> Catalog:
     catalog = Catalog()
     for statement in parse(script):
-        match statement:
-            case ast.CreateStream():
-                catalog.add_stream(bind_stream(statement, catalog))
-            case ast.CreateTable():
-                catalog.add_table(bind_table(statement, catalog))
-            case ast.CreateDerivedStream():
-                catalog.add_derived(statement.name, bind_select(statement.select, catalog))
+        declare(statement, catalog)
     return catalog
+
+
+def declare(statement: ast.Statement, catalog: Catalog) -> None:
+    """Add what a CREATE statement declares; other statements declare nothing."""
+    match statement:
+        case ast.CreateStream():
+            catalog.add_stream(bind_stream(statement, catalog))
+        case ast.CreateTable():
+            catalog.add_table(bind_table(statement, catalog))
+        case ast.CreateDerivedStream():
+            catalog.add_derived(statement.name, bind_select(statement.select, catalog))
 
 
 def bind(query: str, catalog: Catalog | None = None) -> Plan:

@@ -16,8 +16,7 @@ from millstream.demo import Demo, auction, containment, stage, traffic
 from millstream.demo.narrator import Narrator
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import open_paged
-
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
 
 
 def plain(seconds: float = 10, now: list[float] | None = None) -> tuple[Narrator, io.StringIO]:

@@ -13,8 +13,8 @@ from millstream.control.mill import LocalMill
 from millstream.ingest.paged import open_paged
 from millstream.lang import ast, parse
 from millstream.testing import Variant, run_text
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN = [
     pytest.param(match[1], id=f"{page.stem}-{number}")

@@ -7,27 +7,26 @@ import inspect
 import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
 from millstream.logical import nodes
-from millstream.logical.binder import bind_select
+from millstream.logical.bind import bind_select
 from millstream.logical.catalog import Catalog
-from millstream.logical.nodes.kinds import Leaf
+from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import NODES, Plan
 from millstream.optimizer import optimize
-from millstream.physical import stages
-from millstream.runtime.operator import Operator
-from millstream.runtime.registry import operator_for
+from millstream.physical.plan import stages
+from millstream.runtime.operator.contract import Operator
+from millstream.runtime.operator.registry import operator_for
 from millstream.testing.transcript import Statement, parse_transcript
 from tests.logical.sample import declare
+from tests.paths import ROOT
 from tests.reference.plan import MEANT
 
 nodes.load()
-ROOT = Path(__file__).parent.parent
 OURS = {stem: node for stem, node in NODES.items() if node.__module__.startswith("millstream.")}
 RUNNING = {stem: node for stem, node in OURS.items() if node.runs}
 

@@ -2,13 +2,13 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 
 from millstream.control.mill import LocalMill
+from tests.paths import DOCS
 
-PAGE = Path(__file__).parent.parent / "docs" / "growing-joins.md"
+PAGE = DOCS / "growing-joins.md"
 SHOWN = re.compile(r"```\n(CREATE [^`]*?;\nEXPLAIN CONTRACT [^`]*?;\n)\n(.*?)```", re.DOTALL)
 
 

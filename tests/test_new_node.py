@@ -13,21 +13,21 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Binary, Column, Literal
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
-from millstream.logical.contract import explain_contract
-from millstream.logical.contract_offers import Offers
-from millstream.logical.contract_parts import Closed, Cure, Part, listed
+from millstream.logical.contract.explain import explain_contract
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.state_parts import Closed, Cure, Part, listed
 from millstream.logical.explain import explain
-from millstream.logical.nodes.kinds import Passing
+from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.nodes.select import Select
 from millstream.logical.plan import NODES, Key, Names, Need, Plan
 from millstream.optimizer import optimize
-from millstream.physical.compile import Compiler
-from millstream.physical.hashing import shard_of
-from millstream.physical.stages import parts
+from millstream.physical.plan.compile import Compiler
+from millstream.physical.plan.stages import parts
+from millstream.physical.wire.hashing import shard_of
 from millstream.runtime.engine import Graph
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
-from millstream.runtime.registry import carries_out
-from millstream.runtime.state import StateTable
+from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.state.table import StateTable
 from tests.logical.sample import bind, catalog_of
 
 

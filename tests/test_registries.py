@@ -16,7 +16,7 @@ from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.config import Options
-from millstream.control.jobs import LocalJobs
+from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.errors import InputError, OptionError
 from millstream.ingest.paged import SOURCES, open_paged
@@ -25,9 +25,9 @@ from millstream.runtime.engine import Graph
 from millstream.sinks import SINKS, Sink, make_sink
 from millstream.strategies import STRATEGIES
 from millstream.testing import Variant, run_text
+from tests.paths import ROOT
 from tests.runtime.engine.toys import Each, Rig
 
-ROOT = Path(__file__).parent.parent
 TRANSCRIPTS = sorted((ROOT / "tests" / "transcripts").glob("[eu]n*/*.transcript"))
 SQUARES = Schema.of(("n", Type.BIGINT), ("square", Type.BIGINT), kind=TimeKind.EXTERNAL, time="n")
 
@@ -91,7 +91,7 @@ def test_a_source(installed: Path) -> None:
 def test_a_piece_is_known_where_it_arrives(installed: Path) -> None:
     (piece,) = open_paged("s", SQUARES, {"connector": "squares"}, []).pieces({"n": 0}, {"n": 3}, 1)
     (installed / "piece").write_bytes(encode(piece))
-    read = "import pathlib, sys, millstream.physical.durable as d; from millstream.algebra.values import decode; "
+    read = "import pathlib, sys, millstream.physical.shard.durable as d; from millstream.algebra.values import decode; "
     read += "print(decode(pathlib.Path(sys.argv[1]).read_bytes()).read().rows['square'].to_list())"
     path = os.pathsep.join([str(installed), *sys.path])
     environment = os.environ | {"PYTHONPATH": path}

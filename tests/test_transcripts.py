@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from millstream.testing import Variant, run_text
+from tests.paths import TRANSCRIPTS
 
-ROOT = Path(__file__).parent / "transcripts"
-FILES = sorted(ROOT.rglob("*.transcript"))
+FILES = sorted(TRANSCRIPTS.rglob("*.transcript"))
 VARIANTS = {
     "tuple by tuple": Variant(cut="1"),
     "three shards, cut": Variant(shards=3, cut="random:5"),
@@ -19,7 +19,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT).with_suffix("")))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TRANSCRIPTS).with_suffix("")))
 def test_transcript(path: Path, variant: Variant) -> None:
     outcome = run_text(path.read_text(), variant, path.stem)
     assert outcome.passed, "\n".join(outcome.failures)

@@ -53,7 +53,7 @@ def test(
             console.print(f"       {failure}", markup=False)
 
     if on == "spark":
-        from millstream.control.session import start_session
+        from millstream.control.spark.session import start_session
         from millstream.testing.spark import run_paths_on_spark
 
         spark = start_session()
@@ -93,7 +93,7 @@ def run(
 @app.command()
 def prepare() -> None:
     """Archive the classes of Spark's JVM, so that it starts some seconds faster. Once for each environment."""
-    from millstream.control.archive import prepare as write
+    from millstream.control.spark.class_archive import prepare as write
 
     with console.status("running a query to see which classes it needs"):
         made = write()

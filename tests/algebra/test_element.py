@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from millstream.algebra.element import Element, Page
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import equal
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import equal
 from millstream.algebra.schema import NEVER, TS
 
 ROWS = pl.DataFrame({"k": [7, 8, 7], TS: [10, 12, 11]})

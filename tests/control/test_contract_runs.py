@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.errors import MillstreamError
-from millstream.logical.contract_check import Contract, check
-from millstream.logical.contract_offers import Declarations
-from millstream.physical.compile import operator_name
+from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.offers import Declarations
+from millstream.physical.plan.compile import operator_name
 from tests.control.contract_feed import Feed
 from tests.tries import tries
 

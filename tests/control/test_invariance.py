@@ -17,7 +17,7 @@ from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
 from millstream.config import Options
-from millstream.control.jobs import LocalJobs
+from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.logical import nodes
 from millstream.logical.plan import NODES

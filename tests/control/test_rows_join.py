@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.config import Options
-from millstream.control.base import Mill
-from millstream.control.jobs import LocalJobs
+from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
+from millstream.control.mill.base import Mill
 from millstream.testing.runner import LocalHost
 from tests.control.test_invariance import WAYS
 from tests.tries import tries

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.control.mill import LocalMill
-from millstream.control.progress import progress_of
+from millstream.control.observe.progress import progress_of
 from millstream.ingest.paged import PieceRows
 from millstream.ingest.rows import NO_BAD
-from millstream.physical.frame_packing import GivenPiece
-from millstream.physical.packing import pack
-from millstream.physical.parts import Target
-from millstream.physical.placeholders import counted
-from millstream.physical.shares import OWN
+from millstream.physical.plan.placeholders import counted
+from millstream.physical.spark.frame_packing import GivenPiece
+from millstream.physical.wire.own_rows import OWN
+from millstream.physical.wire.packing import pack
+from millstream.physical.wire.shard_split import Target
 from millstream.testing.runner import LocalHost
 from tests.tries import tries
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below, between, equal, one_of
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, between, equal, one_of
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from millstream.errors import MillstreamError, SqlSyntaxError
 from millstream.lang import ast, parse
-from millstream.logical.binder import bind_select, bind_stream, bind_table
+from millstream.logical.bind import bind_select, bind_stream, bind_table
 from millstream.logical.explain import explain
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize

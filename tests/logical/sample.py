@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from millstream.lang import ast, parse, parse_one
-from millstream.logical.binder import bind_select, bind_stream, bind_table
+from millstream.logical.bind import bind_select, bind_stream, bind_table
 from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
+from tests.paths import GOLDEN
 
 SCHEMA = """
 CREATE STREAM bids (auction BIGINT, bidder BIGINT, price DOUBLE, ts TIMESTAMP)
@@ -53,5 +52,4 @@ def bind(query: str, catalog: Catalog | None = None) -> Plan:
     return bind_select(statement.select, catalog or sample_catalog())
 
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 QUERIES = tuple(path.read_text(encoding="utf-8").split("\n\n")[0] for path in sorted(GOLDEN.glob("*.plan.txt")))

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import OptionError
-from millstream.logical.contract import explain_contract
+from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
-from millstream.logical.join_cost import Flow, hash_cost, input_cost, mean_lifetime, nway, on_the_fly, tree
+from millstream.logical.join.cost import Flow, hash_cost, input_cost, mean_lifetime, nway, on_the_fly, tree
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import EVERYWHERE
 from millstream.optimizer import optimize
-from millstream.physical.partitioning import partition_keys
+from millstream.physical.plan.partitioning import partition_keys
 from tests.logical.sample import bind, catalog_of
 from tests.reference.plan import Rows, run
 from tests.tries import tries

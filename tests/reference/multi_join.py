@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import Window
 from tests.runtime.ports import covered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import FOREVER, TS
 from tests.reference.window_join import ReferenceJoin, Row
 from tests.runtime.ports import covered

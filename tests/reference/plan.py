@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
@@ -29,7 +29,7 @@ from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import Plan
-from millstream.physical.exchange import Gather
+from millstream.physical.plan.exchange import Gather
 
 Row = dict[str, Any]
 Rows = list[tuple[Row, int]]

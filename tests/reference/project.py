@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.algebra.expression import Column, Expression
-from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.restriction import below
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import NEVER
 from tests.runtime.ports import covered
 

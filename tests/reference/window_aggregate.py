@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations, PunctuationSet
-from millstream.algebra.restriction import below
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import NEVER, TS
 
 Row = dict[str, Any]

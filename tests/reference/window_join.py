@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.restriction import below
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import Window
 from tests.runtime.ports import covered

@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below, equal, one_of
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal, one_of
 from millstream.algebra.schema import NEVER, TS, Schema
-from millstream.runtime.operator import Input, Operator, Output
+from millstream.runtime.operator.contract import Input, Operator, Output
 
 Row = dict[str, Any]
 Element = Row | Pattern | int

@@ -9,12 +9,12 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import ANY, Restriction, above, below, between, equal, one_of
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import ANY, Restriction, above, below, between, equal, one_of
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.runtime.operator import Input, Operator
+from millstream.runtime.operator.contract import Input, Operator
 from tests.runtime.driving import Element, Row, Trace, frame, progress_of
 
 LEFT = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), ("x", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below, equal
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.config import Options
 from millstream.control.mill import LocalMill
-from millstream.control.stream_progress import stream_progress
+from millstream.control.observe.stream_progress import stream_progress
 from millstream.errors import BindError
 from millstream.runtime.closing import Closing
-from millstream.runtime.operator import Input
+from millstream.runtime.operator.contract import Input
 from millstream.testing.runner import LocalHost
 from tests.reference.closing import ReferenceClosing
 from tests.runtime.driving import Trace, bag, frame

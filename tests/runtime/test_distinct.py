@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below, equal
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.runtime.distinct import Distinct
-from millstream.runtime.operator import Input
+from millstream.runtime.operator.contract import Input
 from millstream.runtime.sink import CollectingSink
 from tests.reference.distinct import DistinctReference
 from tests.runtime.driving import Element, bag, cuts, drive, elements, frame, grammatical, progress_of, steps

@@ -6,16 +6,16 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.logical.nodes.scan import Scan
-from millstream.physical.operators import build
-from millstream.physical.placeholders import Placeholders
-from millstream.runtime.operator import NOTHING, Input
-from millstream.runtime.registry import Site
+from millstream.physical.plan.operators import build
+from millstream.physical.plan.placeholders import Placeholders
+from millstream.runtime.operator.contract import NOTHING, Input
+from millstream.runtime.operator.registry import Site
 from tests.tries import tries
 
 TIMED = Schema.of(("k", Type.BIGINT), ("name", Type.VARCHAR), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.expression import Binary, Column, Expression
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, TS, Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
-from millstream.runtime.operator import Input
+from millstream.runtime.operator.contract import Input
 from millstream.runtime.sequence import Chronicle, Recent, SequenceJoin
 from tests.reference.evaluate import evaluate
 from tests.reference.sequence import ReferenceSequence

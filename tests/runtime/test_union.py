@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below, equal
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schema import FOREVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
-from millstream.runtime.operator import Input
+from millstream.runtime.operator.contract import Input
 from millstream.runtime.union import Union
 from tests.reference.union import ReferenceUnion
 from tests.runtime.driving import bag, frame

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.restriction import below
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 

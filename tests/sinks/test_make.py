@@ -10,9 +10,9 @@ import pytest
 from millstream.errors import OptionError
 from millstream.sinks import MemorySink, Sink, make_sink
 from millstream.sinks.callback import CallbackSink
-from millstream.sinks.console import ConsoleSink
 from millstream.sinks.discard import DiscardSink
-from millstream.sinks.parquet import ParquetSink
+from millstream.sinks.files.parquet import ParquetSink
+from millstream.sinks.terminal.console import ConsoleSink
 from tests.sinks.sample import HOT, hot
 
 

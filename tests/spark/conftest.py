@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from millstream.control.session import start_session
+from millstream.control.spark.session import start_session
 
 
 @pytest.fixture(scope="session")

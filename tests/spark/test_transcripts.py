@@ -1,15 +1,13 @@
 """Every transcript on Spark: two shards, random cuts, restarts, state read back from the store."""
 
-from pathlib import Path
-
 import pytest
 from pyspark.sql import SparkSession
+from tests.paths import TRANSCRIPTS
 
 from millstream.testing.runner import Variant
 from millstream.testing.spark import run_paths_on_spark
 
 pytestmark = pytest.mark.xdist_group("spark")
-ROOT = Path(__file__).parent.parent / "transcripts"
 
 
 @pytest.mark.parametrize(
@@ -19,7 +17,7 @@ ROOT = Path(__file__).parent.parent / "transcripts"
 )
 @pytest.mark.timeout(600)
 def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: bool, places: str, count: int) -> None:
-    outcomes = run_paths_on_spark(spark, [ROOT / places], variant, cached=cached)
+    outcomes = run_paths_on_spark(spark, [TRANSCRIPTS / places], variant, cached=cached)
     failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
     assert not failures, "\n".join(failures)
     assert len(outcomes) > count

@@ -5,8 +5,8 @@
 | with the data | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers, and the job |
 | against it | `TimeRequest` | an operator that waits → the sources that it waits for | walk, router, control log |
 | against it | `PunctuationRequest` | the reader of a query → its joins | control log, router |
-| to a shard | records (`physical/records.py`) | driver → shards | control log |
-| from a shard | `Status` (`physical/shard_batch.py`) | shard → driver | the job |
+| to a shard | records (`physical/wire/records.py`) | driver → shards | control log |
+| from a shard | `Status` (`physical/shard/batch.py`) | shard → driver | the job |
 
 An `Upstream` message goes from operator to operator against the arrows of a query graph, at once, carried by one router
 (`runtime/engine/upstream.py`). It speaks of the columns of the operator that receives it; an operator that answers it

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.bench.core_plot import growth_plot, ratio_plot
 from millstream.bench.events import AuctionEvents, generate
 from millstream.config import Options

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.bench.workload import SCHEMA
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 
 
 class Keep(Operator):

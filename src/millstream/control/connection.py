@@ -25,16 +25,16 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.config import Options
-from millstream.control.adopted import declaration
-from millstream.control.base import Mill
-from millstream.control.jobs import Jobs, LocalJobs, SparkJobs
-from millstream.control.listener import BatchListener, OnProgress
-from millstream.control.local_job import LocalJob
+from millstream.control.job.jobs import Jobs, LocalJobs, SparkJobs
+from millstream.control.job.local import LocalJob
+from millstream.control.mill.base import Mill
+from millstream.control.mill.recovery import recover
+from millstream.control.mill.statements import run_statement, sink_of
+from millstream.control.observe.progress import Progress, progress_of
 from millstream.control.pacer import Pacer
-from millstream.control.progress import Progress, progress_of
-from millstream.control.recovery import recover
-from millstream.control.session import start_session
-from millstream.control.statements import run_statement, sink_of
+from millstream.control.spark.dataframe_source import declaration
+from millstream.control.spark.listener import BatchListener, OnProgress
+from millstream.control.spark.session import start_session
 from millstream.errors import BindError, MillstreamError, OptionError
 from millstream.lang import ast, parse
 from millstream.sinks import Sink
@@ -307,7 +307,7 @@ class Query:
 
     def to_df(self) -> DataFrame:
         """The query as a plain Spark streaming DataFrame of rows, to be combined with anything in Spark."""
-        from millstream.control.dedicated import to_frame
+        from millstream.control.spark.query_dataframe import to_frame
 
         return to_frame(self._connection, self._statement, self.schema)
 

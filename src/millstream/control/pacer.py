@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millstream.control.base import Mill
+    from millstream.control.mill.base import Mill
 
 INTERVAL = 0.1
 """Seconds between two looks."""

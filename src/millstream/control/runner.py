@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 
 from millstream.control.connection import Connection, connect
-from millstream.control.session import calm
+from millstream.control.spark.session import calm
 from millstream.lang import ast, parse
-from millstream.sinks.screen import TERMINAL
+from millstream.sinks.terminal.screen import TERMINAL
 
 
 def run_file(
@@ -36,7 +36,7 @@ def run_file(
         calm()
     with connection:
         if port is not None:
-            from millstream.control.metrics import serve
+            from millstream.control.observe.metrics import serve
 
             serve(connection, port)
         mill = connection.mill

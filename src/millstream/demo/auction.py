@@ -9,7 +9,7 @@ from millstream.demo.stage import LATEST, Added, connected, first_rows, lasting,
 
 if TYPE_CHECKING:
     from millstream import Query
-    from millstream.control.progress import Progress
+    from millstream.control.observe.progress import Progress
 
 RATE = 10_000
 """Events a second."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from millstream.control.session import calm
+from millstream.control.spark.session import calm
 from millstream.demo.narrator import Narrator
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers
-from millstream.algebra.pattern import Pattern, parse_pattern
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type, format_value
 from millstream.algebra.values import value
 from millstream.errors import InputError, PatternError, did_you_mean
-from millstream.ingest.marks import Marks
+from millstream.ingest.placed_punctuations import Marks
 from millstream.ingest.rows import BAD_SCHEMA, NO_BAD, Rows, read_lines, read_rows
 
 _PYTHON: dict[Type, tuple[type, ...]] = {

@@ -21,7 +21,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import value
-from millstream.ingest.marks import Marks
+from millstream.ingest.placed_punctuations import Marks
 
 
 @value("span")

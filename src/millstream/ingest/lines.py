@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from millstream.algebra.punctuation.value_text import write_value
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type, parse_value
-from millstream.algebra.value_text import write_value
 
 QUOTES = "'\""
 _STARTS = QUOTES + "[{(#"

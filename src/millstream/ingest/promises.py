@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
-from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER
-from millstream.ingest.marks import NO_KEY, Marks
+from millstream.ingest.placed_punctuations import NO_KEY, Marks
 
 
 class Promises:

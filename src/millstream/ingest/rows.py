@@ -26,7 +26,7 @@ from millstream.algebra.types import Type
 from millstream.errors import did_you_mean
 from millstream.ingest.coerce import Column, coerce, coerce_values, in_range
 from millstream.ingest.lines import parse_line, write_line
-from millstream.ingest.marks import TIME_LIMIT
+from millstream.ingest.placed_punctuations import TIME_LIMIT
 
 BAD_SCHEMA = {"input": pl.String(), "reason": pl.String()}
 NO_BAD = pl.DataFrame(schema=BAD_SCHEMA)

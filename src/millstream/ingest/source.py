@@ -40,15 +40,15 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.clock import Clock
 from millstream.algebra.element import Element, Page
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
-from millstream.ingest.marks import NO_KEY, TIME_LIMIT, Marks, integers
+from millstream.ingest.placed_punctuations import NO_KEY, TIME_LIMIT, Marks, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
-from millstream.ingest.whole import Whole, slack_of
+from millstream.ingest.split_summary import Whole, slack_of
 from millstream.logical.catalog import StreamDefinition
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]

@@ -9,7 +9,7 @@ from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import type_name
 from millstream.lang.options import options
-from millstream.lang.select import query
+from millstream.lang.query import query
 from millstream.lang.tokens import Kind, Token
 
 CLAUSES = (

@@ -10,7 +10,7 @@ from millstream.lang import ast
 from millstream.lang.create import create
 from millstream.lang.cursor import Cursor
 from millstream.lang.options import options
-from millstream.lang.select import query
+from millstream.lang.query import query
 from millstream.lang.tokens import Kind
 
 STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")

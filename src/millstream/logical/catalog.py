@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.algebra.template import Template
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from millstream.algebra.schema import Schema
-from millstream.logical.join_cost import costs
+from millstream.logical.join.cost import costs
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.window_join import WindowJoin

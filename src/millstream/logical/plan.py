@@ -21,8 +21,8 @@ from millstream.algebra.schema import TS, Schema
 from millstream.algebra.values import value
 
 if TYPE_CHECKING:
-    from millstream.logical.contract_offers import Offers
-    from millstream.logical.contract_parts import Cure, Part
+    from millstream.logical.contract.offers import Offers
+    from millstream.logical.contract.state_parts import Cure, Part
 
 Names = frozenset[str]
 Key = tuple[str, ...]

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window, widest
-from millstream.logical.join_cost import compared
-from millstream.logical.join_graph import JoinGraph, Leaf, join_graph, within
-from millstream.logical.join_grouped import equalities, in_order_of_text, one_operator
+from millstream.logical.join.cost import compared
+from millstream.logical.join.graph import JoinGraph, Leaf, join_graph, within
+from millstream.logical.join.grouped import equalities, in_order_of_text, one_operator
 from millstream.logical.nodes.project import narrowed
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import Plan

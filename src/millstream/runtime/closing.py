@@ -24,15 +24,15 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
-from millstream.algebra.column_order import canonical
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.punctuation_group import Group
-from millstream.algebra.punctuation_parts import Parts
+from millstream.algebra.punctuation.column_order import canonical
+from millstream.algebra.punctuation.group import Group
+from millstream.algebra.punctuation.grouping import Parts
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema
-from millstream.runtime.frames import where
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
-from millstream.runtime.registry import carries_out
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
+from millstream.runtime.operator.registry import carries_out
 
 _CLOSED_AT = "__closed_at"
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import NEVER, TS, Schema
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.registry import carries_out
-from millstream.runtime.state import StateTable
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.state.table import StateTable
 
 
 @carries_out("distinct")

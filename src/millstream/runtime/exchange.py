@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from millstream.algebra.element import Element
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.upstream import Answer, TimeRequest, Upstream
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.registry import carries_out
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
 
 
 @carries_out("exchange")

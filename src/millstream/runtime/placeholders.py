@@ -23,8 +23,8 @@ import polars as pl
 from millstream.algebra.arrays import Mask
 from millstream.algebra.element import Element
 from millstream.algebra.schema import TS, Schema
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.registry import Site, carries_out
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import Site, carries_out
 
 
 @carries_out("placeholders")

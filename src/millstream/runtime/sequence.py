@@ -29,18 +29,18 @@ import polars as pl
 from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
-from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, TS, Schema
-from millstream.runtime.evaluate import predicate
-from millstream.runtime.frames import stack, where
-from millstream.runtime.join_index import Equality
-from millstream.runtime.join_kernel import JoinColumns, holds, paired
-from millstream.runtime.join_purge import Renaming, Translation
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted, Pending
-from millstream.runtime.registers import Registers
-from millstream.runtime.registry import Site, carries_out
-from millstream.runtime.state import StateTable
+from millstream.runtime.expression.evaluate import predicate
+from millstream.runtime.join.index import Equality
+from millstream.runtime.join.kernel import JoinColumns, holds, paired
+from millstream.runtime.join.purge import Renaming, Translation
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.frames import stack, where
+from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted, Pending
+from millstream.runtime.operator.registers import Registers
+from millstream.runtime.operator.registry import Site, carries_out
+from millstream.runtime.state.table import StateTable
 
 
 @carries_out("sequence")

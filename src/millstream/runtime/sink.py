@@ -13,10 +13,10 @@ from __future__ import annotations
 import polars as pl
 
 from millstream.algebra.element import Element, Page
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
-from millstream.runtime.frames import stack
+from millstream.runtime.operator.frames import stack
 
 
 class CollectingSink:

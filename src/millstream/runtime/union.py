@@ -22,14 +22,14 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
-from millstream.algebra.punctuation import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
-from millstream.runtime.frames import pick, stack
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.propagation import NO_PUNCTUATIONS, Emitted
-from millstream.runtime.registers import Registers
-from millstream.runtime.registry import carries_out
-from millstream.runtime.time_order import by_time
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.frames import pick, stack
+from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
+from millstream.runtime.operator.registers import Registers
+from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.operator.time_order import by_time
 
 
 @carries_out("union", "gather")

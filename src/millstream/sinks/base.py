@@ -12,17 +12,17 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 
-from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.errors import OptionError, did_you_mean
 from millstream.options import read_options
 from millstream.registry import Registry
 from millstream.sinks.callback import CallbackSink
-from millstream.sinks.console import ConsoleOptions, ConsoleSink
 from millstream.sinks.discard import DiscardSink
+from millstream.sinks.files.parquet import ParquetOptions, ParquetSink
 from millstream.sinks.memory import MemorySink
 from millstream.sinks.options import SinkOptions
-from millstream.sinks.parquet import ParquetOptions, ParquetSink
+from millstream.sinks.terminal.console import ConsoleOptions, ConsoleSink
 
 Read = TypeVar("Read", bound=SinkOptions)
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 
 

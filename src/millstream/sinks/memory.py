@@ -7,7 +7,7 @@ from threading import Lock
 
 import polars as pl
 
-from millstream.algebra.pattern import Pattern
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS, Schema
 from millstream.errors import OptionError
 

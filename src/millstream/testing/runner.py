@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from millstream.algebra.pattern import parse_pattern
+from millstream.algebra.punctuation.pattern import parse_pattern
 from millstream.algebra.schema import Schema
 from millstream.config import Options
-from millstream.control.base import Mill
-from millstream.control.jobs import LocalJobs
+from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
+from millstream.control.mill.base import Mill
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
 from millstream.testing.compare import Row, difference, same_row, show

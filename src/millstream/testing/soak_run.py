@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from millstream.physical.durable import SegmentFiles
+from millstream.physical.shard.durable import SegmentFiles
 from millstream.testing.processes import descendants
 
 STATEMENTS = """\

@@ -7,11 +7,11 @@ import random
 import pytest
 
 from millstream.algebra.element import Page
-from millstream.algebra.pattern import Pattern
-from millstream.algebra.punctuation import Punctuations
-from millstream.algebra.restriction import below, equal
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schema import NEVER
-from millstream.runtime.operator import Input, Operator, Output
+from millstream.runtime.operator.contract import Input, Operator, Output
 from tests.runtime.engine.toys import SCHEMA, After, Each, Join, Rig, Silent, Union, merged, page
 
 

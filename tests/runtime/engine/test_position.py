@@ -16,15 +16,15 @@ import pytest
 
 from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Column, Literal
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.runtime.engine import OperatorNode, Source
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.pipeline import Pipeline
-from millstream.runtime.project import Project
-from millstream.runtime.select import Select
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.pipeline.pipeline import Pipeline
+from millstream.runtime.pipeline.project import Project
+from millstream.runtime.pipeline.select import Select
 from tests.runtime.engine.toys import SCHEMA, Each, Join, Pair, Recorder, Rig, TimeCount, Union, frame, page, pairs_of
 
 STRATEGIES = ("dfs", "bfs", "rr", "batch:2", "batch:7")

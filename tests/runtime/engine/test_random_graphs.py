@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER
 from millstream.runtime.engine import Graph, OperatorNode, Sink, Source, Strategy
 from tests.reference.query_graph import Node, answers

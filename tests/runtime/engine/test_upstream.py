@@ -12,7 +12,7 @@ import pytest
 from millstream.algebra.upstream import Answer, PunctuationRequest, TimeRequest, Upstream
 from millstream.runtime.engine import OperatorNode, Sink, Source
 from millstream.runtime.exchange import Exchange
-from millstream.runtime.operator import Input, Output
+from millstream.runtime.operator.contract import Input, Output
 from tests.runtime.engine.toys import SCHEMA, Each, Join, Rig, Union, page
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 import polars as pl
 
 from millstream.algebra.element import Element, Page
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.engine import Graph, OperatorNode, Sink, Source
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
+from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 
 SCHEMA = Schema.of(("v", Type.BIGINT))
 Pair = tuple[int, int]

@@ -19,10 +19,10 @@ from millstream.algebra.types import Type
 from millstream.algebra.window import Window
 from millstream.bench.joins.plain import PlainJoin
 from millstream.bench.joins.streams import Step
-from millstream.runtime.join_settings import JoinSettings
-from millstream.runtime.operator import Input, Operator, Output
-from millstream.runtime.state import StateTable
-from millstream.runtime.window_join import WindowJoin
+from millstream.runtime.join.settings import JoinSettings
+from millstream.runtime.join.window_join import WindowJoin
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.state.table import StateTable
 
 SIDE = Schema.of(("k", Type.BIGINT), ("v", Type.BIGINT))
 PAIR = Schema.of(("a.k", Type.BIGINT), ("a.v", Type.BIGINT), ("b.k", Type.BIGINT), ("b.v", Type.BIGINT))

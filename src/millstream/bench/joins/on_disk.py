@@ -25,10 +25,10 @@ from millstream.bench.joins.drive import STEP_ROWS, WrongAnswer, product_sum
 from millstream.bench.joins.report import Finding
 from millstream.bench.joins.sizes import Sizes
 from millstream.bench.joins.streams import GAP, Step, in_step, steps
-from millstream.runtime.join_settings import JoinSettings
-from millstream.runtime.operator import Input
-from millstream.runtime.outer_join import OuterJoin
-from millstream.runtime.window_join import WindowJoin
+from millstream.runtime.join.outer_join import OuterJoin
+from millstream.runtime.join.settings import JoinSettings
+from millstream.runtime.join.window_join import WindowJoin
+from millstream.runtime.operator.contract import Input
 
 KINDS = ("no window", "window", "left outer")
 EVERY, MORE = 10, 10

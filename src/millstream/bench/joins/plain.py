@@ -9,11 +9,11 @@ import polars as pl
 
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.algebra.window import Window
-from millstream.runtime.join_index import Equality
-from millstream.runtime.join_kernel import Half, JoinKernel, named
-from millstream.runtime.operator import NOTHING, Input, Operator, Output
-from millstream.runtime.state import StateTable
-from millstream.runtime.time_order import by_time
+from millstream.runtime.join.index import Equality
+from millstream.runtime.join.kernel import Half, JoinKernel, named
+from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
+from millstream.runtime.operator.time_order import by_time
+from millstream.runtime.state.table import StateTable
 
 
 class PlainJoin(Operator):

@@ -12,8 +12,8 @@ from millstream.bench.joins.drive import Trace, abreast, by_turns, pjoin, plain,
 from millstream.bench.joins.report import Finding, thinned
 from millstream.bench.joins.sizes import Sizes
 from millstream.bench.joins.streams import GAP, Step, apart, in_step, steps
-from millstream.runtime.join_settings import JoinSettings
-from millstream.runtime.operator import Operator
+from millstream.runtime.join.settings import JoinSettings
+from millstream.runtime.operator.contract import Operator
 
 WIDTH = 100
 THRESHOLDS = (1, 10, 100, 400, 800)

@@ -19,9 +19,9 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Places
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
-from millstream.runtime.operator import Input
+from millstream.runtime.operator.contract import Input
 
 Step = tuple[Input, ...]
 

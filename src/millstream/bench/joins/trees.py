@@ -18,10 +18,10 @@ from millstream.algebra.types import Type
 from millstream.algebra.window import Window
 from millstream.bench.joins.drive import Trace, note
 from millstream.bench.joins.streams import Step
-from millstream.runtime.multi_join import MultiJoin
-from millstream.runtime.operator import Input, Operator
-from millstream.runtime.state import StateTable
-from millstream.runtime.window_join import WindowJoin
+from millstream.runtime.join.multi.multi_join import MultiJoin
+from millstream.runtime.join.window_join import WindowJoin
+from millstream.runtime.operator.contract import Input, Operator
+from millstream.runtime.state.table import StateTable
 
 Shape = int | tuple["Shape", "Shape"]
 """A stream by its number, or a join of two shapes."""

@@ -22,7 +22,7 @@ SQL = {name: COUNTED.format(rows=rows, window=WINDOW) for name, rows in ROWS.ite
 
 def main(settle: str, seconds: str, result: str) -> None:
     from millstream import connect
-    from millstream.control.session import start_session
+    from millstream.control.spark.session import start_session
 
     spark, made = start_session("local[2]"), []
     for query in QUERIES:

@@ -16,9 +16,9 @@ from millstream.config import Options
 
 def without_spark(folder: Path, size: int, *, shards: int = 2) -> list[Batch]:
     """The same job in this process, its state kept in a folder."""
-    from millstream.control.base import Mill
-    from millstream.control.jobs import LocalJobs
-    from millstream.control.local_job import LocalJob
+    from millstream.control.job.jobs import LocalJobs
+    from millstream.control.job.local import LocalJob
+    from millstream.control.mill.base import Mill
 
     jobs, made = LocalJobs(folder / "checkpoint", shards=shards), list[Batch]()
     mill = Mill(jobs, options=Options(), wall=True)
@@ -55,7 +55,7 @@ def on_spark(spark: Any, folder: Path, size: int) -> list[Batch]:
 
 def main(task_file: str, result_file: str) -> None:
     """Run the folders of a task on Spark: folder and size by name."""
-    from millstream.control.session import start_session
+    from millstream.control.spark.session import start_session
 
     task: dict[str, int] = json.loads(Path(task_file).read_text())
     spark = start_session("local[2]", {"spark.sql.streaming.numRecentProgressUpdates": "10000"})

@@ -12,11 +12,11 @@ from typing import Any
 
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.generators.base import Generator
-from millstream.ingest.generators.nexmark import Nexmark, NexmarkOptions
+from millstream.ingest.generators.nexmark.generator import Nexmark, NexmarkOptions
 from millstream.ingest.generators.options import GeneratorOptions
 from millstream.ingest.generators.rate import Rate, RateOptions
-from millstream.ingest.generators.traffic import Traffic
-from millstream.ingest.generators.traffic_options import TrafficOptions
+from millstream.ingest.generators.traffic.generator import Traffic
+from millstream.ingest.generators.traffic.options import TrafficOptions
 from millstream.options import read_options
 
 __all__ = ["GENERATORS", "Generator", "generator"]

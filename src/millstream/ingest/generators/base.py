@@ -26,7 +26,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, OptionError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators.options import LAST_TIME, GeneratorOptions
-from millstream.ingest.marks import Marks
+from millstream.ingest.placed_punctuations import Marks
 
 TIME = "ts"
 """The time column of every generated stream."""

@@ -11,7 +11,7 @@ from millstream.algebra.types import Type
 from millstream.ingest.generators.base import TIME, Column, Generator
 from millstream.ingest.generators.options import GeneratorOptions, Pace
 from millstream.ingest.generators.timeline import Timeline
-from millstream.ingest.marks import Marks
+from millstream.ingest.placed_punctuations import Marks
 
 STREAM = "rate"
 

@@ -11,7 +11,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS, Type
 from millstream.ingest.generators.base import TIME
 from millstream.ingest.generators.options import LAST_TIME
-from millstream.ingest.marks import Marks
+from millstream.ingest.placed_punctuations import Marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.values import where_unknown
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.generators import GENERATORS
-from millstream.ingest.paged.csv_files import CsvFormat
-from millstream.ingest.paged.file_source import FileSource
-from millstream.ingest.paged.formats import Format
+from millstream.ingest.paged.files.csv import CsvFormat
+from millstream.ingest.paged.files.formats import Format
+from millstream.ingest.paged.files.json import JsonFormat
+from millstream.ingest.paged.files.parquet import ParquetFormat
+from millstream.ingest.paged.files.source import FileSource
 from millstream.ingest.paged.generated import open_generated
-from millstream.ingest.paged.json_files import JsonFormat
 from millstream.ingest.paged.options import CsvOptions, FileOptions
-from millstream.ingest.paged.parquet_files import ParquetFormat
-from millstream.ingest.paged.pieces import Offset, PagedSource, Piece, PieceRows
 from millstream.ingest.paged.replay import Replay
+from millstream.ingest.paged.split import Offset, PagedSource, Piece, PieceRows
 from millstream.options import read_options
 from millstream.registry import Registry
 

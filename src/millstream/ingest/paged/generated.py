@@ -25,10 +25,10 @@ from millstream.algebra.values import value
 from millstream.errors import BindError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators import Generator, generator
-from millstream.ingest.marks import Marks
 from millstream.ingest.paged.options import PaceOptions
-from millstream.ingest.paged.pieces import Offset, Piece, PieceRows, how_many
 from millstream.ingest.paged.replay import Replay
+from millstream.ingest.paged.split import Offset, Piece, PieceRows, how_many
+from millstream.ingest.placed_punctuations import Marks
 from millstream.ingest.rows import NO_BAD
 from millstream.options import read_options
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.algebra.template import Template
-from millstream.logical.contract_names import base_streams
-from millstream.logical.contract_offers import Offer, Offers, distinct, slowest
-from millstream.logical.contract_parts import Part, waiting
-from millstream.logical.nodes.kinds import Passing
+from millstream.logical.contract.names import base_streams
+from millstream.logical.contract.offers import Offer, Offers, distinct, slowest
+from millstream.logical.contract.state_parts import Part, waiting
+from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Plan, Pushed
 
 

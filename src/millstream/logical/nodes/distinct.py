@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.algebra.schema import TS
-from millstream.logical.contract_offers import Offers, Time
-from millstream.logical.contract_parts import Closed, Cure, Part, finite, listed
-from millstream.logical.nodes.kinds import Passing
+from millstream.logical.contract.offers import Offers, Time
+from millstream.logical.contract.state_parts import Closed, Cure, Part, finite, listed
+from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window
-from millstream.logical.contract_offers import Offers, Time
-from millstream.logical.contract_parts import WAITING, Closed, Cure, Moving, Part, Together, waiting
-from millstream.logical.nodes.joining import Side
-from millstream.logical.nodes.windowed import Windowed, held_side
+from millstream.logical.contract.offers import Offers, Time
+from millstream.logical.contract.state_parts import WAITING, Closed, Cure, Moving, Part, Together, waiting
+from millstream.logical.nodes.kinds.joining import Side
+from millstream.logical.nodes.kinds.windowed import Windowed, held_side
 from millstream.logical.plan import Plan
 
 

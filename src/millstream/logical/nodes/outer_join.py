@@ -13,9 +13,9 @@ from typing import Any
 
 from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
-from millstream.logical.contract_offers import Offers, Time, distinct, slowest
-from millstream.logical.contract_parts import Part
-from millstream.logical.nodes.windowed import TwoWindowed
+from millstream.logical.contract.offers import Offers, Time, distinct, slowest
+from millstream.logical.contract.state_parts import Part
+from millstream.logical.nodes.kinds.windowed import TwoWindowed
 from millstream.logical.plan import Conditions, Key, Pushed, subsets
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.window import PANE_END
-from millstream.logical.nodes.grouped import Grouped
+from millstream.logical.nodes.kinds.grouped import Grouped
 from millstream.logical.plan import Plan
 from millstream.logical.windows import spelled
 

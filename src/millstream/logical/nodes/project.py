@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from millstream.algebra.expression import Column, Expression, rewrite
 from millstream.algebra.names import Groups, projected_names
 from millstream.algebra.schema import TS, Attribute, Schema
-from millstream.logical.nodes.kinds import Stateless
+from millstream.logical.nodes.kinds.common import Stateless
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
 if TYPE_CHECKING:
-    from millstream.logical.contract_offers import Offers
-    from millstream.logical.contract_parts import Part
+    from millstream.logical.contract.offers import Offers
+    from millstream.logical.contract.state_parts import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from millstream.algebra.schema import Schema
-from millstream.logical.nodes.kinds import Leaf
+from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import Key
 
 

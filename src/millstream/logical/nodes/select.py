@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.expression import Expression
-from millstream.logical.nodes.kinds import Passing, Stateless
+from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
 

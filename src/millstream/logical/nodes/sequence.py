@@ -18,9 +18,9 @@ from typing import Any
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import key_names, prefixed
 from millstream.algebra.schema import Schema
-from millstream.logical.contract_offers import Offers
-from millstream.logical.contract_parts import WAITING, Closed, Cure, Part, finite, fractional, unclosed, waiting
-from millstream.logical.nodes.joining import Paired, Side, joined
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.state_parts import WAITING, Closed, Cure, Part, finite, fractional, unclosed, waiting
+from millstream.logical.nodes.kinds.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
 
 

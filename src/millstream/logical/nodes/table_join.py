@@ -11,10 +11,10 @@ from typing import Any
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import Groups, equal_classes, prefixed
 from millstream.algebra.schema import TS, Schema
-from millstream.logical.contract_offers import Offers
-from millstream.logical.contract_parts import Part
-from millstream.logical.nodes.joining import Paired, Side, joined
-from millstream.logical.nodes.kinds import Stateless
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.state_parts import Part
+from millstream.logical.nodes.kinds.common import Stateless
+from millstream.logical.nodes.kinds.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
 

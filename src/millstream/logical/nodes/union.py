@@ -12,8 +12,8 @@ from typing import Any
 
 from millstream.algebra.names import renamed
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.logical.contract_offers import Offer, Offers, Time, slowest
-from millstream.logical.contract_parts import Part, waiting
+from millstream.logical.contract.offers import Offer, Offers, Time, slowest
+from millstream.logical.contract.state_parts import Part, waiting
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
 
-from millstream.algebra.aggregate_call import AggregateCall
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.window import MOST_PANES, PANE_END, WINDOW_END, WINDOW_START
-from millstream.logical.contract_offers import Offers, Time
-from millstream.logical.contract_parts import Part
-from millstream.logical.nodes.grouped import Grouped
+from millstream.logical.contract.offers import Offers, Time
+from millstream.logical.contract.state_parts import Part
+from millstream.logical.nodes.kinds.grouped import Grouped
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
 from millstream.logical.windows import spelled
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.logical.contract_offers import Offers
-from millstream.logical.contract_parts import Part
-from millstream.logical.nodes.windowed import TwoWindowed
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.state_parts import Part
+from millstream.logical.nodes.kinds.windowed import TwoWindowed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.element import Element, Page
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.algebra.upstream import Upstream
 

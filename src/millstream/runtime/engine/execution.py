@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from polars.exceptions import PanicException
 
 from millstream.algebra.element import Page
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, reason_of
 from millstream.runtime.engine import upstream
 from millstream.runtime.engine.nodes import OperatorNode, Taken
-from millstream.runtime.operator import Input
+from millstream.runtime.operator.contract import Input
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from millstream.algebra.element import Element
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
@@ -34,7 +34,7 @@ from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import NodeStatistics, reading
 from millstream.runtime.engine.table import NONE, Row, fork_rows, operator_row
 from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, build_arcs
-from millstream.runtime.operator import Operator
+from millstream.runtime.operator.contract import Operator
 from millstream.strategies import DFS, Strategy
 
 Trace = Callable[[tuple[object, ...]], None]

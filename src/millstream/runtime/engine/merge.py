@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from millstream.algebra.element import Element
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.engine.buffer import Buffer
 from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, take_element, took_punctuations
 from millstream.runtime.engine.port import Port
-from millstream.runtime.operator import Input, Operator
+from millstream.runtime.operator.contract import Input, Operator
 
 VACANT = FOREVER + 1
 """Above every timestamp: what an empty port has at its head."""

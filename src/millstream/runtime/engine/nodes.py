@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import polars as pl
 
 from millstream.algebra.element import Element
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.buffer import Buffer, Entry, Ledger
@@ -22,8 +22,8 @@ from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.engine.table import Row
 from millstream.runtime.engine.timestamps import Arc
-from millstream.runtime.frames import stack
-from millstream.runtime.operator import Input, Operator
+from millstream.runtime.operator.contract import Input, Operator
+from millstream.runtime.operator.frames import stack
 from millstream.strategies import DFS, Macro, Strategy
 
 Hear = Callable[[Upstream], int | None]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.element import Element
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.reorder import Reorder

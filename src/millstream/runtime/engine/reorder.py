@@ -18,11 +18,11 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.element import Element
-from millstream.algebra.punctuation import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.algebra.values import value
-from millstream.runtime.frames import stack
-from millstream.runtime.time_order import by_time
+from millstream.runtime.operator.frames import stack
+from millstream.runtime.operator.time_order import by_time
 
 
 @value("waiting")

@@ -1,0 +1,254 @@
+"""Batches of punctuations as they flow: patterns in order, and the progress of time.
+
+A batch keeps patterns of one shape as columns (`punctuation_group`); sets and two-sided ranges, which are rare, stay
+single patterns. `progress` is a bound on the hidden timestamp: no later tuple has a lower one.
+
+>>> closed = Punctuations.from_column("auction", "=", pl.Series([7, 9]))
+>>> closed.match(pl.DataFrame({"auction": [7, 8, None]})).to_list()
+[True, False, False]
+>>> closed.select({"auction": "id"}).patterns()
+[Pattern([id = 7]), Pattern([id = 9])]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.arrays import Mask
+from millstream.algebra.element import Element
+from millstream.algebra.punctuation.column_order import canonical
+from millstream.algebra.punctuation.cover_index import UPPER, Rows
+from millstream.algebra.punctuation.group import Group
+from millstream.algebra.punctuation.grouping import Parts, by_shape
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import compare
+from millstream.algebra.punctuation.set import PunctuationSet
+from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
+
+__all__ = ["PunctuationSet", "Punctuations"]
+
+_FEW = 4
+"""Up to this many patterns are encoded one by one, more of them as columns."""
+
+
+def _taken(held: Punctuations) -> tuple[int, int, tuple[Pattern, ...] | None, Parts | None]:
+    few = held._patterns is not None and len(held) <= _FEW
+    return len(held), held.progress, held._patterns if few else None, None if few else held.parts
+
+
+def _made(count: int, progress: int, patterns: tuple[Pattern, ...] | None, parts: Parts | None) -> Punctuations:
+    return Punctuations(count, progress, patterns=patterns, parts=parts)
+
+
+@value("punctuations", fields=("count", "progress", "patterns", "parts"), take=_taken, make=_made)
+class Punctuations(Element):
+    """An immutable batch. It is made from patterns or from columns and turns one into the other when asked."""
+
+    __slots__ = ("_count", "_parts", "_patterns", "progress")
+    keeps_position = False
+    progress: int
+
+    def __init__(
+        self, count: int, progress: int, *, patterns: tuple[Pattern, ...] | None = None, parts: Parts | None = None
+    ) -> None:
+        self._count, self.progress = count, progress
+        self._patterns, self._parts = patterns, parts
+
+    @classmethod
+    def of(cls, patterns: Iterable[Pattern] = (), progress: int = NEVER) -> Punctuations:
+        made = tuple(patterns)
+        return cls(len(made), progress, patterns=made)
+
+    @classmethod
+    def from_column(cls, name: str, op: str, series: pl.Series, progress: int = NEVER) -> Punctuations:
+        """One punctuation `name op value` for each value; NULL and NaN, which nothing equals, make none."""
+        values = canonical(series).drop_nulls()
+        values = values.drop_nans() if values.dtype.is_float() else values
+        groups = (Group.of({name: (op, values)}),) if values.len() else ()
+        return cls(values.len(), progress, parts=Parts(groups, ()))
+
+    @classmethod
+    def concat(cls, batches: Sequence[Punctuations]) -> Punctuations:
+        """All in order; the progress is the highest."""
+        progress = max((batch.progress for batch in batches), default=NEVER)
+        batches = [batch for batch in batches if len(batch)]
+        if len(batches) == 1:
+            return batches[0].with_progress(progress)
+        groups: list[list[Group]] = []
+        odd: list[tuple[int, Pattern]] = []
+        start = 0
+        for batch in batches:
+            for group in batch.parts.groups:
+                moved = group.with_positions(group.positions + start)
+                like = next((known for known in groups if known[0].same_kind(moved)), None)
+                if like is None:
+                    groups.append([moved])
+                else:
+                    like.append(moved)
+            odd += [(start + position, pattern) for position, pattern in batch.parts.odd]
+            start += len(batch)
+        joined = tuple(known[0] if len(known) == 1 else known[0].concat(known[1:]) for known in groups)
+        return cls(start, progress, parts=Parts(joined, tuple(odd)))
+
+    @property
+    def parts(self) -> Parts:
+        if self._parts is None:
+            assert self._patterns is not None
+            self._parts = by_shape(enumerate(self._patterns))
+        return self._parts
+
+    def patterns(self) -> list[Pattern]:
+        if self._patterns is None:
+            placed: list[Pattern | None] = [None] * self._count
+            for group in self.parts.groups:
+                for position, pattern in zip(group.positions.tolist(), group.patterns(), strict=True):
+                    placed[position] = pattern
+            for position, pattern in self.parts.odd:
+                placed[position] = pattern
+            self._patterns = tuple(pattern for pattern in placed if pattern is not None)
+        return list(self._patterns)
+
+    @property
+    def marks(self) -> int:
+        return self._count or 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        return self._count > 0 or self.progress > NEVER
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Punctuations):
+            return NotImplemented
+        return self.progress == other.progress and self.patterns() == other.patterns()
+
+    def __hash__(self) -> int:
+        return hash((self.progress, tuple(self.patterns())))
+
+    def __repr__(self) -> str:
+        shown = [str(pattern) for pattern in self.patterns()]
+        return f"Punctuations({' '.join(shown)}{'' if self.progress == NEVER else f' progress {self.progress}'})"
+
+    def with_progress(self, progress: int) -> Punctuations:
+        return Punctuations(self._count, progress, patterns=self._patterns, parts=self._parts)
+
+    def where(self, mask: pl.Series) -> Punctuations:
+        """Those for which the mask (one entry per punctuation) is true; the progress stays."""
+        return self.keep(mask.fill_null(False).to_numpy())
+
+    def keep(self, mask: Mask) -> Punctuations:
+        """As `where`, with a numpy mask."""
+        if len(mask) != self._count:
+            raise ValueError(f"{len(mask)} entries in the mask for {self._count} punctuations")
+        if mask.all():
+            return self
+        groups = tuple(kept for group in self.parts.groups if (kept := group.filter(mask[group.positions])).height)
+        return _renumbered(groups, [(at, pattern) for at, pattern in self.parts.odd if mask[at]], self.progress)
+
+    def select(self, names: Mapping[str, str]) -> Punctuations:
+        """Those that restrict only attributes in `names`, renamed by it; the progress stays."""
+        if not self.parts.odd and all(
+            names.get(name) == name for group in self.parts.groups for name, _ in group.shape
+        ):
+            return self
+        groups: list[Group] = []
+        odd = [(at, pattern.rename(names)) for at, pattern in self.parts.odd if pattern.attributes <= names.keys()]
+        for group in self.parts.groups:
+            if not group.attributes <= names.keys():
+                continue
+            if len({names[name] for name in group.attributes}) == len(group.shape):
+                groups.append(group.rename(names))
+            else:  # two attributes become one: both restrictions hold for it
+                renamed = [pattern.rename(names) for pattern in group.patterns()]
+                parts = by_shape(zip(group.positions.tolist(), renamed, strict=True))
+                groups += parts.groups
+                odd += parts.odd
+        return _renumbered(tuple(groups), odd, self.progress)
+
+    def map_upper(
+        self, name: str, change: Callable[[pl.Expr], pl.Expr], to: str, op: str, type: pl.DataType
+    ) -> Punctuations:
+        """Each upper bound v on `name` becomes `op change(v)` on `to`. `change` sees Int64 (microseconds for times, the
+        floor of fractions) and its result is cast to `type`; without a result the punctuation is dropped, and so are
+        punctuations that restrict `name` in any other way. Those that do not restrict it stay."""
+        groups: list[Group] = []
+        odd: list[tuple[int, Pattern]] = []
+        single: list[tuple[int, Pattern]] = list(self.parts.odd)
+        for group in self.parts.groups:
+            ops = dict(group.shape)
+            if name not in ops:
+                groups.append(group)
+            elif ops[name] in UPPER and (to == name or to not in ops):
+                values = _changed(group.columns[name], change, type)
+                known = values.is_not_null()
+                said = {n: (o, group.columns[n].filter(known)) for n, o in group.shape if n != name}
+                said[to] = (op, values.filter(known))
+                groups.append(Group.of(said, group.positions[known.to_numpy()]))
+            elif ops[name] in UPPER:  # `to` is restricted too: both restrictions hold for it
+                single += zip(group.positions.tolist(), group.patterns(), strict=True)
+        odd += [(at, pattern) for at, pattern in single if pattern.get(name).is_any]
+        bounded = [(at, pattern) for at, pattern in single if pattern.get(name).is_upper]
+        bounds = pl.Series([pattern.get(name).hi for _, pattern in bounded], strict=False)
+        for (at, pattern), bound in zip(bounded, _changed(bounds, change, type), strict=True):
+            if bound is not None:
+                rest = pattern.project(pattern.attributes - {name})
+                odd.append((at, rest.intersect(Pattern.of({to: compare(op, bound)}))))
+        parts = by_shape(sorted(odd, key=itemgetter(0)))
+        return _renumbered((*groups, *parts.groups), parts.odd, self.progress)
+
+    def match(self, frame: pl.DataFrame) -> pl.Series:
+        """Which rows match any of them."""
+        rows = Rows.of_page(frame)
+        found = np.zeros(frame.height, dtype=np.bool_)
+        for group in self.parts.groups:
+            found |= group.covers(rows)
+        for _, pattern in self.parts.odd:
+            found |= pattern.match(frame).to_numpy()
+        return pl.Series("match", found, dtype=pl.Boolean)
+
+    def first_match(self, frame: pl.DataFrame) -> pl.Series:
+        """For each row the index of the first that it matches, or null."""
+        rows = Rows.of_page(frame)
+        none = self._count
+        first = np.full(frame.height, none, dtype=np.int64)
+        for group in self.parts.groups:
+            found = group.first(rows)
+            first = np.minimum(first, np.where(found >= 0, found, none))
+        for position, pattern in self.parts.odd:
+            first = np.minimum(first, np.where(pattern.match(frame).to_numpy(), position, none))
+        known = pl.Series("first_match", first, dtype=pl.Int64)
+        return known.set(known == none, None).cast(pl.UInt32)
+
+
+def _renumbered(groups: Sequence[Group], odd: Sequence[tuple[int, Pattern]], progress: int) -> Punctuations:
+    """A batch from parts whose positions have gaps."""
+    if len(groups) == 1 and not odd:
+        only = groups[0]
+        whole = only.with_positions(np.arange(only.height, dtype=np.int64))
+        return Punctuations(only.height, progress, parts=Parts((whole,), ()))
+    taken = np.sort(np.concatenate([*(group.positions for group in groups), [at for at, _ in odd]]).astype(np.int64))
+    moved = tuple(group.with_positions(np.searchsorted(taken, group.positions)) for group in groups)
+    placed = tuple((int(np.searchsorted(taken, at)), pattern) for at, pattern in sorted(odd, key=itemgetter(0)))
+    return Punctuations(len(taken), progress, parts=Parts(moved, placed))
+
+
+def _changed(bounds: pl.Series, change: Callable[[pl.Expr], pl.Expr], type_: pl.DataType) -> pl.Series:
+    """New bounds; null where there is none."""
+    dtype = bounds.dtype
+    numbers = bounds.floor() if dtype.is_float() else bounds
+    if dtype == pl.Date:
+        numbers = bounds.cast(pl.Datetime("us"))
+    if not (dtype.is_numeric() or dtype.is_temporal()):
+        return pl.Series([None] * bounds.len(), dtype=type_)
+    frame = numbers.cast(pl.Int64, strict=False).alias("bound").to_frame()
+    made = frame.select(pl.when(pl.col("bound").is_not_null()).then(change(pl.col("bound"))).alias("bound")).to_series()
+    if type_ == pl.Date:
+        made = made.cast(pl.Datetime("us"))
+    made = made.cast(type_, strict=False)
+    return made.fill_nan(None) if type_.is_float() else made

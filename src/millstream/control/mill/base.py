@@ -1,0 +1,373 @@
+"""A mill: statements, the catalog, queries, and the streams that are fed from here.
+
+Queries run in jobs (`jobs`), in this process or on Spark. What a mill decides goes into the jobs' control logs, in
+order; shards apply it. Results come back batch by batch. Streams with a connector are read by the jobs themselves.
+What the driver alone must know is in a journal of its own, from which a mill is recovered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.clock import Clock, SystemClock, VirtualClock
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schema import Schema
+from millstream.algebra.upstream import PunctuationRequest, TimeRequest
+from millstream.config import Options
+from millstream.control.job.base import Job
+from millstream.control.job.jobs import Jobs
+from millstream.control.mill.connectors import Connectors
+from millstream.control.mill.deliveries import Deliveries
+from millstream.control.mill.feeds import Feeds
+from millstream.control.mill.join_settings import join_settings
+from millstream.control.mill.journal import Journal
+from millstream.control.mill.outputs import QueryOutput
+from millstream.control.mill.placement import Home, Homes, Place
+from millstream.control.mill.statements import relations, run_statement, scanned
+from millstream.control.mill.timekeeper import Timekeeper
+from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
+from millstream.ingest.rows import read_rows
+from millstream.ingest.source import StreamSource
+from millstream.lang import ast, parse
+from millstream.logical.bind import bind_select
+from millstream.logical.catalog import Catalog
+from millstream.logical.plan import Plan
+from millstream.optimizer import optimize
+from millstream.physical.plan import stages
+from millstream.physical.plan.preparation import Plotted, plot
+from millstream.physical.shard.batch import Status
+from millstream.physical.wire.records import Configure, Feed, OpenGroup, Send, Settings, StartQuery
+
+
+def wants_punctuation(sink: Any) -> bool:
+    """Whether a sink has a use for the punctuation of a result."""
+    return sink in (None, "memory", "console") or hasattr(sink, "write")
+
+
+@dataclass(slots=True)
+class RunningQuery:
+    """A continuous query. `sink` is where its results go, None: they are kept until taken."""
+
+    name: str
+    text: str
+    plan: Plan
+    output: QueryOutput
+    sink: Any = None
+    sink_options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Mill:
+    """With `wall` its clock is the machine's, and a pacer tells operators that wait the time; otherwise the clock is
+    virtual, and `sync` does."""
+
+    def __init__(self, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> None:
+        self.options = options or Options.read()
+        self.clock: Clock = SystemClock() if wall else VirtualClock()
+        self.jobs, self.name = jobs, name
+        self.options.shards = jobs.shards
+        self.catalog = Catalog()
+        self.queries: dict[str, RunningQuery] = {}
+        self.tables: dict[str, pl.DataFrame] = {}
+        self.journal = Journal(jobs, name)
+        self.feeds = Feeds(self.clock)
+        self.connectors = Connectors(self.catalog)
+        self.homes = Homes(name)
+        self._feeding = threading.Lock()
+        self.deliveries = Deliveries(name, self.queries, self.homes)
+        self.time = Timekeeper(
+            self.clock,
+            self.options,
+            self.feeds,
+            self.homes,
+            self.connectors,
+            self._note_sources,
+            at_once=jobs.at_once,
+        )
+
+    # --- statements and queries -------------------------------------------------------------------------------------
+
+    def execute(self, text: str) -> str:
+        """Run a script of statements; what `EXPLAIN` and `SHOW` have to say comes back as text."""
+        self.batch()
+        said = [run_statement(self, statement) for statement in parse(text)]
+        self._take_effect()
+        return "\n".join(part for part in said if part)
+
+    def add_query(self, name: str, text: str) -> None:
+        """Start a continuous query from a SELECT."""
+        self.batch()
+        statements = parse(text)
+        if len(statements) != 1 or not isinstance(statements[0], ast.SelectStatement):
+            raise BindError("M2090", "a query is one SELECT", line=1, column=1)
+        self.start_query(name.lower(), f'CREATE QUERY "{name.lower()}" AS {statements[0].text}', statements[0].select)
+        self._take_effect()
+
+    def _take_effect(self) -> None:
+        """Where a batch costs little, statements are carried out before the next one is."""
+        if self.jobs.at_once and not self.journal.recovering:
+            self.jobs.work_off()
+            self.sync()
+
+    def start_query(
+        self, name: str, text: str, select: ast.Query, sink: Any = None, sink_options: Mapping[str, str] | None = None
+    ) -> None:
+        if name in self.queries:
+            raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
+        plan = self.plan(select)
+        if name not in self.homes.of:  # otherwise it was recovered
+            self._settle(name, plan, punctuated=wants_punctuation(sink))
+        output = QueryOutput(plan.schema, len(self.homes.of[name].top.labels))
+        query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))
+        self.queries[name] = query
+        try:
+            self.deliveries.open_sink(query)
+        except MillstreamError:
+            self._leave(name)
+            del self.queries[name]
+            raise
+        self.journal.statement("query", name, text, (*relations(select), *scanned(plan)))
+
+    def plan(self, select: ast.Query) -> Plan:
+        """The optimized plan of a query."""
+        return self.optimized(bind_select(select, self.catalog))
+
+    def optimized(self, plan: Plan) -> Plan:
+        return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
+
+    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+        """How a plan would be spread over shards, readers before those they read."""
+        return plot(name, plan, self.connectors.read_by(plan), self.jobs.shards)
+
+    def _settle(self, name: str, plan: Plan, *, punctuated: bool) -> None:
+        """Start to run a plan."""
+        streams, plotted = self.connectors.read_by(plan), self.plot(name, plan)
+        frames = self.connectors.open_all(streams)
+        job = self.jobs.job(frozenset(frames), stages.depth([made.part for made in plotted]))
+
+        def opened(made: Plotted) -> OpenGroup:
+            number, labels = job.allot(job.shards if made.keys is not None else 1, self.deliveries)
+            return OpenGroup(number, self.name, labels, made.keys, self.settings(), made.part.stage)
+
+        def started(made: Plotted, groups: dict[str, OpenGroup]) -> StartQuery:
+            return made.start(name, groups, streams, self.tables, punctuated=punctuated)
+
+        self.homes.settle(name, job, plotted, opened, started)
+        if frames:
+            job.adopt(self.name, frames)
+
+    def adopt(self, name: str, frame: Any) -> None:
+        """Let a DataFrame be the source of a stream that was declared so."""
+        self.connectors.frames[name] = frame
+        for home in self.homes.of.values():
+            if any(name in place.reads for place in home.places):
+                home.job.adopt(self.name, {name: frame})
+
+    def stop_query(self, name: str) -> None:
+        self._leave(name)
+        del self.queries[name]
+        self.journal.drop("query", name)
+        self.deliveries.close_sink(name)
+
+    def _leave(self, name: str) -> None:
+        if name in self.homes.of and not self.journal.recovering:
+            self.homes.leave(name)
+
+    def free_name(self) -> str:
+        """A name for a query that has none."""
+        return next(name for n in count(1) if (name := f"query_{n}") not in self.queries)
+
+    def forget(self, relation: str) -> None:
+        """A stream or table is gone."""
+        self.feeds.sources.pop(relation, None)
+        self.tables.pop(relation, None)
+        self.connectors.forget(relation)
+        self.journal.drop("relation", relation)
+
+    def set_option(self, name: str, value: Any) -> None:
+        if name.lower() == "shards" and self.queries:
+            raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
+        self.options.change(name, value)
+        if name.lower() == "shards" and not self.journal.recovering:
+            self.jobs.reshard(self.options.shards)
+        self.time.reconsider()
+        if not self.journal.recovering:
+            self.homes.tell(Configure(self.name, self.settings()))
+        self.journal.note("option", (name, value))
+
+    def settings(self) -> Settings:
+        """How the graphs of this mill's shards run."""
+        options = self.options
+        return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
+
+    # --- data -------------------------------------------------------------------------------------------------------
+
+    def insert(self, name: str, rows: Any) -> None:
+        """Queue rows for the next batch: tuples or dicts, a Polars frame, an Arrow table, punctuated rows. Rows of a
+        table are there at once."""
+        name = self._relation(name)
+        if name in self.tables:
+            self._extend_table(name, rows)
+        else:
+            self.feeds.insert(name, rows)
+
+    def punctuate(self, name: str, *patterns: Pattern | str) -> None:
+        """Queue punctuations, as patterns or as text."""
+        name = self._relation(name)
+        self.catalog.stream(name)
+        self.feeds.punctuate(name, patterns)
+
+    def feed_line(self, name: str, line: str) -> None:
+        """Queue one line of text: a tuple, or an element in brackets. One that is malformed becomes a bad row."""
+        name = self._relation(name)
+        if name in self.tables:
+            self._extend_table(name, [line])
+        else:
+            self.feeds.line(name, line)
+
+    def _relation(self, name: str) -> str:
+        name = name.lower()
+        if name not in self.feeds.sources and name not in self.tables:
+            known = [*self.feeds.sources, *self.tables]
+            raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
+        if name in self.feeds.sources and (connector := self.catalog.stream(name).options.get("connector")):
+            hint = "only streams without a connector are fed"
+            raise BindError("M2097", f"stream '{name}' is read from {connector}", hint=hint)
+        return name
+
+    def _extend_table(self, name: str, rows: Any) -> None:
+        if readers := self.journal.readers(name):
+            what, reader = readers[0]
+            hint = f"fill it before the {what} '{reader}' starts to read it"
+            raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
+        given = read_rows(rows, self.catalog.table(name).schema)
+        if given.bad.height:
+            line, reason = given.bad.row(0)[:2]
+            raise BindError("M2095", f"row '{line}' does not fit table '{name}'", detail=reason)
+        self.tables[name] = pl.concat([self.tables[name], given.frame.select(self.tables[name].columns)])
+        self.journal.note("table", (name, self.tables[name]))
+
+    def batch(self) -> None:
+        """Process everything queued, as one micro-batch."""
+        with self._feeding:
+            while self.feeds:
+                # A record for each run of one stream's elements: operators see streams in order of arrival.
+                elements = self.feeds.take()
+                if elements:
+                    self.homes.tell(Feed(self.name, self.clock.now(), tuple(elements)))
+                self._note_sources()
+        if not self.journal.recovering:
+            self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
+
+    def _note_sources(self) -> None:
+        """Note how far the fed streams and the clock are, for recovery."""
+        if self.jobs.folder is not None:
+            self.note_sources()
+
+    def note_sources(self) -> None:
+        self.journal.note("sources", (self.clock.now(), self.time.next_beat, *self.feeds.snapshot()))
+
+    def restore_sources(self, now: int, next_beat: int, told: Mapping[str, int], held: Mapping[str, Any]) -> None:
+        """The streams fed from here go on where they were."""
+        self.time.reach(now)
+        self.time.next_beat = next_beat
+        self.feeds.restore(told, held)
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def advance(self, micros: int) -> None:
+        """Let system time pass; heartbeats that fall into it are sent, and idle operators ask for time."""
+        self.batch()
+        self.time.advance(micros)
+
+    def sync(self) -> None:
+        """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
+        self.time.sync()
+
+    def call_roll(self) -> None:
+        """Have every shard report, though there may be nothing left to do."""
+        self.homes.tell(Send(self.name, TimeRequest()))
+
+    # --- results ----------------------------------------------------------------------------------------------------
+
+    def query(self, name: str) -> RunningQuery:
+        found = self.queries.get(name.lower())
+        if found is None:
+            raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, self.queries))
+        return found
+
+    def schema(self, name: str) -> Schema:
+        return self.query(name).plan.schema
+
+    def take_rows(self, name: str) -> pl.DataFrame:
+        """All rows of a query since the last call."""
+        query = self.query(name)
+        self.sync()
+        with self.deliveries.lock:
+            return query.output.take_rows()
+
+    def take_punctuations(self, name: str) -> list[Pattern]:
+        query = self.query(name)
+        self.sync()
+        with self.deliveries.lock:
+            return query.output.take_punctuations()
+
+    def state_rows(self, name: str) -> int:
+        """How many tuples the operators of a query hold, over all shards."""
+        query = self.query(name)
+        self.sync()
+        if not self.homes.heard_all(query.name):
+            self.call_roll()  # after a restart shards have nothing to say until they are asked
+            self.sync()
+        return sum(status.state[place.name] for place, _, status in self.heard_of(name))
+
+    def request_punctuation(self, name: str) -> None:
+        """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
+        self.batch()
+        self.homes.tell(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
+
+    def counts(self, stream: str) -> dict[str, int]:
+        """Rows of a stream, by what became of them; none if nothing has read it."""
+        from millstream.control.observe.stream_progress import stream_progress
+
+        definition = self.catalog.stream(stream)
+        fed = self.fed(definition.name)
+        read = stream_progress(self).get(definition.name) if fed is None else fed
+        return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}
+
+    def fed(self, stream: str) -> StreamSource | None:
+        """The source of a stream that is fed from here; None if the jobs read it."""
+        return None if self.catalog.stream(stream).options.get("connector") else self.feeds.sources.get(stream)
+
+    def ended(self) -> bool:
+        """Whether every stream that the jobs read for some query has ended, on every shard."""
+        if not self.queries or any(not job.settled() for job in self.homes.jobs()):
+            return False
+        return self.homes.ended(self.connectors.names())
+
+    def waiting(self) -> dict[str, int]:
+        """How many rows wait in each of the streams that the jobs read, as far as that is known."""
+        return self.connectors.waiting(self.name, self.homes.jobs())
+
+    def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
+        """The last report of the shards that run a query: the part of it, the number of the shard, its status."""
+        return self.homes.heard_of(self.query(name).name)
+
+    def home(self, name: str) -> Home:
+        """Where a query runs."""
+        return self.homes.of[self.query(name).name]
+
+    def job(self, name: str) -> Job:
+        """The job that runs a query."""
+        return self.home(name).job
+
+    def close(self) -> None:
+        """Take everything this mill runs out of its jobs."""
+        self.homes.clear()
+        self.queries.clear()
+        self.deliveries.close()

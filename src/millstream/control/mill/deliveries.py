@@ -1,0 +1,78 @@
+"""What jobs bring back to a mill, batch by batch: to the outputs of its queries, and from there to their sinks.
+
+Jobs deliver in threads of their own, while queries come and go: they see a query whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from millstream.algebra.element import Element
+from millstream.control.mill.placement import Home, Homes
+from millstream.sinks import Sink, make_sink
+
+if TYPE_CHECKING:
+    from millstream.control.job.base import Job
+    from millstream.control.mill.base import RunningQuery
+
+
+class Deliveries:
+    """The tenant of jobs on behalf of a mill."""
+
+    def __init__(self, name: str, queries: Mapping[str, RunningQuery], homes: Homes) -> None:
+        self.name, self._queries, self._homes = name, queries, homes
+        self._sinks: dict[str, Sink] = {}
+        self.lock = threading.RLock()
+        """Held while outputs or sinks are used."""
+
+    # --- sinks ------------------------------------------------------------------------------------------------------
+
+    def open_sink(self, query: RunningQuery) -> None:
+        """Open the sink of a query that has a home, if it has a sink."""
+        if query.sink is None:
+            return
+        options = {option: value for option, value in query.sink_options.items() if option != "connector"}
+        job = self._homes.of[query.name].job
+        sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
+        sink.open(query.name, query.plan.schema)
+        self._sinks[query.name] = sink
+
+    def close_sink(self, name: str) -> None:
+        with self.lock:
+            sink = self._sinks.pop(name, None)
+            if sink is not None:
+                sink.close()
+
+    def close(self) -> None:
+        """Close all sinks."""
+        for name in [*self._sinks]:
+            self.close_sink(name)
+
+    # --- batches ----------------------------------------------------------------------------------------------------
+
+    def deliver(self, label: int, query: str, element: Element) -> None:
+        """Rows or punctuations from a shard."""
+        with self.lock:
+            for running, home in self._running(query):
+                running.output.deliver(home.top.labels.index(label), element)
+
+    def finish_batch(self, job: Job, batch: int) -> None:
+        """A job has delivered all of a batch."""
+        with self.lock:
+            for name, sink in [*self._sinks.items()]:
+                for running, home in self._running(name):
+                    if home.job is job:
+                        sink.write(batch, running.output.take_rows(), running.output.take_punctuations())
+
+    def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
+        """What later punctuations of the queries in a job depend on."""
+        with self.lock:
+            found = [pair for name in [*self._queries] for pair in self._running(name)]
+            return {running.name: running.output.snapshot() for running, home in found if home.job is job}
+
+    def _running(self, name: str) -> list[tuple[RunningQuery, Home]]:
+        """A query and where it runs, or nothing."""
+        running, home = self._queries.get(name), self._homes.of.get(name)
+        return [] if running is None or home is None else [(running, home)]

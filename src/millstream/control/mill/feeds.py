@@ -1,0 +1,91 @@
+"""The streams that are fed from the driver: what has arrived of each, its source, and the time it has promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Any
+
+from millstream.algebra.clock import Clock
+from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
+from millstream.algebra.schema import NEVER
+from millstream.errors import InputError, PatternError
+from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
+from millstream.ingest.source import PunctuatedRows, StreamSource
+from millstream.logical.catalog import StreamDefinition
+
+
+class Feeds:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.sources: dict[str, StreamSource] = {}
+        self._arrived: list[tuple[str, Any]] = []
+        self._told: dict[str, int] = {}
+        """What each stream has promised last."""
+
+    def open(self, definition: StreamDefinition, page_rows: int) -> None:
+        self.sources[definition.name] = StreamSource(definition, self._clock, page_rows)
+
+    # --- arrivals ---------------------------------------------------------------------------------------------------
+
+    def insert(self, name: str, rows: Any) -> None:
+        if isinstance(rows, PunctuatedRows):
+            check_punctuations(rows.punctuations, self.sources[name].schema)
+        self._arrived.append((name, rows))
+
+    def punctuate(self, name: str, patterns: Iterable[Pattern | str]) -> None:
+        schema = self.sources[name].schema
+        parsed = [parse_pattern(p, schema) if isinstance(p, str) else check_pattern(p, schema) for p in patterns]
+        self._arrived += [(name, pattern) for pattern in parsed]
+
+    def line(self, name: str, line: str) -> None:
+        """One line of text; one that is malformed becomes a bad row."""
+        try:
+            element: Any = read_element(line, self.sources[name].schema) or line
+        except (PatternError, InputError) as error:
+            element = RejectedLine(line, error.message)
+        self._arrived.append((name, element))
+
+    def take(self) -> list[tuple[str, Element]]:
+        """What has come of one stream before any of another, as its source lets it in; nothing if nothing has come."""
+        if not self._arrived:
+            return []
+        name = self._arrived[0][0]
+        run = [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
+        source = self.sources[name]
+        taken = source.take(run)
+        del self._arrived[: len(run)]
+        made: list[tuple[str, Element]] = [(name, element) for element in taken.elements]
+        if (order := source.order()) is not None:
+            made.append((name, order))  # for readers that got none of the tuples: behind a filter, on another shard
+        made += [(f"{name}__late", Page(taken.late))] if taken.late.height else []
+        made += [(f"{name}__bad", Page(taken.bad))] if taken.bad.height else []
+        return made
+
+    def __bool__(self) -> bool:
+        """Whether something has arrived."""
+        return bool(self._arrived)
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def times(self, streams: Iterable[str]) -> dict[str, int]:
+        """What these streams can promise now and have not promised before."""
+        made: dict[str, int] = {}
+        for stream in streams:
+            value = self.sources[stream].ets() if stream in self.sources else self._clock.now()
+            if value is not None and value > self._told.get(stream, NEVER):
+                made[stream] = self._told[stream] = value
+        return made
+
+    # --- recovery ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[dict[str, int], dict[str, Any]]:
+        return dict(self._told), {name: source.snapshot() for name, source in self.sources.items()}
+
+    def restore(self, told: Mapping[str, int], held: Mapping[str, Any]) -> None:
+        """Go on where a snapshot was taken."""
+        self._told = dict(told)
+        for name, values in held.items():
+            if name in self.sources:
+                self.sources[name].restore(values)

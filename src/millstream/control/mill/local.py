@@ -1,0 +1,67 @@
+"""A whole Millstream in one Python process, on a virtual clock, for programs and tests that need no Spark.
+
+>>> mill = LocalMill()
+>>> _ = mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+>>> _ = mill.execute("CREATE QUERY q AS SELECT k FROM s WHERE k > 1")
+>>> mill.insert("s", [(1, 10), (2, 11)])
+>>> mill.batch()
+>>> mill.take_rows("q").rows()
+[(2,)]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millstream.config import Options
+from millstream.control.job.jobs import LocalJobs
+from millstream.control.job.local import LocalJob
+from millstream.control.mill.base import Mill
+from millstream.control.mill.recovery import recover
+from millstream.physical.shard.host import ShardHost
+from millstream.runtime.engine import NodeStatistics
+
+
+class LocalMill(Mill):
+    """`checkpoint`: a folder to keep everything in; a mill that was kept there goes on. None: in memory."""
+
+    jobs: LocalJobs
+
+    def __init__(
+        self, options: Options | None = None, checkpoint: Path | None = None, jobs: LocalJobs | None = None
+    ) -> None:
+        options = options or Options.read()
+        self._first = options.model_copy()
+        super().__init__(jobs or LocalJobs(checkpoint, shards=options.shards), options=options)
+        self.jobs.clock = self.clock.now
+        recover(self)
+
+    def restarted(self) -> LocalMill:
+        """A new mill that goes on where this one is: in every respect as after the end of the process."""
+        self.batch()
+        self.note_sources()
+        self.jobs.stop()
+        return LocalMill(self._first, jobs=self.jobs)
+
+    def close(self) -> None:
+        """Stop. What is kept in a folder goes on when a mill is opened there."""
+        self.deliveries.close()
+        self.jobs.close()
+
+    def drain(self) -> None:
+        """Read the streams with a connector as far as they have come, or to their end."""
+        while self.jobs.step():
+            self.sync()
+        self.time.pace()  # the streams that were read may have time to tell
+        self.sync()
+
+    def hosts(self, name: str) -> list[ShardHost]:
+        """The shards that run a query, the topmost part of it first."""
+        self.sync()
+        home = self.home(name)
+        assert isinstance(home.job, LocalJob)
+        return [home.job.host(label) for group in home.groups for label in group.labels]
+
+    def statistics(self, name: str) -> list[dict[str, NodeStatistics]]:
+        """A reading of the operators that run a query (and those it shares the graph with), shard by shard."""
+        return [host.statistics() for host in self.hosts(name)]

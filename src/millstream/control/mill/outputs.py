@@ -1,0 +1,72 @@
+"""What a running query has put out and nobody has taken yet, put together from its shards.
+
+Rows are simply collected. A punctuation holds for the whole query only when every shard has promised it, so it is put
+out when the last shard does.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
+from millstream.algebra.schema import Schema
+from millstream.runtime.operator.frames import pick
+from millstream.runtime.sink import CollectingSink
+
+
+class QueryOutput:
+    def __init__(self, schema: Schema, shards: int) -> None:
+        self.schema = schema
+        self.rows_out = 0
+        self._sink = CollectingSink(schema)
+        self._promised = [PunctuationSet() for _ in range(shards)]
+        self._merged = PunctuationSet()
+        self._pending = Punctuations.of(())
+
+    def deliver(self, shard: int, element: Element) -> None:
+        """Take one element from a shard's sink."""
+        match element:
+            case Page():
+                self.rows_out += element.tuples
+                self._sink(Page(pick(element.frame, self.schema.names)))
+            case Punctuations() if len(self._promised) > 1 and len(element):
+                self._promised[shard].add(element)
+                self._pending = Punctuations.concat([self._pending, element])
+                self._merge()
+            case _ if len(self._promised) == 1:
+                self._sink(element)
+
+    def _merge(self) -> None:
+        """Put out what the last shard has promised now, and nothing that was put out before."""
+        agreed = self._promised[0].covered(self._pending)
+        for promised in self._promised[1:]:
+            agreed &= promised.covered(self._pending)
+        if agreed.any():
+            fresh = self._merged.add(self._pending.where(agreed))
+            if len(fresh):
+                self._sink(fresh)
+            self._pending = self._pending.where(~agreed)
+
+    def take_rows(self) -> pl.DataFrame:
+        """All rows since the last call, without the hidden timestamp."""
+        return pick(self._sink.take_rows(), self.schema.names)
+
+    def take_punctuations(self) -> list[Pattern]:
+        return self._sink.take_punctuations()
+
+    def snapshot(self) -> dict[str, object]:
+        """The part that later punctuations depend on; rows already out are the taker's."""
+        return {
+            "promised": [promised.to_value() for promised in self._promised],
+            "merged": self._merged.to_value(),
+            "pending": self._pending,
+        }
+
+    def restore(self, values: dict[str, object]) -> None:
+        promised, merged, pending = values["promised"], values["merged"], values["pending"]
+        assert isinstance(promised, list) and isinstance(pending, Punctuations)
+        self._promised = [PunctuationSet.from_value(value) for value in promised]
+        self._merged = PunctuationSet.from_value(merged)
+        self._pending = pending

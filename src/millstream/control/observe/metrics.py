@@ -1,0 +1,136 @@
+"""Metrics for Prometheus: everything is read from the connection when it is scraped; nothing runs in between.
+
+    server = serve(connection, 9464)      # http://127.0.0.1:9464/metrics
+
+`docs/metrics.md` lists the metrics. Counts of operators and streams are part of the state of the shards, so that they
+go on after a restart; those of jobs and of delivered rows begin at nought when a connection is opened.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from millstream.control.connection import Connection
+from millstream.control.job.base import Job
+from millstream.control.mill.base import Mill
+from millstream.control.observe.progress import durations, running
+from millstream.control.observe.stream_progress import stream_progress
+from millstream.errors import OptionError
+
+Labels = tuple[str, ...]
+Family = tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str, str, Callable[[Any], float | None]]
+"""Its kind, its name, its help, and what it reads from a subject; None: the subject has no sample."""
+COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
+
+OF_OPERATORS: tuple[Family, ...] = (
+    (COUNTER, "operator_rows_in", "Tuples taken in.", lambda o: o.reading.tuples_in),
+    (COUNTER, "operator_rows_out", "Tuples put out.", lambda o: o.reading.tuples_out),
+    (COUNTER, "operator_rows_late", "Tuples taken for late: their key was closed.", lambda o: o.reading.late),
+    (COUNTER, "operator_punctuations_in", "Punctuations taken in.", lambda o: o.reading.punctuations_in),
+    (COUNTER, "operator_punctuations_out", "Punctuations put out.", lambda o: o.reading.punctuations_out),
+    (COUNTER, "operator_steps", "Execution steps.", lambda o: o.reading.steps),
+    (COUNTER, "operator_seconds", "Time spent in execution steps.", lambda o: o.reading.seconds),
+    (GAUGE, "operator_state_rows", "Tuples or groups held.", lambda o: o.reading.state),
+    (GAUGE, "operator_state_bytes", "Memory that they take, about.", lambda o: o.state_bytes),
+    (
+        GAUGE,
+        "operator_buffered_rows",
+        "Tuples that wait at the inputs after the last batch.",
+        lambda o: o.reading.buffered,
+    ),
+)
+OF_STREAMS: tuple[Family, ...] = (
+    (GAUGE, "rows_behind", "Rows that are known to wait.", lambda s: s.behind),
+    (GAUGE, "stream_newest_event_timestamp_seconds", "The newest event time seen.", lambda s: s.newest),
+    (GAUGE, "event_lag_seconds", "The wall clock minus the newest event time seen.", lambda s: s.lag),
+)
+OF_JOBS: tuple[Family, ...] = (
+    (GAUGE, "job_up", "Whether the job runs.", lambda job: float(_up(job))),
+    (COUNTER, "batches", "Batches delivered.", lambda job: job.batches),
+    (COUNTER, "busy_seconds", "Time that they took.", lambda job: job.seconds),
+    (COUNTER, "job_rows", "Rows taken by the shards.", lambda job: job.rows_in),
+)
+OF_BATCHES: tuple[Family, ...] = (
+    (GAUGE, "batch_seconds", "The last batch: time.", lambda batch: batch.seconds),
+    (GAUGE, "batch_rows", "The last batch: rows taken.", lambda batch: batch.rows),
+    (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
+    (GAUGE, "batch_end_timestamp_seconds", "When the last batch was delivered.", lambda batch: batch.ended),
+)
+ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows delivered.", lambda q: q.rows_out)
+SHARDS: Family = (GAUGE, "shard_seconds", "How long a shard worked in the last batch.", float)
+ROWS: Family = (COUNTER, "stream_rows", "Rows that have come.", float)
+PHASES: Family = (GAUGE, "batch_phase_seconds", "The last batch by Spark's own account.", float)
+
+
+class MillCollector(Collector):
+    def __init__(self, mill: Mill) -> None:
+        self._mill = mill
+
+    def collect(self) -> Iterator[Metric]:
+        queries, streams = list(running(self._mill)), list(stream_progress(self._mill).values())
+        operators = [((q.query, o.name, str(o.shard)), o) for q in queries for o in q.operators]
+        yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
+        yield from _filled((ROWS_OUT,), ("query",), [((q.query,), q) for q in queries])
+        shards = [((q.query, str(number)), seconds) for q in queries for number, seconds in enumerate(q.shards)]
+        yield from _filled((SHARDS,), ("query", "shard"), shards)
+        rows = [((s.name, what), getattr(s, what)) for s in streams for what in ("accepted", "late", "bad")]
+        yield from _filled((ROWS,), ("stream", "outcome"), rows)
+        yield from _filled(OF_STREAMS, ("stream",), [((s.name,), s) for s in streams])
+        jobs = self._mill.jobs.all()
+        yield from _filled(OF_JOBS, ("job",), [((job.title,), job) for job in jobs])
+        yield from _filled(OF_BATCHES, ("job",), [((job.title,), job.last) for job in jobs if job.batches])
+        phases = [((job.title, phase), taken) for job in jobs for phase, taken in durations(job).items()]
+        yield from _filled((PHASES,), ("job", "phase"), phases)
+
+
+def _filled(families: Iterable[Family], labels: Labels, subjects: Iterable[tuple[Labels, Any]]) -> Iterator[Metric]:
+    for kind, name, text, value in families:
+        family = kind(f"millstream_{name}", text, labels=labels)
+        for names, subject in subjects:
+            if (sample := value(subject)) is not None:
+                family.add_metric(names, sample)
+        yield family
+
+
+def _up(job: Job) -> bool:
+    try:
+        return job.running
+    except Exception:  # the JVM is gone
+        return False
+
+
+class MetricsServer:
+    """`port` is where it listens, also if any free one was asked for (0)."""
+
+    def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
+        self._server, self._thread = server, thread
+        self.port: int = server.server_port
+
+    def close(self) -> None:
+        """Stop listening. May be called twice."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join(timeout=5)
+        self._server.server_close()
+
+
+def serve(connection: Connection, port: int, address: str = "127.0.0.1") -> MetricsServer:
+    """Answer Prometheus at this port until the connection is closed. The default address is for this machine alone;
+    there is no password, so think before you give another one."""
+    registry = CollectorRegistry()
+    registry.register(MillCollector(connection.mill))
+    try:
+        server = MetricsServer(*start_http_server(port, address, registry))
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        hint = "take another port, or 0 for any that is free"
+        raise OptionError("M6060", f"cannot serve metrics at {address}:{port}: {reason}", hint=hint) from error
+    connection.at_close(server.close)
+    return server

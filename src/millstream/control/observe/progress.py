@@ -1,0 +1,170 @@
+"""How a running query fares, put together from its shards' last words and Spark's own report.
+
+print(query.progress())           # a table
+query.progress().to_dict()        # plain values, for JSON
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.control.observe.stream_progress import StreamProgress, stream_progress, streams_read
+from millstream.errors import MillstreamError
+from millstream.runtime.engine import NodeStatistics
+
+if TYPE_CHECKING:
+    from millstream.control.job.base import Job
+    from millstream.control.mill.base import Mill
+
+COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
+UNITS = ("B", "kB", "MB", "GB")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorProgress:
+    """One operator on one shard. Sources and the sink are operators here."""
+
+    name: str
+    shard: int
+    reading: NodeStatistics
+    state_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How a query fares. What is said of a batch is said of the last one.
+
+    | | |
+    |---|---|
+    | `batch_seconds`, `shard_seconds` | how long it took to compute and deliver; the longest that any shard worked |
+    | `rows_in`, `rows_per_second` | taken by all shards of the job: since it was opened; in the last batch |
+    | `rows_out` | of the query, since the job was opened |
+    | `punctuations` | put out by the query's shards, each counted by itself |
+    | `state_rows`, `state_bytes` | held by the query's operators, also by those that other queries share |
+    | `state_bytes_written` | by the query's shards in the last batch, for all queries there |
+    | `behind` | rows known to wait in the streams of the query; None: no stream can tell |
+    | `lag` | seconds from the newest event seen to now, of the stream where it is longest; None: there is no such |
+    | `durations` | Spark's own account of the last batch it has reported on, by phase, in seconds |
+    """
+
+    query: str
+    batch: int
+    batch_seconds: float
+    shard_seconds: float
+    rows_in: int
+    rows_out: int
+    rows_per_second: float
+    punctuations: int
+    state_rows: int
+    state_bytes: int
+    state_bytes_written: int
+    behind: int | None
+    lag: float | None
+    operators: tuple[OperatorProgress, ...]
+    streams: tuple[StreamProgress, ...] = ()
+    shards: tuple[float, ...] = ()
+    """How long each shard worked in the last batch, in seconds."""
+    durations: Mapping[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])
+
+    def _heading(self) -> Iterator[str]:
+        yield (
+            f"{self.query}: batch {self.batch}, {self.batch_seconds:.2f} s (shards {self.shard_seconds:.2f} s), "
+            f"{self.rows_per_second:,.0f} rows/s"
+        )
+        behind = "" if self.behind is None else f", {self.behind:,} behind"
+        lag = "" if self.lag is None else f", newest event {self.lag:,.1f} s old"
+        yield f"rows   {self.rows_in:,} in, {self.rows_out:,} out, {self.punctuations:,} punctuations{behind}{lag}"
+        held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
+        yield f"state  {self.state_rows:,} rows, {held}, {written} written"
+        if self.durations:
+            longest = sorted(self.durations.items(), key=lambda item: -item[1])
+            yield "spark  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in longest)
+
+
+def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
+    """`streams`: how far the streams are, if the caller knows."""
+    query, job = mill.query(name), mill.job(name)
+    name, heard = query.name, mill.heard_of(name)
+    statuses = [status for _, _, status in heard]
+    read = streams_read(query.plan)
+    known = stream_progress(mill) if streams is None else streams
+    found = tuple(known[stream] for stream in sorted(read & known.keys()))
+    behind = [stream.behind for stream in found if stream.behind is not None]
+    nodes = dict.fromkeys((part.name, node) for part, _, status in heard for node in status.nodes.get(part.name, ()))
+    operators = tuple(
+        OperatorProgress(node, shard, status.operators[node], status.sizes.get(node, 0))
+        for part, node in nodes
+        for place, shard, status in heard
+        if place.name == part and node in status.operators
+    )
+    last = job.last
+    return Progress(
+        query=name,
+        batch=last.batch,
+        batch_seconds=last.seconds,
+        shard_seconds=max((status.seconds for status in statuses), default=0.0),
+        rows_in=job.rows_in,
+        rows_out=query.output.rows_out,
+        rows_per_second=last.rows_per_second,
+        punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
+        state_rows=sum(status.state.get(place.name, 0) for place, _, status in heard),
+        state_bytes=sum(operator.state_bytes for operator in operators),
+        state_bytes_written=sum(status.written for status in statuses),
+        behind=sum(behind) if behind else None,
+        lag=max((stream.lag for stream in found if stream.lag is not None), default=None),
+        operators=operators,
+        streams=found,
+        shards=tuple(status.seconds for status in statuses),
+        durations=durations(job),
+    )
+
+
+def running(mill: Mill, job: Job | None = None) -> Iterator[Progress]:
+    """All queries, or those that a job runs. One that is stopped meanwhile is left out."""
+    streams = stream_progress(mill)
+    for name in list(mill.queries):
+        try:
+            if job is None or mill.job(name) is job:
+                yield progress_of(mill, name, streams)
+        except (MillstreamError, KeyError):
+            continue
+
+
+def durations(job: Job) -> dict[str, float]:
+    """How long the phases of the last batch that Spark has reported on took, in seconds."""
+    return {phase: taken / 1000 for phase, taken in (job.report or {}).get("durationMs", {}).items()}
+
+
+def size_text(count: float) -> str:
+    """
+    >>> size_text(999), size_text(1_500), size_text(28_000_000), size_text(3.2e12)
+    ('999 B', '1.5 kB', '28.0 MB', '3,200.0 GB')
+    """
+    power = 0
+    while count >= 1000 and power < len(UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:,.0f} B" if not power else f"{count:,.1f} {UNITS[power]}"
+
+
+def _cells(operator: OperatorProgress) -> tuple[str, ...]:
+    r = operator.reading
+    counts = (r.tuples_in, r.tuples_out, r.punctuations_in, r.punctuations_out, r.state)
+    numbers = (f"{count:,}" for count in counts)
+    held, taken = size_text(operator.state_bytes), f"{r.seconds:.2f} s"
+    return operator.name, str(operator.shard), *numbers, held, f"{r.steps:,}", taken
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines in columns, the first one to the left and numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rest = [[cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)] for row in rows]
+    return ["  ".join([row[0].ljust(widths[0]), *cells]) for row, cells in zip(rows, rest, strict=True)]

@@ -1,0 +1,200 @@
+"""A job that Spark runs.
+
+Its Spark plan never changes: one source, and one stateful stage or several in a row, with an exchange by shard before
+each. Only a job that reads DataFrames is started again when other shards get them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.algebra import values
+from millstream.algebra.element import Page
+from millstream.control.job.base import Job, Result, explained
+from millstream.control.spark.dataframe_source import packed, routes_of
+from millstream.control.spark.session import QUERY_SETTINGS
+from millstream.errors import OptionError
+from millstream.physical.shard.batch import Status
+from millstream.physical.shard.durable import SegmentFiles
+from millstream.physical.shard.topology import Route
+from millstream.physical.wire.address import INPUT, OUTPUT, PUNCTUATIONS, ROWS
+from millstream.physical.wire.codec import decode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+COMMIT_SECONDS = 10.0
+"""For how long a job that stops waits for Spark to commit what has been delivered."""
+
+
+class Stopped(Exception):
+    """A batch that nobody has seen anything of is given up; it is done anew after the next start."""
+
+
+class SparkJob(Job):
+    host_name = "Spark"
+
+    def __init__(self, spark: SparkSession, folder: Path, *, shards: int, stages: int = 1, cached: bool = True) -> None:
+        super().__init__(folder, shards=shards, stages=stages)
+        self.spark, self.checkpoint, self.cached = spark, folder, cached
+        self.frames: dict[str, DataFrame] = {}
+        """The DataFrames that the job reads, by the name of their stream."""
+        self.routes: dict[str, Route] = {}
+        """Who gets them, as the running Spark plan has it."""
+        self._query: StreamingQuery | None = None
+        self._stopping = False
+        """Whether no more batches are to be delivered."""
+        self._delivering: int | None = None
+        """The thread that delivers a batch."""
+        self._failure: BaseException | None = None
+
+    # --- DataFrames -------------------------------------------------------------------------------------------------
+
+    def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:
+        """Take DataFrames; a running job is started again if others get them now."""
+        with self._lifecycle:
+            self.frames |= frames
+            before, self.routes = self.routes, routes_of(self.log, mill)
+            if self.running and before != self.routes:
+                self.restart()
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self._query is not None and self._query.isActive
+
+    def start(self) -> None:
+        with self._lifecycle:
+            if not self.running and self.routes.keys() <= self.frames.keys():  # all DataFrames are there
+                self._start()
+
+    def _start(self) -> None:
+        self._failure, self._stopping = None, False
+        writer = self.frame().writeStream.outputMode("append").foreachBatch(self._receive)
+        writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
+        self._query = writer.start()
+
+    def frame(self) -> DataFrame:
+        """The job's Spark plan: pages in, pages out. The session gets what its query reads on starting."""
+        from millstream.physical.spark.entry import FORMAT, LazyStage, PageSource
+
+        for setting, value in QUERY_SETTINGS.items():
+            self.spark.conf.set(setting, value)
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
+        self.spark.dataSource.register(PageSource)
+        reader = self.spark.readStream.format(FORMAT).option("log", str(self.checkpoint / "control.log"))
+        pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
+        for name, route in self.routes.items():
+            pages = pages.unionAll(packed(self.frames[name], route))
+        for number in range(self.stages):
+            stage = LazyStage(self.id, number, self.stages, cached=self.cached)
+            schema = OUTPUT if number + 1 == self.stages else INPUT
+            pages = pages.groupBy("shard").transformWithState(stage, schema, "Append", "None")
+        return pages
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+        query, self._query = self._query, None
+        if query is not None:
+            self._settle(query)
+            query.stop()
+
+    def _settle(self, query: StreamingQuery) -> None:
+        """Until Spark has committed the batch that was delivered last, which the next job would deliver again."""
+        deadline = time.monotonic() + COMMIT_SECONDS
+        while not self._all_committed() and time.monotonic() < deadline and query.isActive:
+            time.sleep(0.01)
+
+    def _all_committed(self) -> bool:
+        if self._delivering not in (None, threading.get_ident()):
+            return False
+        return self._last_batch < 0 or (self.checkpoint / "spark" / "commits" / str(self._last_batch)).exists()
+
+    def _committed(self) -> list[int]:
+        return [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
+
+    def close(self) -> None:
+        super().close()
+        SegmentFiles(self.id).clear()
+
+    def wait(self, position: int, timeout: float = 120.0) -> None:
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while self.position < position:
+                self.check()
+                if not self._changed.wait(0.2) and time.monotonic() > deadline:
+                    raise OptionError("M6050", f"the Spark job has not caught up within {timeout:.0f} s")
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._lifecycle.acquire(blocking=False):  # unless it is being restarted
+            try:
+                if self._query is not None and not self._query.isActive:
+                    raise failure(self._query)
+            finally:
+                self._lifecycle.release()
+
+    # --- reports ----------------------------------------------------------------------------------------------------
+
+    def places(self) -> dict[str, Any]:
+        progress: Any = self.report
+        if progress is None and self._query is not None:
+            progress = self._query.lastProgress
+        if progress is None:
+            return {}
+        held = progress["sources"][0]["endOffset"]
+        offset = json.loads(held) if isinstance(held, str) else held
+        made: dict[str, Any] = json.loads(offset["streams"]) if offset else {}
+        return made
+
+    def reports(self) -> list[dict[str, Any]]:
+        return [] if self._query is None else [json.loads(report.json) for report in self._query.recentProgress]
+
+    # --- batches ----------------------------------------------------------------------------------------------------
+
+    def _receive(self, frame: DataFrame, batch: int) -> None:
+        """Take a batch of pages from the shards."""
+        begun = time.monotonic()
+        try:
+            made = frame.toArrow()
+            with self._changed:
+                if self._stopping:
+                    raise Stopped
+                self._delivering = threading.get_ident()
+            rows = list(zip(*(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True))
+            self.deliver(batch, _results(rows), _reports(rows), begun)
+        except Exception as error:
+            if self._query is not None:  # it is not being stopped
+                self._failure = explained(error)
+            raise
+        finally:
+            self._delivering = None
+
+
+def _results(rows: list[Any]) -> Iterator[Result]:
+    for label, query, kind, page in rows:
+        if kind == ROWS:
+            yield label, query, Page(decode(page.as_buffer()))
+        elif kind == PUNCTUATIONS:
+            yield label, query, values.decode(page.as_buffer())
+
+
+def _reports(rows: list[Any]) -> Iterator[tuple[int, Status]]:
+    for label, _, kind, page in rows:
+        if kind not in (ROWS, PUNCTUATIONS):
+            yield label, values.decode(page.as_buffer(), "the status of a shard")
+
+
+def failure(query: StreamingQuery) -> Exception:
+    """What has ended a query, in a form worth showing."""
+    error: Any = query.exception()
+    return OptionError("M6051", "the Spark query has ended") if error is None else explained(error)

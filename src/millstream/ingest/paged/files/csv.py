@@ -1,0 +1,122 @@
+"""CSV files: each is read as a whole, and a line that does not fit makes a bad row.
+
+| | |
+|---|---|
+| header | names the columns, not case-sensitive, in any order; others than the stream's are not looked at |
+| no header | the stream's columns, in order |
+| NULL | nothing between two delimiters, the text of the option `null`, and NULL where it cannot be data |
+| a bad row | the wrong number of values, a value that does not fit, a quote that is not closed |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.types import Type
+from millstream.algebra.values import value
+from millstream.errors import did_you_mean
+from millstream.ingest.paged.files.csv_lines import even, records, split
+from millstream.ingest.paged.files.formats import File, Part, no_column
+from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines, rows_of
+from millstream.ingest.rows import Rows, read_frame
+
+_DIRECT = {
+    Type.BOOLEAN: pl.Boolean(),
+    Type.INT: pl.Int64(),
+    Type.BIGINT: pl.Int64(),
+    Type.REAL: pl.Float64(),
+    Type.DOUBLE: pl.Float64(),
+    Type.DECIMAL: pl.Float64(),
+}
+"""The types that Polars reads as we do, if it reads them at all; others are read as text."""
+
+
+@value("csv_format")
+@dataclass(frozen=True, slots=True)
+class CsvFormat(TextFormat):
+    header: bool = True
+    delimiter: str = ","
+    null: str = ""
+
+    def check(self, file: File) -> None:
+        if self.header and file.size:
+            self._reader(file, _start(file))
+
+    def rows(self, file: File) -> int:
+        return max(TextFormat.rows(self, file) - self.header, 0)
+
+    def borders(self, part: Part) -> None:  # noqa: ARG002
+        return None
+
+    def read_all(self, part: Part) -> Rows:
+        lines = records(read_bytes(part))
+        reader = self._reader(part.file, lines)
+        return read_lines(lines[1:] if self.header else lines, reader, self.schema)
+
+    def _reader(self, file: File, lines: Sequence[bytes]) -> _Reader:
+        """By the first line of a file."""
+        names = list(self.schema.names)
+        if self.header and lines:
+            names = [name.strip() for name, _ in split(lines[0].decode("utf-8", "replace"), self.delimiter)]
+        lower = {name.lower(): at for at, name in reversed(list(enumerate(names)))}
+        for a in self.schema:
+            if a.name.lower() not in lower:
+                raise no_column(file, a.name, did_you_mean(a.name, names))
+        return _Reader(self, len(names), [lower[a.name.lower()] for a in self.schema])
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    format: CsvFormat
+    width: int
+    places: list[int]
+    """At which place of a line each column of the schema stands."""
+
+    def at_once(self, lines: Sequence[bytes]) -> pl.DataFrame | None:
+        schema = self.format.schema
+        if not even(lines, self.format.delimiter.encode(), self.width):
+            return None  # Polars would fill up what is missing at the end of a line
+        types: list[pl.DataType] = [pl.String()] * self.width
+        for a, place in zip(schema, self.places, strict=True):
+            types[place] = _DIRECT.get(a.type, pl.String())
+        try:
+            frame = pl.read_csv(
+                b"\n".join(lines),
+                has_header=False,
+                schema={str(at): type_ for at, type_ in enumerate(types)},
+                separator=self.format.delimiter,
+                null_values=[self.format.null] if self.format.null else None,
+            )
+        except pl.exceptions.PolarsError:
+            return None
+        frame = frame.select(pl.col(str(place)).alias(a.name) for a, place in zip(schema, self.places, strict=True))
+        rows = read_frame(quick_times(frame, schema), schema, self.format.required)
+        return rows.frame if frame.height == len(lines) and not rows.bad.height else None
+
+    def one_by_one(self, lines: Sequence[bytes]) -> Rows:
+        return rows_of(lines, [self._values(line) for line in lines], self.format.schema, self.format.required)
+
+    def _values(self, line: bytes) -> list[Any] | str:
+        try:
+            values = split(line.decode(), self.format.delimiter)
+        except UnicodeDecodeError:
+            return NO_TEXT
+        except ValueError as error:
+            return str(error)
+        if len(values) != self.width:
+            return f"expected {self.width} values, found {len(values)}"
+        picked = zip(self.places, self.format.schema, strict=True)
+        return [self._value(*values[place], a.type) for place, a in picked]
+
+    def _value(self, text: str, quoted: bool, type_: Type) -> str | None:
+        empty = not text and (not quoted or type_ is not Type.VARCHAR)
+        return None if empty or (self.format.null and text == self.format.null) else text
+
+
+def _start(file: File) -> list[bytes]:
+    """The first record of a file, if it is not too long."""
+    return records(read_bytes(Part(file, 0, min(file.size, 1 << 16))))[:1]

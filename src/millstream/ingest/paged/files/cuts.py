@@ -1,0 +1,50 @@
+"""Cutting a row of file parts into pieces of about equal size, where that costs least.
+
+>>> file = File("a", 0)
+>>> [[part[1:] for part in piece] for piece in cut([Part(file, 0, 10), Part(file, 10, 30)], 2, lambda part: [16])]
+[[(0, 10), (10, 16)], [(16, 30)]]
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+from millstream.ingest.paged.files.formats import File, Part
+
+__all__ = ["File", "Part", "cut"]
+
+NEAR = 4
+"""A cut goes to a place where it costs nothing if that is nearer than the fourth part of a piece."""
+
+
+def cut(parts: Sequence[Part], number: int, borders: Callable[[Part], Sequence[int] | None]) -> list[tuple[Part, ...]]:
+    """So many pieces, or fewer if parts can only be read as a whole. `borders` says where a part is best cut."""
+    if number == 1:
+        return [tuple(parts)]
+    starts = [0, *accumulate(part.last - part.first for part in parts)]
+    total, whole, free = starts[-1], True, set(starts)
+    for part, start in zip(parts, starts, strict=False):
+        places = borders(part)
+        whole &= places is None
+        free.update(start + place - part.first for place in places or ())
+    cheap = sorted(free)
+    places = [_snapped(at * total // number, cheap, total // number // NEAR, whole) for at in range(1, number)]
+    ends = sorted({0, *places, total})
+    return [_between(parts, starts, low, high) for low, high in pairwise(ends)]
+
+
+def _snapped(place: int, cheap: Sequence[int], near: int, whole: bool) -> int:
+    at = bisect_left(cheap, place)
+    best = min(cheap[max(at - 1, 0) : at + 1], key=lambda other: abs(other - place))
+    return best if whole or abs(best - place) <= near else place
+
+
+def _between(parts: Sequence[Part], starts: Sequence[int], low: int, high: int) -> tuple[Part, ...]:
+    made = []
+    for part, start in zip(parts, starts, strict=False):
+        first, last = max(low - start, 0), min(high - start, part.last - part.first)
+        if first < last:
+            made.append(Part(part.file, part.first + first, part.first + last))
+    return tuple(made)

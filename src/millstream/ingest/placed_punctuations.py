@@ -1,0 +1,130 @@
+"""Punctuations with their places among tuples: position p stands after the first p tuples.
+
+Bounds on the time attribute alone are what most streams carry; as `keys` they are plain integers. The key of `< v` is
+2v and that of `<= v` is 2v + 1: keys order bounds by strength, and a tuple of time t matches a bound iff 2t is below
+its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.arrays import Integers, Mask
+from millstream.algebra.punctuation.group import Group
+from millstream.algebra.punctuation.grouping import Parts
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import NEVER
+from millstream.algebra.values import value
+
+TIME_LIMIT = 1 << 61
+"""Times lie strictly within plus and minus this, so that keys and window ends fit into 64 bits."""
+NO_KEY = -(1 << 63)
+
+
+@value("marks")
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Punctuations in order, with ascending positions."""
+
+    punctuations: Punctuations
+    positions: Integers
+
+    @classmethod
+    def at(cls, position: int, punctuations: Punctuations) -> Marks:
+        return cls(punctuations, np.full(len(punctuations), position, dtype=np.int64))
+
+    @classmethod
+    def equalities(cls, rows: pl.DataFrame, positions: Integers) -> Marks:
+        """`[k = v, …]` with the values of each row; NaN, which nothing equals, makes none."""
+        floats = [name for name, type_ in rows.schema.items() if type_.is_float()]
+        if floats:
+            known = rows.select(~pl.any_horizontal(pl.col(floats).is_nan())).to_series()
+            rows, positions = rows.filter(known), positions[known.to_numpy()]
+        group = Group.of({name: ("=", rows.get_column(name)) for name in rows.columns}, np.arange(rows.height))
+        parts = Parts((group,) if rows.height else (), ())
+        return cls(Punctuations(rows.height, NEVER, parts=parts), positions)
+
+    @classmethod
+    def below(cls, name: str, bounds: pl.Series, positions: Integers) -> Marks:
+        """`[name < bound]` for each bound."""
+        return cls(Punctuations.from_column(name, "<", bounds), positions)
+
+    @classmethod
+    def interleave(cls, parts: Sequence[Marks]) -> Marks:
+        """All in order of position; at one position those of the first part come first."""
+        parts = [part for part in parts if len(part)]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls(Punctuations.of(()), np.empty(0, dtype=np.int64))
+        positions = np.concatenate([part.positions for part in parts])
+        order = np.argsort(positions, kind="stable")
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        groups, odd, start = [], [], 0
+        for part in parts:
+            held = part.punctuations.parts
+            groups += [group.with_positions(rank[start + group.positions]) for group in held.groups]
+            odd += [(int(rank[start + at]), pattern) for at, pattern in held.odd]
+            start += len(part)
+        odd.sort(key=lambda item: item[0])
+        made = Punctuations(start, NEVER, parts=Parts(tuple(groups), tuple(odd)))
+        return cls(made, positions[order])
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that they restrict."""
+        parts = self.punctuations.parts
+        return {name for group in parts.groups for name in group.columns} | {
+            name for _, pattern in parts.odd for name, _ in pattern.items
+        }
+
+    def among(self, kept: Mask) -> Marks:
+        """The same where only some of the tuples are kept: p counts those that are."""
+        passed = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
+        return Marks(self.punctuations, passed[self.positions])
+
+    def moved(self, by: int) -> Marks:
+        """The same, behind so many more tuples."""
+        return Marks(self.punctuations, self.positions + by) if by else self
+
+    def keep(self, mask: Mask) -> Marks:
+        return self if mask.all() else Marks(self.punctuations.keep(mask), self.positions[mask])
+
+    def slice(self, first: int, last: int) -> Marks:
+        """Those from the first place up to, not including, the last."""
+        if last - first == len(self):
+            return self
+        held = self.punctuations.parts
+        groups = []
+        for group in held.groups:
+            low, high = (int(place) for place in group.positions.searchsorted((first, last)))
+            if low < high:
+                groups.append(group.slice(low, high).with_positions(group.positions[low:high] - first))
+        odd = tuple((at - first, pattern) for at, pattern in held.odd if first <= at < last)
+        made = Punctuations(last - first, NEVER, parts=Parts(tuple(groups), odd))
+        return Marks(made, self.positions[first:last])
+
+    def keys(self, time: str | None) -> Integers:
+        """The keys of the bounds on time alone; `NO_KEY` for all others."""
+        made = np.full(len(self), NO_KEY, dtype=np.int64)
+        if time is None:
+            return made
+        for group in self.punctuations.parts.groups:
+            if group.shape in (((time, "<"),), ((time, "<="),)):
+                bounds = integers(group.columns[time])
+                made[group.positions] = np.clip(bounds, -TIME_LIMIT, TIME_LIMIT) * 2 + (dict(group.shape)[time] == "<=")
+        return made
+
+
+def integers(times: pl.Series) -> Integers:
+    """Times, none of them NULL, as the integers that the hidden timestamp holds."""
+    held = times.to_numpy()
+    return held.view(np.int64) if held.dtype.kind == "M" else held.astype(np.int64, copy=False)

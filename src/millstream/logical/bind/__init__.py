@@ -1,0 +1,8 @@
+"""Statements to definitions and plans: the front door of this package."""
+
+from __future__ import annotations
+
+from millstream.logical.bind.query import bind_select
+from millstream.logical.bind.statements import bind_stream, bind_table
+
+__all__ = ["bind_select", "bind_stream", "bind_table"]

@@ -1,0 +1,311 @@
+"""SELECT to a plan: FROM and WHERE, then grouping, then the select list, DISTINCT and UNION ALL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from millstream.algebra.expression import Column, Expression, Literal, conjunction, conjuncts, rename
+from millstream.algebra.schema import TimeKind
+from millstream.algebra.types import Type
+from millstream.errors import BindError, PlanError
+from millstream.lang import ast
+from millstream.logical.bind.coercion import cast, common
+from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate
+from millstream.logical.bind.from_clause import Entry, bind_entries, scope_of
+from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow
+from millstream.logical.bind.join.conjunct_sets import Conjuncts
+from millstream.logical.bind.join.joins import JoinBinder
+from millstream.logical.bind.join.outer import OUTER, check_outer
+from millstream.logical.bind.operators import binary
+from millstream.logical.bind.scope import Scope
+from millstream.logical.catalog import Catalog
+from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.multi_join import MultiJoin
+from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.union import Union
+from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.plan import Plan
+from millstream.logical.windows import aggregate_window, attribute_unit, refuse_slide
+
+
+def bind_select(query: ast.Query, catalog: Catalog) -> Plan:
+    """The plan of a query: types checked, names resolved, nothing optimized."""
+    try:
+        return _query(query, catalog)
+    except RecursionError:
+        raise PlanError("M3099", "the query is nested too deeply", **query.place) from None
+
+
+def _query(query: ast.Query, catalog: Catalog) -> Plan:
+    with query.placing():
+        if query.tail:
+            clause = query.tail[0]
+            hint = "A continuous query never ends, so nothing is the last row; sort what you take out of it."
+            message = f"{clause.clause} is not possible in a continuous query"
+            raise PlanError("M3001", message, hint=hint, **clause.place)
+        return _select(query, catalog) if isinstance(query, ast.Select) else _union(query, catalog)
+
+
+# --- UNION ALL --------------------------------------------------------------------------------------------------------
+
+
+def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
+    members: list[Plan] = []
+    for written in _members(query):
+        plan = _query(written, catalog)
+        members += plan.members if isinstance(plan, Union) and not members else (plan,)
+    first = members[0].schema
+    types = _types(members[0])
+    for member in members[1:]:
+        if len(member.schema) != len(first):
+            raise BindError("M2018", f"UNION ALL of {len(first)} and {len(member.schema)} columns")
+        if member.schema.unit != first.unit and TimeKind.LATENT not in (member.schema.kind, first.kind):
+            raise BindError("M2018", "UNION ALL of streams that count time in different units")
+        for position, type_ in enumerate(_types(member)):
+            mixed = common(types[position], type_)
+            if mixed is None:
+                given = f"{types[position].value} and {type_.value}"
+                raise BindError("M2018", f"UNION ALL: column {position + 1} ('{first.names[position]}') mixes {given}")
+            types[position] = mixed
+    types = [Type.VARCHAR if type_ is Type.NULL else type_ for type_ in types]
+    return Union(tuple(_as_types(member, types) for member in members))
+
+
+def _types(plan: Plan) -> list[Type]:
+    """The types of a member's columns; a column that is just NULL has none of its own and takes that of the others."""
+    types = [attribute.type for attribute in plan.schema]
+    if isinstance(plan, Project):
+        for position, (_, item) in enumerate(plan.items):
+            if isinstance(item, Literal) and item.value is None:
+                types[position] = Type.NULL
+    return types
+
+
+def _members(query: ast.Query) -> list[ast.Query]:
+    if isinstance(query, ast.Select) or query.tail:
+        return [query]
+    if query.op != "UNION ALL":
+        hint = "UNION ALL keeps duplicates; SELECT DISTINCT over it removes them." if query.op == "UNION" else ""
+        raise PlanError("M3019", f"{query.op} is not possible in a continuous query", hint=hint, **query.place)
+    return [*_members(query.left), *_members(query.right)]
+
+
+def _as_types(plan: Plan, types: list[Type]) -> Plan:
+    if all(attribute.type is type_ for attribute, type_ in zip(plan.schema, types, strict=True)):
+        return plan
+    items = tuple(
+        (attribute.name, cast(Column(attribute.type, attribute.name), type_))
+        for attribute, type_ in zip(plan.schema, types, strict=True)
+    )
+    return Project(plan, items)
+
+
+# --- SELECT -----------------------------------------------------------------------------------------------------------
+
+
+def _select(select: ast.Select, catalog: Catalog) -> Plan:
+    entries = bind_entries(select.sources, catalog, _query)
+    scope = scope_of(entries)
+    plan, scope = _from(select, entries, scope)
+    aggregates = any(contains_aggregate(item.expression) for item in select.items)
+    if aggregates or select.group or select.having is not None:
+        plan = _aggregated(select, entries, scope, plan)
+    else:
+        _check_window(select, entries, scope)
+        plan = _projected(plan, _items(select, scope, ExpressionBinder(scope, "SELECT")))
+    return Distinct(plan) if select.distinct else plan
+
+
+def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple[Plan, Scope]:
+    """FROM and WHERE: joins take the conditions that connect them, a selection on top the rest; and the scope above."""
+    sequence, where = (None, []) if select.where is None else _without_sequence(select.where)
+    on: dict[str, tuple[Expression, ...]] = {}
+    for position, entry in enumerate(entries):
+        on[entry.alias] = _on(entry, entries[: position + 1], scope)
+        if entry.written.kind in OUTER:
+            check_outer(entry, entries[:position], sequence)
+    binder = ExpressionBinder(scope, "WHERE")
+    waiting, conditions = Conjuncts(), tuple(binder.condition(condition) for condition in where)
+    if len(entries) == 1:
+        if sequence is not None:
+            raise PlanError("M3006", "SEQ needs two streams in FROM", **sequence.place)
+        plan = entries[0].plan
+        assert plan is not None
+        waiting.add(conjunction(conditions))
+    else:
+        joins = JoinBinder(entries, waiting, on, conditions)
+        plan = joins.join(sequence)
+        scope = replace(scope, same=joins.keys.same)
+    rest = conjunction(tuple(rename(conjunct, dict(scope.same)) for conjunct in waiting.rest()))
+    return plan if rest is None else Select(plan, rest), scope
+
+
+def _on(entry: Entry, visible: tuple[Entry, ...], scope: Scope) -> tuple[Expression, ...]:
+    """The conjuncts of ON or USING, over the entries seen so far."""
+    written = entry.written
+    if written.on is not None:
+        so_far = Scope(tuple(e.relation for e in visible), scope.merged)
+        return conjuncts(ExpressionBinder(so_far, "ON").condition(written.on))
+    made = []
+    for name in written.using:
+        other = next(e for e in visible if name in e.schema)
+        made.append(binary("=", scope.column(other.relation, name), scope.column(entry.relation, name)))
+    return tuple(made)
+
+
+def _without_sequence(where: ast.Expr) -> tuple[ast.SequenceTest | None, list[ast.Expr]]:
+    """The SEQ test among the conditions, if there is one, and the other conditions."""
+    parts: list[ast.Expr] = []
+    open_parts = [where]
+    while open_parts:
+        part = open_parts.pop()
+        if isinstance(part, ast.Binary) and part.op == "AND":
+            open_parts += [part.right, part.left]
+        else:
+            parts.append(part)
+    tests = [part for part in parts if isinstance(part, ast.SequenceTest)]
+    if len(tests) > 1:
+        raise PlanError("M3006", "more than one SEQ is not available yet", **tests[1].place)
+    return (tests[0] if tests else None), [part for part in parts if part not in tests]
+
+
+# --- windows and aggregates -------------------------------------------------------------------------------------------
+
+
+def _window_clause(select: ast.Select, entries: tuple[Entry, ...]) -> ast.WindowClause | None:
+    """The window of the select's result: the WINDOW clause, or the bracket of the only stream."""
+    streams = [entry for entry in entries if entry.plan is not None]
+    bracket = streams[0].window if len(streams) == 1 else None
+    if bracket is not None and select.window is not None:
+        raise PlanError("M3021", "two windows: one after the stream, one in WINDOW", **select.window.place)
+    return select.window or bracket
+
+
+def _check_window(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> None:
+    """Without an aggregate a window has no effect on a selection, but it must make sense."""
+    clause = _window_clause(select, entries)
+    if clause is None:
+        return
+    if clause.function is not None:
+        hint = "add one, such as COUNT(*)"
+        raise PlanError("M3015", f"{clause.function} needs an aggregate", hint=hint, **clause.place)
+    if clause.slide is not None:
+        refuse_slide(clause.slide)
+    _attribute(clause, scope)
+
+
+def _attribute(clause: ast.WindowClause, scope: Scope) -> Column | None:
+    if clause.attribute is None:
+        return None
+    name = ast.Name((clause.attribute,), **clause.place)
+    column = ExpressionBinder(scope, "a window").bind(name)
+    assert isinstance(column, Column)
+    if not column.type.is_integer and column.type is not Type.TIMESTAMP:
+        message = f"a window needs a TIMESTAMP or BIGINT column, '{column.name}' is {column.type.value}"
+        raise BindError("M2026", message, **clause.place)
+    return column
+
+
+def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> AggregateWindow:
+    clause = _window_clause(select, entries)
+    attribute = None if clause is None else _attribute(clause, scope)
+    schema = plan.schema
+    if attribute is not None and attribute.name == schema.time:
+        attribute = None
+    unit = schema.unit if attribute is None else attribute_unit(attribute.type.is_integer)
+    window = None if clause is None else aggregate_window(clause, unit)
+    if window is not None and attribute is None and _mixes_units(plan):
+        hint = "name the column to window on: [RANGE 10 ON ts]"
+        raise PlanError("M3024", "a window over streams that count time in different units", hint=hint)
+    if window is None:
+        if not select.group:
+            streams = [entry for entry in entries if entry.plan is not None]
+            example = "WINDOW [RANGE 60 SECONDS]" if len(streams) > 1 else f"{streams[0].alias} [RANGE 60 SECONDS]"
+            message = "an aggregate over a whole stream never has a result"
+            raise PlanError("M3022", message, hint=f"add a window: {example}")
+        return AggregateWindow()
+    return AggregateWindow(*window, None if attribute is None else attribute.name, unit == 1)
+
+
+def _mixes_units(plan: Plan) -> bool:
+    """Whether the hidden timestamps of the plan come in seconds here and in microseconds there."""
+    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin | MultiJoin))
+    return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
+
+
+def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:
+    window = _aggregate_window(select, entries, scope, plan)
+    aliases = {item.alias: item.expression for item in select.items if item.alias is not None}
+    aggregate = AggregateBinder(scope, plan, window, aliases)
+    aggregate.add_groups(select)
+    having = None if select.having is None else aggregate.binder("HAVING").condition(select.having)
+    items = _items(select, scope, aggregate.binder("SELECT"), grouped=True)
+    made = aggregate.plan()
+    return _projected(made if having is None else Select(made, having), items)
+
+
+# --- the select list --------------------------------------------------------------------------------------------------
+
+
+def _items(
+    select: ast.Select, scope: Scope, binder: ExpressionBinder, *, grouped: bool = False
+) -> tuple[tuple[str, Expression], ...]:
+    """The select list, every item under a name of its own."""
+    found: list[tuple[str, Expression]] = []
+    for position, item in enumerate(select.items, 1):
+        node = item.expression
+        if isinstance(node, ast.Star):
+            if grouped:
+                message = "* does not go with GROUP BY or aggregates"
+                raise PlanError("M3023", message, hint="name the columns", **node.place)
+            with node.placing():
+                found += scope.expand(node)
+        else:
+            found.append(_item(item, position, binder))
+    return _unique(found)
+
+
+def _item(item: ast.SelectItem, position: int, binder: ExpressionBinder) -> tuple[str, Expression]:
+    name = item.alias or _name(item.expression, position)
+    if name.startswith("__"):
+        raise BindError("M2015", f"'{name}' is a reserved name", hint="take one without __", **item.place)
+    made = binder.bind(item.expression)
+    # A column of NULLs needs some type; any will do.
+    return name, cast(made, Type.VARCHAR) if made.type is Type.NULL else made
+
+
+def _name(node: ast.Expr, position: int) -> str:
+    match node:
+        case ast.Name():
+            return node.parts[-1]
+        case ast.Function():
+            return node.name
+        case ast.Cast():
+            return _name(node.operand, position)
+        case ast.Case():
+            return "case"
+        case ast.Extract():
+            return node.part.lower()
+    return f"column_{position}"
+
+
+def _unique(items: list[tuple[str, Expression]]) -> tuple[tuple[str, Expression], ...]:
+    """Equal names are numbered: `k`, `k_1`."""
+    written = {name for name, _ in items}
+    taken: set[str] = set()
+    made = []
+    for name, expression in items:
+        unique, number = name, 1
+        while unique in taken or (unique != name and unique in written):
+            unique, number = f"{name}_{number}", number + 1
+        taken.add(unique)
+        made.append((unique, expression))
+    return tuple(made)
+
+
+def _projected(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
+    """A projection, unless it would change nothing."""
+    same = tuple((attribute.name, Column(attribute.type, attribute.name)) for attribute in plan.schema)
+    return plan if items == same else Project(plan, items)

@@ -1,0 +1,177 @@
+"""CREATE STREAM and CREATE TABLE to definitions: names and types checked, time understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from millstream.algebra.punctuation.template import Template
+from millstream.algebra.schema import Attribute, Schema, TimeKind
+from millstream.algebra.types import MICROS, Type
+from millstream.errors import BindError, MillstreamError, did_you_mean
+from millstream.lang import ast
+from millstream.logical.bind.coercion import type_named
+from millstream.logical.bind.scope import CURRENT_TIME, PSEUDO_COLUMNS
+from millstream.logical.catalog import Catalog, Closes, StreamDefinition, TableDefinition
+from millstream.logical.windows import units
+
+
+def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefinition:
+    """The definition of a base stream.
+
+    A column of ORDER BY or WATERMARK FOR gives external timestamps, `current_time` internal ones, neither latent ones.
+    A watermark or a punctuation scheme means that the order is not promised.
+    """
+    try:
+        catalog.check_free(statement.name)
+        schema = _timed(statement, Schema(_attributes(statement.columns)))
+        templates = tuple(_template(template, schema) for template in statement.punctuated_on)
+        delay = _watermark(statement, schema)
+        if delay is not None and schema.time is not None:
+            templates += (Template(((schema.time, "+"),)),)
+        schema = replace(schema, moves=schema.ordered or Template(((str(schema.time), "+"),)) in templates)
+        skew = units(statement.max_skew, schema.unit, "MAX SKEW", zero=True) if statement.max_skew else None
+        if statement.max_skew and schema.kind is not TimeKind.EXTERNAL:
+            raise BindError("M2020", "MAX SKEW needs ORDER BY and a column", **statement.max_skew.place)
+        key = _known(statement.primary_key, schema, "PRIMARY KEY")
+        options = dict(statement.options)
+        ascending = _ascending(statement, schema)
+        closes = tuple(_closes(clause, statement.name, schema, catalog) for clause in statement.closes)
+        templates = tuple(dict.fromkeys(templates))
+        return StreamDefinition(statement.name, schema, delay, skew, templates, key, options, ascending, closes)
+    except MillstreamError as error:
+        raise _placed(error, statement) from None
+
+
+def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
+    """The definition of a static relation."""
+    with statement.placing():
+        catalog.check_free(statement.name)
+        schema = Schema(_attributes(statement.columns))
+        _known(statement.primary_key, schema, "PRIMARY KEY")
+        return TableDefinition(statement.name, schema, dict(statement.options))
+
+
+def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...]:
+    found: dict[str, Attribute] = {}
+    for column in columns:
+        with column.placing():
+            if column.name in found:
+                raise BindError("M2015", f"column '{column.name}' stands twice")
+            if column.name.startswith("__") or column.name in PSEUDO_COLUMNS:
+                raise BindError("M2015", f"'{column.name}' is a reserved name")
+            with column.type_name.placing():
+                type_ = type_named(column.type_name.name)
+        found[column.name] = Attribute(column.name, type_)
+    if not found:
+        raise BindError("M2015", "at least one column is needed")
+    return tuple(found.values())
+
+
+def _placed(error: MillstreamError, statement: ast.CreateStream) -> MillstreamError:
+    """The error where the column that it is about is named, or else at the statement."""
+    for mention in statement.mentions:
+        if f"'{mention}'" in error.message:
+            error.at(mention.line, mention.column)
+    return error.at(statement.line, statement.column)
+
+
+def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
+    """The schema with its kind of time."""
+    watermark = statement.watermark
+    ordered = watermark is None and not statement.punctuated_on
+    if statement.current_time:
+        if watermark is not None:
+            hint = "A stream stamped on entry is in order by itself."
+            raise BindError("M2021", "WATERMARK needs a time column, not current_time", hint=hint, **watermark.place)
+        time = CURRENT_TIME if CURRENT_TIME in schema else None
+        return Schema(schema.attributes, TimeKind.INTERNAL, time, ordered=ordered)
+    time = statement.order_by or (watermark.name if watermark else None)
+    if time is None:
+        return Schema(schema.attributes, TimeKind.LATENT, ordered=ordered)
+    if time not in schema:
+        hint = did_you_mean(time, (*schema.names, CURRENT_TIME))
+        clause = "ORDER BY" if statement.order_by else "WATERMARK FOR"
+        raise BindError("M2001", f"unknown column '{time}' in {clause}", hint=hint)
+    if watermark is not None and watermark.name != time:
+        message = f"WATERMARK FOR '{watermark.name}' does not fit ORDER BY '{time}'"
+        raise BindError("M2021", message, hint="Both name the time column.", **watermark.place)
+    type_ = schema.type_of(time)
+    if type_ is not Type.TIMESTAMP and not type_.is_integer:
+        hint = "A time column is a TIMESTAMP or a BIGINT."
+        raise BindError("M2022", f"column '{time}' is {type_.value} and cannot order a stream", hint=hint)
+    unit = 1 if type_.is_integer else MICROS
+    return Schema(schema.attributes, TimeKind.EXTERNAL, time, unit, ordered)
+
+
+def _watermark(statement: ast.CreateStream, schema: Schema) -> int | None:
+    if statement.watermark is None:
+        return None
+    delay = statement.watermark.delay
+    return units(delay, schema.unit, "WATERMARK", zero=True) if delay else 0
+
+
+def _template(template: tuple[tuple[str, str], ...], schema: Schema) -> Template:
+    names = [name for name, _ in template]
+    _known(names, schema, "PUNCTUATED ON")
+    for name, class_ in template:
+        if class_ == "+" and schema.type_of(name) is Type.BOOLEAN:
+            raise BindError("M2023", f"column '{name}' is BOOLEAN and has no upper bounds", hint=f"({name} #)")
+    classes = dict(template)
+    made = Template(tuple((name, classes[name]) for name in schema.names if classes.get(name, "-") != "-"))
+    if not made.classes:
+        raise BindError("M2023", "PUNCTUATED ON restricts no column", hint="give one the class + or #")
+    return made
+
+
+def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
+    columns = _known(statement.ascending, schema, "ASCENDING")
+    for name in columns:
+        type_ = schema.type_of(name)
+        if name == schema.time:
+            hint = "ORDER BY says that it never falls; WATERMARK FOR makes punctuation of it."
+            raise BindError("M2031", f"ASCENDING column '{name}' is the time column", hint=hint)
+        if not type_.is_integer and type_ not in (Type.TIMESTAMP, Type.DATE):
+            hint = "An ascending column is an INT, a BIGINT, a TIMESTAMP or a DATE."
+            raise BindError("M2031", f"ASCENDING column '{name}' is {type_.value}", hint=hint)
+    return columns
+
+
+def _closes(clause: ast.Closes, name: str, schema: Schema, catalog: Catalog) -> Closes:
+    with clause.placing():
+        if clause.closing not in (None, name):
+            hint = f"CREATE STREAM {clause.closing} (…) CLOSES {clause.stream} (…) BY (…)"
+            raise BindError(
+                "M2030", f"CLOSES stands in the declaration of the stream that closes, not of '{name}'", hint=hint
+            )
+        return _closed(clause, schema, catalog)
+
+
+def _closed(clause: ast.Closes, schema: Schema, catalog: Catalog) -> Closes:
+    stream = clause.stream.lower()
+    if catalog.is_table(stream) or stream in catalog.derived:
+        hint = "CLOSES names a stream that has columns of its own."
+        raise BindError("M2030", f"'{stream}' is not a base stream", hint=hint)
+    closed = catalog.stream(stream).schema
+    columns = _known(clause.columns, closed, f"CLOSES {stream}")
+    by = _known(clause.by, schema, "BY")
+    if len(columns) != len(by):
+        hint = "Each column of the closed stream has one of the closing stream."
+        raise BindError("M2030", f"CLOSES {stream} names {len(columns)} columns, BY {len(by)}", hint=hint)
+    for own, other in zip(columns, by, strict=True):
+        types = closed.type_of(own), schema.type_of(other)
+        if types[0] is not types[1] and not all(type_.is_integer for type_ in types):
+            message = f"'{stream}.{own}' is {types[0].value} and '{other}' is {types[1].value}"
+            raise BindError("M2030", message, hint="Both columns have the same type.")
+    return Closes(stream, columns, by)
+
+
+def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in names:
+        if name not in schema:
+            raise BindError("M2001", f"unknown column '{name}' in {clause}", hint=did_you_mean(name, schema.names))
+        if name in found:
+            raise BindError("M2015", f"column '{name}' stands twice in {clause}", hint="Name it once.")
+        found.append(name)
+    return tuple(found)

@@ -1,8 +1,0 @@
-"""Statements to definitions and plans: the front door of this package."""
-
-from __future__ import annotations
-
-from millstream.logical.select import bind_select
-from millstream.logical.statements import bind_stream, bind_table
-
-__all__ = ["bind_select", "bind_stream", "bind_table"]

@@ -1,0 +1,48 @@
+"""A plan's contract: from the scans up, what each operator keeps and what it passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from millstream.logical.contract.offers import Declarations, Offers
+from millstream.logical.contract.state_parts import WAITING, Part
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A node of the plan with its number, the parts of its state, and what it promises its reader."""
+
+    plan: Plan
+    number: int
+    parts: tuple[Part, ...]
+    offers: Offers
+    inputs: tuple[Contract, ...]
+
+    def walk(self) -> Iterator[Contract]:
+        """All nodes, inputs before the nodes that read them."""
+        for input_ in self.inputs:
+            yield from input_.walk()
+        yield self
+
+    def unbounded(self) -> dict[tuple[int, str], Part]:
+        """The parts that nothing bounds, by the number of their node and their name."""
+        return {(made.number, part.name): part for made in self.walk() for part in made.parts if not part.bounded}
+
+
+def check(plan: Plan, declarations: Declarations) -> Contract:
+    """The contract of a plan; nodes are numbered as `EXPLAIN` numbers them."""
+    return _check(plan, declarations, count(1))
+
+
+def _check(plan: Plan, declarations: Declarations, numbers: Iterator[int]) -> Contract:
+    inputs = tuple(_check(input_, declarations, numbers) for input_ in plan.inputs)
+    offered = (declarations.offers(plan),) if isinstance(plan, Scan) else tuple(input_.offers for input_ in inputs)
+    parts = plan.parts(offered)
+    # Where tuples wait for ever, so does the punctuation behind them.
+    stuck = any(part.name == WAITING and not part.bounded for part in parts)
+    offers = Offers() if stuck else plan.passes_on(offered, parts)
+    return Contract(plan, next(numbers), parts, offers, inputs)

@@ -1,0 +1,84 @@
+"""What nodes of a kind answer alike; a node says which kinds it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from millstream.algebra.names import Groups
+from millstream.algebra.schema import Schema
+from millstream.errors import PlanError
+from millstream.logical.plan import Key, Names, Plan
+
+if TYPE_CHECKING:
+    from millstream.logical.contract.offers import Offers
+    from millstream.logical.contract.state_parts import Part
+
+
+class Leaf(Plan):
+    """Reads no other plan. No operator carries it out: the graph has a source there, or nothing at all."""
+
+    __slots__ = ()
+
+    stateless = False
+    positional = False
+    punctuates: Names = frozenset()
+    equal_columns: Groups = ()
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        return ()
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return None
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        return ()
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        """What the stream itself promises."""
+        return inputs[0]
+
+    def parameters(self) -> dict[str, Any]:
+        raise PlanError("M3090", f"no operator carries out {type(self).__name__}")
+
+
+class Stateless(Plan):
+    """Works tuple by tuple on one input: it holds nothing and runs on any shard."""
+
+    __slots__ = ()
+
+    stateless = True
+    positional = False
+    punctuates: Names = frozenset()
+
+    def hash_keys(self) -> Iterable[Key]:
+        return ()
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        sources = [source for name in key for _, source in self.copied(name)]
+        return [tuple(sources)] if len(sources) == len(key) else None
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        return ()
+
+
+class Passing(Plan):
+    """Puts out tuples of `input` as they are, at once: each column is a copy, all punctuation goes on."""
+
+    __slots__ = ()
+
+    input: Plan
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        return ((0, column),)
+
+    @property
+    def equal_columns(self) -> Groups:
+        return self.input.equal_columns
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        return inputs[0]

@@ -1,0 +1,148 @@
+"""What window and pane aggregates share: groups of tuples, per window or pane, that time or punctuation closes.
+
+| held | bounded by |
+|---|---|
+| windows, panes | time; a template over groups, or over groups and the windowing column `+` |
+| groups | a template over groups; groups that have finitely many values |
+
+A template over groups and the windowing column goes on over groups and the end `+`. Time goes on if the windows are
+over it; otherwise if all groups are closed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.names import Groups
+from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.types import Type
+from millstream.logical.contract.offers import Offer, Offers, Time, distinct
+from millstream.logical.contract.state_parts import Closed, Cure, Moving, Part, finite, listed, named, stands
+from millstream.logical.plan import Key, Names, Plan, subsets
+from millstream.logical.windows import attribute_unit
+
+
+class Grouped(Plan):
+    """`attribute` is the windowing attribute (the hidden timestamp by default). With `partials` the input is made of
+    partial results of the same calls and groups, by pane, as sources make them of their tuples."""
+
+    __slots__ = ()
+
+    input: Plan
+    group: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+    attribute: str | None
+    partials: bool
+
+    stateless = False
+    positional = False
+    punctuates: Names = frozenset()
+    equal_columns: Groups = ()
+
+    @property
+    @abstractmethod
+    def held(self) -> str:
+        """What it holds, in a word."""
+
+    @property
+    @abstractmethod
+    def end(self) -> str | None:
+        """The output column with the end of a window or a pane; None: there are no windows."""
+
+    @property
+    @abstractmethod
+    def panes(self) -> tuple[int, tuple[int, int] | None] | None:
+        """How sources may aggregate its tuples beforehand: the length of a pane, and range and slide of windows that
+        leave some times out. None: they may not."""
+
+    @property
+    @abstractmethod
+    def windowing(self) -> str | None:
+        """The input column whose upper bounds close windows, if there are windows and it is visible."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the windows are over the hidden timestamp, so that time closes them."""
+        return self.end is not None and self.attribute in (None, self.input.schema.time)
+
+    def end_type(self, source: Schema) -> Type:
+        """The type of window ends: that of the windowing attribute, or of the stream's time."""
+        whole = source.unit == 1 if self.attribute is None else source.type_of(self.attribute).is_integer
+        return Type.BIGINT if whole else Type.TIMESTAMP
+
+    def group_attributes(self, source: Schema) -> tuple[Attribute, ...]:
+        return tuple(Attribute(name, source.type_of(name)) for name in self.group)
+
+    # --- EXPLAIN ----------------------------------------------------------------------------------------------------
+
+    def _unit(self) -> int:
+        """Units a second of what the windows are over."""
+        source = self.input.schema
+        return source.unit if self.attribute is None else attribute_unit(source.type_of(self.attribute).is_integer)
+
+    def _over(self) -> str:
+        return "" if self.attribute is None else f" ON {self.attribute}"
+
+    def _calls(self) -> str:
+        by = f" BY {', '.join(self.group)}" if self.group else ""
+        calls = f"{by} {', '.join(map(str, self.aggregates))}" if self.aggregates else by
+        return f"{calls} of partials" if self.partials else calls
+
+    # --- the optimizer ----------------------------------------------------------------------------------------------
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        return ((0, column),) if column in self.group else ()
+
+    # --- partitioning -----------------------------------------------------------------------------------------------
+
+    def hash_keys(self) -> Iterable[Key]:
+        return subsets(list(self.group))
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return [key] if {*key} <= {*self.group} else None
+
+    # --- the contract -----------------------------------------------------------------------------------------------
+
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+        (source,) = inputs
+        bounds = [" and ".join(source.clocks)] if self.timed and source.time is not Time.STILL else []
+        bounds += [offer.origin for offer in source.templates if self._closed_by(offer)]
+        if bounds:
+            return (Part(self.held, tuple(dict.fromkeys(bounds))),)
+        if self.end is None and finite(self.input.schema, self.group):
+            return (Part(self.held, ("groups that have finitely many values",), leaves=False),)
+        if self.timed:
+            return (Part(self.held, lacks=stands(named(self, None), source.time)),)
+        closing = (f"{self.attribute} +",) if self.end is not None else ()
+        return (Part(self.held, lacks=f"no punctuation closes {listed((*self.group, *closing))}"),)
+
+    def _closed_by(self, offer: Offer) -> bool:
+        """Whether punctuation of the input closes every group, or every window of it, sooner or later."""
+        time = self.windowing
+        if not offer.attributes <= {*self.group, time}:
+            return False
+        return time not in offer.attributes or offer.class_of(str(time)) == "+"
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+        (source,) = inputs
+        names = {name: name for name in self.group}
+        if self.windowing is not None and self.end is not None:
+            names[self.windowing] = self.end
+        closing = distinct(offer.renamed(names) for offer in source.templates if self._closed_by(offer))
+        if self.timed or parts[0].empties:
+            return Offers(source.time, source.clocks, closing)
+        return Offers(templates=closing)
+
+    def cures(self, part: Part) -> Iterator[Cure]:
+        if self.timed:
+            yield Moving((self.input,))
+        elif self.attribute is not None:
+            yield Closed(self.input, (self.attribute,), "+")
+        yield Closed(self.input, self.group)
+
+    def parameters(self) -> dict[str, Any]:
+        shared = self.values("schema", "group", "aggregates", "attribute", "partials")
+        return {"input_schema": self.input.schema} | shared

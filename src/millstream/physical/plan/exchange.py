@@ -1,0 +1,50 @@
+"""Plan nodes where a query is cut into stages: what sends rows to other shards, and what reads them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.logical.nodes.kinds.common import Passing, Stateless
+from millstream.logical.nodes.union import Merging
+from millstream.logical.plan import Plan
+
+MARK = "@"
+"""Begins the names of streams that come from another stage; no stream that is declared has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Stateless, Passing):
+    """The top of a part of a query that another stage reads."""
+
+    stem = "exchange"
+
+    input: Plan
+
+    def describe(self) -> str:
+        return "Exchange"
+
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Merging):
+    """The parts of one stream that come from several shards: a union, in the order of time if each part is."""
+
+    stem = "gather"
+    page = "exchange"
+
+    @property
+    def schema(self) -> Schema:
+        return self.members[0].schema
+
+    @property
+    def merges(self) -> bool:
+        return self.schema.ordered and self.schema.kind is not TimeKind.LATENT
+
+
+def exchanged(stream: str) -> bool:
+    """Whether a stream comes from another stage."""
+    return stream.startswith(MARK)

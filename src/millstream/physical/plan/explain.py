@@ -1,0 +1,74 @@
+"""EXPLAIN PHYSICAL: how a plan is spread over stages and shards, and the tables that schedule its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import EVERYWHERE, Key, Plan
+from millstream.physical.plan.compile import Compiler
+from millstream.physical.plan.exchange import MARK, exchanged
+from millstream.physical.plan.partitioning import Keys
+from millstream.physical.plan.placeholders import Placeholders
+from millstream.physical.plan.preparation import Plotted
+from millstream.runtime.engine import Graph, format_table
+
+
+def explain_physical(plotted: Sequence[Plotted], shards: int, strategy: str) -> str:
+    """The parts of a query, in the order in which they work."""
+    query = plotted[0].part.name
+    if len(plotted) == 1:
+        return "\n".join(_lines(plotted[0], query, shards, strategy))
+    texts = [
+        "\n".join([f"stage {made.part.stage}", *_lines(made, query, shards, strategy)])
+        for made in sorted(plotted, key=lambda made: (made.part.stage, made.part.name))
+    ]
+    return "\n\n".join(texts)
+
+
+def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[str]:
+    yield _spread(made.keys, query, shards)
+    streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
+    yield f"reads {', '.join(streams)}"
+    for counted in dict.fromkeys(part for part in made.plan.walk() if isinstance(part, Placeholders)):
+        (stream,) = (part.stream for part in counted.walk() if isinstance(part, Scan))
+        yield f"{stream} is counted on every shard, which joins its own by ({', '.join(counted.key)})"
+    for stream, name, _ in made.partials:
+        yield f"{stream} is aggregated where it is read: {name}"
+    if made.part.reader is not None:
+        key = f", by ({', '.join(made.part.key)})" if made.part.key else ""
+        yield f"sends {_named(MARK + made.part.name, query)}{key}"
+    graph, numbers = Graph(), dict[str, int]()
+    graph.set_strategy(strategy)
+
+    def name_of(part: Plan, _: int) -> str:
+        """Short names for reading: the stream, or the kind of operator, numbered where there are several."""
+        kind = _named(part.stream, query) if isinstance(part, Scan) else type(part).__name__
+        numbers[kind] = numbers.get(kind, 0) + 1
+        return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
+
+    Compiler(graph, lambda _: lambda _: None, {}, name_of).add("q", made.plan, lambda _: None)
+    graph.cut_for_strategy()
+    yield ""
+    yield format_table(graph.table())
+    arcs = [f"  {arc}" for arc in map(str, graph.arcs())]
+    if arcs:
+        yield from ["", "time is promised along", *arcs]
+
+
+def _spread(keys: Keys | None, query: str, shards: int) -> str:
+    if keys is None:
+        return "one shard: some operator needs everything in one place" if shards > 1 else "one shard"
+    hashed = dict.fromkeys(f"{_named(stream, query)} {_by(key)}" for stream, key in sorted(keys.items()))
+    return f"{shards} shard{'s' if shards > 1 else ''}: {', '.join(hashed)}"
+
+
+def _by(key: Key) -> str:
+    return "everywhere" if key == EVERYWHERE else f"by ({', '.join(key)})"
+
+
+def _named(stream: str, query: str) -> str:
+    """A stream as readers know it; what comes from another stage goes by the number of the part that sends it."""
+    if not exchanged(stream):
+        return stream
+    return f"exchange {stream.removeprefix(MARK).removeprefix(query + '/').partition('.')[0]}"

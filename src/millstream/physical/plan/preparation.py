@@ -1,0 +1,79 @@
+"""A query made ready for its shards: cut into parts, and each part's aggregates parted where sources can help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from millstream.algebra.schema import TimeKind
+from millstream.logical.catalog import StreamDefinition
+from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.plan import Plan
+from millstream.physical.plan.exchange import MARK, exchanged
+from millstream.physical.plan.partial import Partial, split
+from millstream.physical.plan.partitioning import Keys, partition_keys
+from millstream.physical.plan.stages import QueryPart, parts
+from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.wire.records import OpenGroup, Sending, StartQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """A part of a query, ready to be placed: the plan that shards run, and what sources aggregate for it."""
+
+    part: QueryPart
+    plan: Plan
+    partials: tuple[tuple[str, str, Partial], ...] = ()
+    reads: frozenset[str] = frozenset()
+
+    @property
+    def keys(self) -> Keys | None:
+        return self.part.keys if self.part.keys is None or not self.partials else partition_keys(self.plan)
+
+    def start(
+        self,
+        query: str,
+        groups: Mapping[str, OpenGroup],
+        streams: Mapping[str, StreamDefinition],
+        tables: Mapping[str, pl.DataFrame],
+        *,
+        punctuated: bool,
+    ) -> StartQuery:
+        """The record that starts it, given the groups of the parts of the query."""
+        part, sending = self.part, None
+        if part.reader is not None:
+            reader = groups[part.reader]
+            sending = Sending(f"{MARK}{part.name}", reader.labels, part.key, reader.stage)
+        return StartQuery(
+            groups[part.name].group,
+            part.name,
+            self.plan,
+            {p.table: tables[p.table] for p in self.plan.walk() if isinstance(p, TableJoin)},
+            {name: streams[name] for name in self.reads if name in streams},
+            self.partials,
+            punctuated or sending is not None,
+            None if sending is None else query,
+            sending,
+        )
+
+
+def plot(query: str, plan: Plan, streams: Mapping[str, StreamDefinition], shards: int) -> list[Plotted]:
+    """The parts of a query. Aggregates are parted where they read one of the `streams` that jobs read themselves."""
+    made: list[Plotted] = []
+    for part in parts(query, plan, shards):
+        running, partials = part.plan, list[tuple[str, str, Partial]]()
+        while (found := split(running)) is not None and _partable(streams.get(found.stream)):
+            partials.append((found.stream, found.partial_stream, found.partial))
+            running = found.plan
+        reads = {base_stream(scan.stream) for scan in scans(part.plan) if not exchanged(scan.stream)}
+        made.append(Plotted(part, running, tuple(partials), frozenset(reads)))
+    return made
+
+
+def _partable(stream: StreamDefinition | None) -> bool:
+    """Whether a stream's tuples can be aggregated where they are read: only time can make one late."""
+    if stream is None or stream.schema.kind is not TimeKind.EXTERNAL or stream.primary_key:
+        return False
+    return stream.punctuated <= {stream.schema.time}

@@ -1,0 +1,187 @@
+"""A query in stages, where it needs its tuples hashed on one key first and on another one later.
+
+    WindowAggregate BY b.seller        stage 1, hashed on b.seller
+    └─ WindowJoin a.id = b.auction     stage 0, both hashed on the auction
+
+The topmost operator's key is pushed down as far as it goes; where it goes no further the plan is cut. What lies below
+becomes a part of its own, cut in turn if it must be, which sends its output to the shards of the part that reads it:
+rows by the hash of their key, punctuation and time to all of them. There a `Gather` puts together what comes from each
+shard; a promise holds when all of them have made it, and if the output is in the order of time it comes out so.
+
+Where an operator has no key (an aggregate of everything) it runs on one shard, and what it reads on many. A plan with
+operators whose result depends on the position of tuples of equal time (count windows, sequences) above a cut is not cut
+and runs on one shard, and so does one that reads the late tuples of a stream that another one closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from millstream.algebra.schema import Schema
+from millstream.logical.nodes.closing import Closing
+from millstream.logical.nodes.kinds.common import Leaf
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Key, Plan
+from millstream.physical.plan.exchange import MARK, Exchange, Gather
+from millstream.physical.plan.partitioning import Keys, can_hash, keys_below, partitioned, replaced, wishes
+from millstream.physical.plan.placeholders import with_placeholders
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPart:
+    """A part of a query that runs in one stage. `keys`: what it reads is hashed on these columns; None: it runs on one
+    shard. `reader`: the part that reads it, by the hash of `key`; None: it is the top of the query."""
+
+    name: str
+    plan: Plan
+    keys: Keys | None
+    stage: int = 0
+    reader: str | None = None
+    key: Key | None = None
+
+
+def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
+    """The parts of a query, readers before those they read; one if it need not be cut."""
+    if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
+        return [QueryPart(query, plan, None)]
+    made = _parts(query, plan, shards)
+    positional = any(below.positional for part in made if part.stage > 0 for below in part.plan.walk())
+    return [uncut(query, plan)] if positional else made
+
+
+def uncut(query: str, plan: Plan) -> QueryPart:
+    """The whole query in one stage, on one shard if it must be."""
+    made = partitioned(plan)
+    return QueryPart(query, plan, None) if made is None else QueryPart(query, made.plan, made.keys)
+
+
+def depth(made: list[QueryPart]) -> int:
+    """How many stages they need."""
+    return max(part.stage for part in made) + 1
+
+
+def _parts(name: str, plan: Plan, shards: int) -> list[QueryPart]:
+    whole = uncut(name, plan)
+    cut = _best_cut(plan) if whole.keys is None else None
+    if cut is None:
+        return [whole]
+    below: list[QueryPart] = []
+    gathered: dict[int, Plan] = {}
+    hashed: Keys = {}
+    for number, (sub, key) in enumerate(cut.subs):
+        top, *rest = _parts(f"{name}/{number}", Exchange(sub), shards)
+        count = shards if top.keys is not None else 1
+        streams = [f"{MARK}{top.name}.{n}" for n in range(count)]
+        gathered[number] = Gather(tuple(Scan(stream, sub.schema) for stream in streams))
+        hashed |= dict.fromkeys(streams, key)
+        below += [QueryPart(top.name, top.plan, top.keys, top.stage, name, key if cut.keyed else None), *rest]
+    stage = 1 + max(part.stage for part in below if part.reader == name)
+    return [QueryPart(name, _filled(cut.plan, gathered), hashed if cut.keyed else None, stage), *below]
+
+
+@dataclass(slots=True)
+class _Cut:
+    """`plan` has a `_Hole` for each of the `subs`, given with the key that their output is hashed on."""
+
+    keyed: bool
+    subs: list[tuple[Plan, Key]] = field(default_factory=list)
+    plan: Plan = field(init=False)
+    _keys: Keys = field(default_factory=dict)
+
+    def hole(self, plan: Plan, key: Key) -> Plan:
+        if (plan, key) not in self.subs:
+            self.subs.append((plan, key))
+        return _Hole(self.subs.index((plan, key)), plan.schema)
+
+    def fit(self, plan: Plan, key: Key) -> Plan:
+        """The plan, hashed on `key`, cut where that cannot be had."""
+        if self._blocked(plan, key):
+            return self.hole(plan, key)
+        if isinstance(plan, Scan):
+            self._keys[plan.stream] = key
+            return plan
+        below = keys_below(plan, key)
+        assert below is not None
+        plan = with_placeholders(plan, below)
+        inputs = [self.fit(part, k) for part, k in zip(plan.inputs, below, strict=True)]
+        if not any(_holes(part) for part in inputs):
+            return plan.with_inputs(tuple(inputs))
+        # What comes from another stage and what is read at the beginning do not meet: the latter goes through as well.
+        whole = [
+            part if _holes(part) else self.hole(given, k)
+            for part, given, k in zip(inputs, plan.inputs, below, strict=True)
+        ]
+        return plan.with_inputs(tuple(whole))
+
+    def _blocked(self, plan: Plan, key: Key) -> bool:
+        """Whether the key does not reach the first operator that keeps state, or the stream."""
+        if isinstance(plan, Scan):
+            return not can_hash(plan, key) or self._keys.get(plan.stream, key) != key
+        below = keys_below(plan, key)
+        if below is None or (plan.stateless and self._blocked(plan.inputs[0], below[0])):
+            return True
+        # Streams meet those that close them where they are read.
+        return isinstance(plan, Closing) and any(map(self._blocked, plan.inputs, below))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hole(Leaf):
+    """Where the plan is cut: another part of the query goes there."""
+
+    stem = "hole"
+    runs = False
+
+    number: int
+    given: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.given
+
+    def describe(self) -> str:
+        return f"Hole {self.number}"
+
+    def hash_keys(self) -> Iterable[Key]:
+        return ()
+
+
+def _holes(plan: Plan) -> bool:
+    return any(isinstance(part, _Hole) for part in plan.walk())
+
+
+def _best_cut(plan: Plan) -> _Cut | None:
+    """The cut with the fewest parts, or None if cutting does not help."""
+    found: list[_Cut] = []
+    for anchor, key in wishes(plan):
+        if keys_below(anchor, key) is None:
+            continue
+        cut = _Cut(keyed=True)
+        cut.plan = replaced(plan, anchor, cut.fit(anchor, key))
+        found.append(cut)
+    return min(found, key=lambda cut: len(cut.subs)) if found else _below_keyless(plan)
+
+
+def _below_keyless(plan: Plan) -> _Cut | None:
+    """An operator without a key runs on one shard; what it reads may run on many."""
+    anchor = plan
+    while anchor.stateless:
+        anchor = anchor.inputs[0]
+    if not any(_worth_it(part) for part in anchor.inputs):
+        return None
+    cut = _Cut(keyed=False)
+    whole = anchor.with_inputs(tuple(cut.hole(part, ()) for part in anchor.inputs))
+    cut.plan = replaced(plan, anchor, whole)
+    return cut
+
+
+def _worth_it(plan: Plan) -> bool:
+    """Whether a plan keeps state that could be spread over shards."""
+    stateful = any(not part.stateless and not isinstance(part, Scan | Closing) for part in plan.walk())
+    return stateful and any(part.keys is not None for part in _parts("", plan, 2))
+
+
+def _filled(plan: Plan, gathered: dict[int, Plan]) -> Plan:
+    if isinstance(plan, _Hole):
+        return gathered[plan.number]
+    return plan.with_inputs(tuple(_filled(part, gathered) for part in plan.inputs)) if plan.inputs else plan

@@ -1,0 +1,275 @@
+"""A shard's state in a key-value store, written as it changes, and the caches that spare reading it back.
+
+Tables of operators are kept as segments: what was appended is put, what was purged is marked by tombstones, mostly dead
+segments are rewritten or dropped (see `runtime.state`). Everything else (sources, buffers, registers) is one small
+value per batch. What a batch costs follows what changed.
+
+A live shard is cached in the worker process, its segments and the small value as files that any worker on the host can
+read. A cached shard
+is the truth only if it carries the token in the store; every attempt at a batch draws a new one. Segments are named by
+the attempt that wrote them and never change, so a file of that name is that segment, whoever made it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from millstream.algebra import values
+from millstream.algebra.values import HINT
+from millstream.errors import InputError, reason_of
+from millstream.physical.failure.description import FAULTS
+from millstream.physical.shard.host import Setup, ShardHost
+from millstream.physical.wire.codec import decode, encode
+from millstream.runtime.state.table import Changes, StateTable
+from millstream.whole_file import drafted, write_whole
+
+CACHED_SHARDS = 1024
+"""Live shards that a worker process keeps at most."""
+
+
+class Store(Protocol):
+    """The state store of one shard."""
+
+    def token(self) -> str | None: ...
+    def put_token(self, token: str) -> None: ...
+    def get(self, key: str) -> bytes: ...
+    def put(self, key: str, value: bytes) -> None: ...
+    def remove(self, key: str) -> None: ...
+    def clear(self) -> None: ...
+
+
+@values.value("stored_segment")
+@dataclass(slots=True)
+class StoredSegment:
+    """The keys under which a segment and its tombstones are stored."""
+
+    key: str
+    gone: list[str] = field(default_factory=list)
+
+
+Manifest = dict[str, dict[int, StoredSegment]]
+"""Table → number of the segment → where it is stored."""
+
+
+@dataclass(slots=True)
+class DurableShard:
+    host: ShardHost = field(default_factory=ShardHost)
+    manifest: Manifest = field(default_factory=dict)
+    written: int = 0
+    """Bytes written by the last save."""
+    token: str | None = None
+    """That of the last save."""
+    setup: bytes = b""
+    """The set-up as it was last saved."""
+
+
+class SegmentFiles:
+    """Segments as memory-mapped Arrow files in a folder of this host, shared by its workers."""
+
+    def __init__(self, job: str) -> None:
+        shared = Path("/dev/shm")
+        root = shared if shared.is_dir() else Path(tempfile.gettempdir())
+        self.folder = root / f"millstream-{job}"
+
+    def put(self, key: str, segment: pl.DataFrame) -> None:
+        with suppress(OSError):  # a full disk costs time, not answers
+            self.folder.mkdir(exist_ok=True)
+            with drafted(self.folder / key) as draft:
+                segment.write_ipc(draft, compression="uncompressed")
+
+    def get(self, key: str) -> pl.DataFrame | None:
+        path = self.folder / key
+        try:
+            with pa.memory_map(str(path)) as mapped:
+                made = pl.from_arrow(pa.ipc.open_file(mapped).read_all())
+        except (OSError, pa.ArrowInvalid):
+            return None
+        assert isinstance(made, pl.DataFrame)
+        return made
+
+    def put_bytes(self, key: str, data: bytes) -> None:
+        with suppress(OSError):
+            self.folder.mkdir(exist_ok=True)
+            write_whole(self.folder / key, data)
+
+    def get_bytes(self, key: str) -> bytes | None:
+        try:
+            return (self.folder / key).read_bytes()
+        except OSError:
+            return None
+
+    def remove(self, key: str) -> None:
+        with suppress(OSError):
+            (self.folder / key).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_LIVE: OrderedDict[tuple[str, int], tuple[str, DurableShard]] = OrderedDict()
+
+
+def take(job: str, label: int, store: Store, *, cached: bool = True) -> DurableShard:
+    """The shard as the store has it. It leaves the cache until it is kept again: an attempt that fails must not leave
+    a half-changed shard behind."""
+    token = store.token()
+    held = _LIVE.pop((job, label), None)
+    if token is None:
+        return DurableShard()
+    if cached and held is not None and held[0] == token:
+        return held[1]
+    return load(store, SegmentFiles(job) if cached else None)
+
+
+def head_file(token: str) -> str:
+    """The file with everything of a shard but its segments, as the attempt with that token left it."""
+    return f"head-{token}"
+
+
+def keep(job: str, label: int, store: Store, shard: DurableShard, *, cached: bool = True) -> None:
+    """Write what has changed and keep the shard for the next batch."""
+    token = uuid.uuid4().hex[:16]
+    save(shard, store, token, SegmentFiles(job) if cached else None)
+    store.put_token(token)
+    if cached:
+        _LIVE[job, label] = token, shard
+        while len(_LIVE) > CACHED_SHARDS:
+            _LIVE.popitem(last=False)
+
+
+def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:
+    """Forget a shard for good."""
+    files = SegmentFiles(job)
+    for table in shard.manifest.values():
+        for stored in table.values():
+            files.remove(stored.key)
+    if shard.token is not None:
+        files.remove(head_file(shard.token))
+    store.clear()
+    _LIVE.pop((job, label), None)
+
+
+def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | None) -> None:
+    writer = _Writer(store, token, files)
+    tables = _tables(shard.host)
+    for name in shard.manifest.keys() - tables.keys():
+        for stored in shard.manifest.pop(name).values():
+            writer.remove(stored)
+    for name, table in tables.items():
+        writer.apply(table.changes(), shard.manifest.setdefault(name, {}))
+    if shard.host.setup_changed or not shard.setup:
+        shard.setup = values.encode(shard.host.setup)
+        writer.write("setup", shard.setup)
+        shard.host.setup_changed = False
+    head = values.encode((shard.manifest, shard.host.snapshot()))
+    writer.write("head", head)
+    if files is not None:
+        files.put_bytes(head_file(token), values.encode((shard.setup, head)))
+        if shard.token is not None:
+            files.remove(head_file(shard.token))
+    shard.written, shard.token = writer.written, token
+
+
+def load(store: Store, files: SegmentFiles | None) -> DurableShard:
+    """The shard as the store has it; InputError if that cannot be."""
+    try:
+        return _load(store, files)
+    except InputError:
+        raise
+    except FAULTS as error:
+        raise InputError(
+            "M5023", "the state of a shard is damaged", detail=f"{reason_of(error)}.", hint=HINT
+        ) from error
+
+
+def _load(store: Store, files: SegmentFiles | None) -> DurableShard:
+    token = store.token()
+    assert token is not None
+    mapped = files.get_bytes(head_file(token)) if files is not None else None
+    if mapped is None:
+        setup, head = store.get("setup"), store.get("head")
+    else:
+        setup, head = values.decode(mapped, f"the state of a shard in {head_file(token)}")
+    told: Setup = values.decode(setup, "the set-up of a shard")
+    manifest, snapshot = values.decode(head, "the state of a shard")
+    host = ShardHost(told)
+    for name, table in _tables(host).items():
+        stored = manifest.get(name, {})
+        segments = {number: _segment(kept.key, store, files) for number, kept in stored.items()}
+        gone = {
+            number: np.concatenate([np.frombuffer(store.get(key), dtype=np.uint32) for key in kept.gone])
+            for number, kept in stored.items()
+            if kept.gone
+        }
+        table.restore(segments, gone)
+    host.restore(snapshot)
+    return DurableShard(host, manifest, token=token, setup=setup)
+
+
+def _segment(key: str, store: Store, files: SegmentFiles | None) -> pl.DataFrame:
+    mapped = files.get(key) if files is not None else None
+    if mapped is not None:
+        return mapped
+    segment = decode(store.get(key))
+    if files is not None:
+        files.put(key, segment)
+    return segment
+
+
+def _tables(host: ShardHost) -> dict[str, StateTable]:
+    return {
+        f"{node.name}/{name}": table
+        for node in host.graph.operators.values()
+        for name, table in node.operator.tables().items()
+    }
+
+
+@dataclass(slots=True)
+class _Writer:
+    store: Store
+    token: str
+    files: SegmentFiles | None
+    written: int = 0
+    _number: int = 0
+
+    def apply(self, changes: Changes, stored: dict[int, StoredSegment]) -> None:
+        for number in changes.dropped:
+            if number in stored:
+                self.remove(stored.pop(number))
+        for number, segment in changes.put.items():
+            if number in stored:
+                self.remove(stored[number])
+            key = self._key()
+            self.write(key, encode(segment, "lz4"))
+            if self.files is not None:
+                self.files.put(key, segment)
+            stored[number] = StoredSegment(key)
+        for number, positions in changes.gone.items():
+            key = self._key()
+            self.write(key, positions.astype(np.uint32).tobytes())
+            stored[number].gone.append(key)
+
+    def write(self, key: str, value: bytes) -> None:
+        self.store.put(key, value)
+        self.written += len(value)
+
+    def remove(self, stored: StoredSegment) -> None:
+        for key in (stored.key, *stored.gone):
+            self.store.remove(key)
+        if self.files is not None:
+            self.files.remove(stored.key)
+
+    def _key(self) -> str:
+        self._number += 1
+        return f"{self.token}-{self._number}"

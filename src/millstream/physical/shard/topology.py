@@ -1,0 +1,242 @@
+"""What a job hosts, as told by its control log: groups of shards, their queries, and who gets what.
+
+The source of the job folds the log into a topology and asks it, record by record, which shards a record concerns. It is
+a pure function of the log, so that a batch that is replayed goes the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from millstream.algebra.element import Element, Page
+from millstream.logical.catalog import BAD, LATE, StreamDefinition
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
+from millstream.logical.plan import EVERYWHERE, Plan
+from millstream.physical.plan.placeholders import counted
+from millstream.physical.wire.hashing import shard_of
+from millstream.physical.wire.records import (
+    CloseGroup,
+    Configure,
+    Feed,
+    OpenGroup,
+    Promise,
+    Record,
+    Send,
+    StartQuery,
+    StopQuery,
+)
+from millstream.physical.wire.shard_split import PartialStream, Target
+
+StreamKey = tuple[str, str]
+"""A mill and the name of one of its streams."""
+
+
+DATAFRAME = "dataframe"
+"""The connector of streams that are DataFrames of Spark's."""
+
+
+@dataclass(slots=True)
+class Route:
+    """A stream that the job reads itself: where it comes from, which columns are needed, and who gets it."""
+
+    definition: StreamDefinition
+    columns: set[str]
+    targets: list[Target] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Group:
+    opened: OpenGroup
+    queries: dict[str, StartQuery] = field(default_factory=dict)
+    reads: frozenset[str] = frozenset()
+    """The streams that its queries read."""
+
+    def start(self, name: str, query: StartQuery) -> None:
+        self.queries[name] = query
+        self._look()
+
+    def stop(self, name: str) -> None:
+        del self.queries[name]
+        self._look()
+
+    def _look(self) -> None:
+        self.reads = frozenset(part.stream for query in self.queries.values() for part in scans(query.plan))
+
+    def runs(self, query: str) -> bool:
+        """Whether it runs a query or a part of it."""
+        return any(part.whole == query for part in self.queries.values())
+
+    def partials(self, stream: str) -> tuple[PartialStream, ...]:
+        """The partial streams that are made of a stream for this group."""
+        keys = self.opened.keys
+        found = {
+            name: PartialStream(name, partial, None if keys is None else keys.get(name))
+            for query in self.queries.values()
+            for source, name, partial in query.partials
+            if source == stream
+        }
+        return tuple(found.values())
+
+
+def adopted(stream: StreamDefinition) -> bool:
+    """Whether a stream is a DataFrame of Spark's."""
+    return stream.options.get("connector") == DATAFRAME
+
+
+class Topology:
+    def __init__(self) -> None:
+        self.groups: dict[int, _Group] = {}
+        self._routes: dict[StreamKey, Route] | None = None
+
+    def note(self, record: Record) -> None:
+        """Take a record whose addressees are of no interest."""
+        match record:
+            case OpenGroup(group=number):
+                self.groups[number] = _Group(record)
+            case StartQuery(group=number, name=name):
+                self.groups[number].start(name, record)
+            case StopQuery(group=number, name=name):
+                self.groups[number].stop(name)
+            case CloseGroup(group=number):
+                del self.groups[number]
+            case _:
+                return
+        self._routes = None
+
+    def apply(self, record: Record) -> list[tuple[int, Record]]:
+        """Take a record; the labels it concerns, with what each shall hear."""
+        closed = self.groups.get(record.group) if isinstance(record, CloseGroup) else None
+        self.note(record)
+        match record:
+            case OpenGroup():
+                return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
+            case StartQuery(group=number) | StopQuery(group=number):
+                return [(label, record) for label in self.groups[number].opened.labels]
+            case CloseGroup() if closed is not None:
+                return [(label, record) for label in closed.opened.labels]
+            case Configure(mill=mill) | Promise(mill=mill) | Send(mill=mill, query=None):
+                return [(label, record) for group in self._of(mill) for label in group.opened.labels]
+            case Send(mill=mill, query=str(query)):
+                return [
+                    (label, record) for group in self._of(mill) if group.runs(query) for label in group.opened.labels
+                ]
+            case Feed(mill=mill):
+                return [pair for group in self._of(mill) for pair in _dealt(record, group)]
+        return []
+
+    def _of(self, mill: str) -> list[_Group]:
+        return [group for group in self.groups.values() if group.opened.mill == mill]
+
+    def labelled(self) -> dict[int, OpenGroup]:
+        """The group of every shard, by label."""
+        return {label: group.opened for group in self.groups.values() for label in group.opened.labels}
+
+    def adopting(self) -> set[str]:
+        """The mills that read DataFrames of Spark's, of which any batch may bring rows."""
+        found = [(group.opened.mill, query) for group in self.groups.values() for query in group.queries.values()]
+        return {mill for mill, query in found if any(adopted(stream) for stream in query.streams.values())}
+
+    def routes(self) -> dict[StreamKey, Route]:
+        """The streams that the job reads for some query."""
+        if self._routes is None:
+            self._routes = self._found_routes()
+        return self._routes
+
+    def _found_routes(self) -> dict[StreamKey, Route]:
+        made: dict[StreamKey, Route] = {}
+        for group in self.groups.values():
+            keys, reads = group.opened.keys, group.reads
+            found: dict[str, StreamDefinition] = {}
+            for query in group.queries.values():
+                found |= query.streams
+            for name, definition in found.items():
+                route = made.setdefault((group.opened.mill, name), Route(definition, set()))
+                late = name + LATE in reads
+                partials = group.partials(name)
+                if name in reads or late or not partials:
+                    route.columns |= _columns(definition, group, reads)
+                for partial in partials:
+                    route.columns |= partial.partial.columns
+                key = None if late or keys is None else keys.get(name) or None
+                if key is not None:
+                    route.columns |= set(key)
+                raw = name in reads or late or not partials
+                counts = key is None and not late and not partials
+                needed = counted((query.plan for query in group.queries.values()), name) if counts else None
+                route.targets.append(Target(group.opened.labels, key, raw, partials, needed))
+        return made
+
+
+def scans(plan: Plan) -> list[Scan]:
+    return [part for part in plan.walk() if isinstance(part, Scan)]
+
+
+def base_stream(name: str) -> str:
+    """The stream that a companion belongs to; any other is its own."""
+    return name.removesuffix(LATE).removesuffix(BAD)
+
+
+def _columns(definition: StreamDefinition, group: _Group, reads: frozenset[str]) -> set[str]:
+    """The columns of a stream that the queries of a group need, with those its source looks at."""
+    names = set(definition.schema.names)
+    if definition.name + LATE in reads:
+        return names
+    needed = set(definition.required)
+    for query in group.queries.values():
+        for top in _tops(query.plan, definition.name):
+            needed |= names if top is None else top
+    return needed & names
+
+
+def _tops(plan: Plan, stream: str) -> Iterator[set[str] | None]:
+    """For each scan of the stream, the columns read by the selections up to the first projection over it; None if there
+    is no such projection."""
+    if isinstance(plan, Project | Select):
+        chain: list[Plan] = [plan]
+        while isinstance(chain[-1], Project | Select):
+            chain.append(chain[-1].input)
+        if isinstance(chain[-1], Scan) and chain[-1].stream == stream:
+            yield _read(chain)
+            return
+    if isinstance(plan, Scan) and plan.stream == stream:
+        yield None
+    for part in plan.inputs:
+        yield from _tops(part, stream)
+
+
+def _read(chain: list[Plan]) -> set[str] | None:
+    projections = [at for at, part in enumerate(chain) if isinstance(part, Project)]
+    if not projections:
+        return None
+    read: set[str] = set()
+    for part in chain[projections[-1] :]:
+        if isinstance(part, Project):
+            read |= {name for _, item in part.items for name in item.columns()}
+        elif isinstance(part, Select):
+            read |= set(part.predicate.columns())
+    return read
+
+
+def _dealt(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
+    """Each shard's share of fed elements: its rows, and all punctuations."""
+    labels, keys, reads = group.opened.labels, group.opened.keys, group.reads
+    shares: list[list[tuple[str, Element]]] = [[] for _ in labels]
+    for stream, element in feed.elements:
+        if stream not in reads:
+            continue
+        if len(labels) == 1 or not isinstance(element, Page) or (keys or {})[stream] == EVERYWHERE:
+            for share in shares:
+                share.append((stream, element))
+            continue
+        shards = shard_of(element.frame, (keys or {})[stream], len(labels))
+        for number, share in enumerate(shares):
+            part = Page(element.frame.filter(pl.Series(shards == number)))
+            if part:
+                share.append((stream, part))
+    for label, share in zip(labels, shares, strict=True):
+        yield label, Feed(feed.mill, feed.now, tuple(share))

@@ -1,0 +1,65 @@
+"""The source of a Spark job: batches as `reading` has them, as pages by shard.
+
+One Python data source feeds a job. The log and the places of streams are looked at in the reader's process next to the
+driver; files and generators are read in Spark's tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from millstream.algebra.values import encode
+from millstream.physical.failure.transport import reporting
+from millstream.physical.spark.worker import settle
+from millstream.physical.wire.address import CONTROL, PART, address
+from millstream.physical.wire.codec import PackedRow, row_batch
+from millstream.physical.wire.control_log import ControlLog
+from millstream.physical.wire.reading import BatchReader, Offset, PieceWork
+
+
+class Work(InputPartition):
+    """What one task does: pass on control, read pieces."""
+
+    def __init__(self, control: list[tuple[int, int, bytes]], pieces: list[PieceWork]) -> None:
+        self.control, self.pieces = control, pieces
+
+
+class PageReader:
+    def __init__(self, options: dict[str, str]) -> None:
+        self._parallelism = int(options.get("parallelism", "2"))
+        self._batches = BatchReader(ControlLog(Path(options["log"])), self._parallelism)
+
+    def initialOffset(self) -> Offset:
+        return self._batches.initial()
+
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: ARG002
+        with reporting():
+            return self._batches.latest(start, time.time_ns() // 1000)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Work]:
+        with reporting():
+            dealt = self._batches.deal(start, end)
+        control = [(label, stage, encode(told)) for label, stage, told in dealt.control]
+        count = max(1, min(self._parallelism, len(dealt.pieces)))
+        return [Work(control if task == 0 else [], dealt.pieces[task::count]) for task in range(count)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Work)
+        rows: list[PackedRow] = []
+        for label, stage, page in partition.control:
+            shard, seq = address(label, 0, stage)
+            rows.append((shard, seq, CONTROL, "", b"", page))
+        for work in partition.pieces:
+            with reporting():
+                for label, part in work.packed():
+                    rows.append((label, work.seq, PART, work.stream.name, *part.to_bytes()))
+        if rows:
+            batch = row_batch(rows)
+            settle()
+            yield batch

@@ -1,0 +1,147 @@
+"""The stage of a Spark job: one stateful processor for every query there will ever be.
+
+Spark groups the rows of a batch by shard and calls the processor once for each. It decodes them, restores their order,
+has the shard work (`shard_batch`), writes back what changed, and puts out what came of it as rows: for the driver, and
+for the shards of later stages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+
+from millstream.algebra import values
+from millstream.algebra.element import Page
+from millstream.algebra.schema import TS
+from millstream.physical.failure.transport import reporting
+from millstream.physical.shard import durable
+from millstream.physical.shard.batch import Given, Sent, brief_status, full_status, run_batch
+from millstream.physical.shard.host import ShardHost
+from millstream.physical.spark.worker import settle
+from millstream.physical.wire.address import (
+    CONTROL,
+    PART,
+    PUNCTUATIONS,
+    ROWS,
+    SENT_PUNCTUATIONS,
+    SENT_ROWS,
+    STATUS,
+    address,
+)
+from millstream.physical.wire.codec import decode, encode
+from millstream.physical.wire.shard_split import Part
+
+TOKEN = "token"
+
+
+class Stage:
+    """`job` names the caches; `number` is the stage's among the job's `stages`; `values` is Spark's state;
+    without `cached` every batch reads its state back from there."""
+
+    def __init__(self, job: str, number: int, stages: int, values: Any, *, cached: bool = True) -> None:
+        self.job, self.number, self.stages, self.cached = job, number, stages, cached
+        self._values = values
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
+        label = int(key[0])
+        if label < 0:
+            yield from (self._passed(row) for row in rows)
+            return
+        with reporting():
+            yield from self._batch(label, rows)
+
+    def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
+        started = time.perf_counter()
+        given, store = _given(rows), _SparkStore(self._values)
+        shard = durable.take(self.job, label, store, cached=self.cached)
+
+        def fresh() -> ShardHost:
+            return ShardHost() if store.token() is None else durable.load(store, None).host
+
+        made = run_batch(shard.host, given, fresh)
+        if shard.host.closed:
+            durable.discard(self.job, label, store, shard)
+        else:
+            durable.keep(self.job, label, store, shard, cached=self.cached)
+        for query, element in made.results:
+            if isinstance(element, Page):
+                yield self._row(label, query, ROWS, encode(element.frame.drop(TS)))
+            else:
+                yield self._row(label, query, PUNCTUATIONS, values.encode(element))
+        for sent in made.sent:
+            yield self._sent(sent)
+        seconds = time.perf_counter() - started
+        brief = brief_status(shard.host, given.control.position, made, seconds, shard.written)
+        yield self._row(label, "", STATUS, values.encode(full_status(shard.host, brief)))
+
+    def close(self) -> None:
+        settle()
+
+    # --- rows -------------------------------------------------------------------------------------------------------
+
+    def _row(self, label: int, query: str, kind: int, page: bytes) -> Row:
+        """A row for the driver."""
+        if self.number + 1 == self.stages:
+            return Row(shard=label, query=query, kind=kind, page=page)
+        shard, seq = address(label, self.number + 1, self.stages)
+        return Row(shard=shard, seq=seq, kind=kind, stream=query, head=b"", page=page)
+
+    def _passed(self, row: Any) -> Row:
+        """A row for a later stage, or for the driver."""
+        if self.number + 1 == self.stages:
+            return Row(shard=int(row.seq), query=row.stream, kind=row.kind, page=bytes(row.page))
+        shard, seq = address(int(row.seq), self.number + 1, -row.shard)
+        return Row(shard=shard, seq=seq, kind=row.kind, stream=row.stream, head=bytes(row.head), page=bytes(row.page))
+
+    def _sent(self, sent: Sent) -> Row:
+        """A row for a shard of a later stage."""
+        shard, seq = address(sent.label, self.number + 1, sent.stage)
+        if isinstance(sent.element, Page):
+            kind, page = SENT_ROWS, encode(sent.element.frame)
+        else:
+            kind, page = SENT_PUNCTUATIONS, values.encode((sent.now, sent.element))
+        return Row(shard=shard, seq=seq, kind=kind, stream=sent.stream, head=b"", page=page)
+
+
+def _given(rows: Iterator[Any]) -> Given:
+    """The rows of a batch, decoded and in order."""
+    given = Given()
+    for row in sorted(rows, key=lambda row: (row.kind, row.seq)):
+        if row.kind == CONTROL:
+            given.control = values.decode(row.page, "a control page")
+        elif row.kind == PART:
+            given.parts.append(Part.from_bytes(row.stream, row.head, row.page))
+        else:
+            now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else values.decode(row.page)
+            given.sent.append(Sent(0, 0, row.stream, now, element))
+    return given
+
+
+class _SparkStore:
+    """Spark's state store as a store of keys and values. All is in one map, since every state variable costs some
+    milliseconds in every task."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def token(self) -> str | None:
+        held = self._values.getValue((TOKEN,))
+        return None if held is None else bytes(held[0]).decode()
+
+    def put_token(self, token: str) -> None:
+        self.put(TOKEN, token.encode())
+
+    def get(self, key: str) -> bytes:
+        return bytes(self._values.getValue((key,))[0])
+
+    def put(self, key: str, value: bytes) -> None:
+        self._values.updateValue((key,), (value,))
+
+    def remove(self, key: str) -> None:
+        self._values.removeKey((key,))
+
+    def clear(self) -> None:
+        self._values.clear()

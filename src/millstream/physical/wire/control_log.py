@@ -1,0 +1,171 @@
+"""The control log: a durable, append-only file of records, one writer (the driver).
+
+The file begins with a format number; a file of another format is refused. A record is its position, its length, the
+checksums of its value and of this head, and an encoded value (`algebra.values`). It is written in one piece and synced
+before `append` returns. A reader takes whole records only; what a crash has left of a torn one, at the end of the file,
+is cut off when the log is next opened for writing. Damage anywhere else is an error.
+
+Positions are those of a log from which nothing was ever dropped. So a log can be compacted while it is read: records
+that nobody needs any more are left out of a new file that takes the place of the old one, and all others keep their
+position.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from millstream.algebra.values import FORMAT, HINT, check_format, decode, encode, unversioned
+from millstream.errors import InputError
+from millstream.physical.wire.records import Record
+from millstream.whole_file import drafted, write_whole
+
+_START = struct.Struct("<6sHQ")
+"""At the beginning of the file: the magic bytes, the format, and how often it was compacted."""
+_MAGIC = b"millog"
+_HEAD = struct.Struct("<QIII")
+PLACES = 64
+"""Positions of which a reader remembers the place in the file."""
+
+
+def framed(position: int, data: bytes) -> bytes:
+    """A record as it stands in the file."""
+    head = _HEAD.pack(position, len(data), zlib.crc32(data), 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head)) + data
+
+
+class ControlLog:
+    """Open with `writable` in one process at a time. Threads may read it side by side."""
+
+    def __init__(self, path: Path, *, writable: bool = False) -> None:
+        self.path = path
+        self._end = 0
+        self._places: dict[int, int] = {}
+        """Positions in the log, with their places in the file as it was when it had been compacted so often."""
+        self._generation = -1
+        self._placing = threading.Lock()
+        self._file: int | None = None
+        self.compacted = 0
+        """The size of the file after it was last compacted."""
+        if writable:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists() or not self.size:
+                write_whole(path, _START.pack(_MAGIC, FORMAT, 0), durable=True)
+            end = self.end()
+            self._file = self._open()
+            os.ftruncate(self._file, self._places[end] if end else _START.size)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_APPEND)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
+
+    def append(self, record: Record) -> int:
+        """Write a record; returns the position behind it."""
+        assert self._file is not None
+        data = encode(record)
+        position = self._end + _HEAD.size + len(data)
+        os.write(self._file, framed(position, data))
+        os.fsync(self._file)
+        self._end = position
+        return position
+
+    def end(self) -> int:
+        """The position behind the last whole record."""
+        if self._file is None or not self._end:
+            for position, _ in self._frames(self._end):
+                self._end = position
+        return self._end
+
+    def read(self, start: int, end: int) -> Iterator[Record]:
+        """The records between two positions that have not been dropped."""
+        if start >= end:
+            return
+        for position, data in self._frames(start):
+            if position > end:
+                return
+            yield self._record(data)
+            if position == end:
+                return
+        if self.end() < end:
+            raise InputError("M5030", f"the control log {self.path} ends before position {end}")
+
+    def numbered(self) -> Iterator[tuple[int, Record]]:
+        """All records that have not been dropped, with their positions."""
+        return ((position, self._record(data)) for position, data in self._frames(0))
+
+    def compact(self, needed: Callable[[int, Record], bool]) -> None:
+        """Drop the records that are not needed any more. The last one stays, since the end is known by it."""
+        assert self._file is not None
+        with drafted(self.path, durable=True) as draft, draft.open("wb") as file:
+            file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1))
+            for position, data in self._frames(0):
+                if position == self._end or needed(position, self._record(data)):
+                    file.write(framed(position, data))
+        os.close(self._file)
+        self._file = self._open()
+        with self._placing:
+            self._generation, self._places = self._generation + 1, {}
+        self.compacted = self.size
+
+    def _frames(self, start: int) -> Iterator[tuple[int, bytes]]:
+        """Whole records behind a position, each with its own."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            generation = self._check(file.read(_START.size))
+            place = self._place(generation, start)
+            file.seek(place)
+            while len(head := file.read(_HEAD.size)) == _HEAD.size:
+                position, length, checksum, own = _HEAD.unpack(head)
+                sound = zlib.crc32(head[:-4]) == own
+                data = file.read(length) if sound else b""
+                if not sound or zlib.crc32(data) != checksum:
+                    if sound and not file.read(1):  # it is the last one
+                        return
+                    raise InputError("M5023", f"the control log {self.path} is damaged at byte {place}", hint=HINT)
+                place += _HEAD.size + length
+                self._remember(position, place, generation)
+                if position > start:
+                    yield position, data
+
+    def _record(self, data: bytes) -> Record:
+        record: Record = decode(data, f"a record of the control log {self.path}")
+        return record
+
+    def _check(self, start: bytes) -> int:
+        """How often the file was compacted; InputError if it is none of this format."""
+        what = f"the control log {self.path}"
+        if len(start) < _START.size or not start.startswith(_MAGIC):
+            raise unversioned(what)
+        _, found, generation = _START.unpack(start)
+        check_format(found, what)
+        return int(generation)
+
+    def _place(self, generation: int, position: int) -> int:
+        """Where to begin to read what comes after a position."""
+        with self._placing:
+            if generation != self._generation:
+                self._generation, self._places = generation, {}
+            return self._places.get(position, _START.size)
+
+    def _remember(self, position: int, place: int, generation: int) -> None:
+        with self._placing:
+            if generation == self._generation:  # it has not been compacted while this file was read
+                self._places[position] = place
+                if len(self._places) > PLACES:
+                    del self._places[next(iter(self._places))]
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -1,0 +1,120 @@
+"""Bucket: which windows and panes a time belongs to, and which of them a bound on time completes.
+
+Windows end at the multiples of SLIDE; window `w` is `[(w + 1) * SLIDE - RANGE, (w + 1) * SLIDE)`: ids follow the end.
+Everything is floor division, hence right before the epoch too; RANGE need not be a multiple of SLIDE, and with
+RANGE < SLIDE a time may lie in no window at all. Panes are tumbling windows of length gcd(RANGE, SLIDE): every window
+is a whole number of panes, and a pane is named by its end. The functions take plain integers and Polars expressions.
+
+| on | becomes |
+|---|---|
+| a tuple at time t | windows `t // SLIDE .. (t + RANGE) // SLIDE - 1`, pane end `(t // PANE + 1) * PANE` |
+| a pane that ends at p | window ends `e` with `e - RANGE < p <= e` |
+| punctuation `time < v` or `time <= v` | `end <= (v // SLIDE) * SLIDE`, never rounded up; the rest unchanged |
+| punctuation that bounds time otherwise | dropped: it completes no window |
+| punctuation without a restriction on time | unchanged: all windows of the groups it names |
+
+>>> window_ids(211, 60, 20), window_ids(29, 50, 20), window_ids(3, 5, 20)
+((10, 12), (1, 2), (0, -1))
+>>> closed_end(239, 20), closed_end(240, 20), closed_end(-1, 20)
+(220, 240, -20)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.arrays import Integers
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import FOREVER, NEVER
+
+Time = TypeVar("Time", int, pl.Expr)
+
+
+def window_ids(time: Time, range_: int, slide: int) -> tuple[Time, Time]:
+    """The first and the last window of a time; the last is below the first if there is none."""
+    return time // slide, (time + range_) // slide - 1
+
+
+def window_end(window: Time, slide: int) -> Time:
+    return (window + 1) * slide
+
+
+def pane_length(range_: int, slide: int) -> int:
+    return math.gcd(range_, slide)
+
+
+def pane_end(time: Time, pane: int) -> Time:
+    """The end of the pane that holds a time."""
+    return (time // pane + 1) * pane
+
+
+def ends_of_pane(end: Time, range_: int, slide: int) -> tuple[Time, Time]:
+    """The first and the last end of the windows that hold a pane, given by its end.
+
+    >>> ends_of_pane(220, 60, 20), ends_of_pane(5, 5, 20)
+    ((220, 260), (20, 0))
+    """
+    pane = pane_length(range_, slide)
+    first, last = window_ids(end - pane, range_, slide)
+    return window_end(first, slide), window_end(last, slide)
+
+
+def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFrame:
+    """One row per window of each pane: the column `name` holds pane ends before and window ends after."""
+    if range_ == slide:
+        return panes
+    first, last = ends_of_pane(pl.col(name), range_, slide)
+    ends = pl.int_ranges(first, last + slide, slide).alias(name)
+    return panes.with_columns(ends).explode(name).filter(pl.col(name).is_not_null())
+
+
+def closed_end(bound: int, slide: int) -> int:
+    """The last window end that is complete if nothing older than `bound` can come; never and forever stay."""
+    return bound if bound in (NEVER, FOREVER) else bound // slide * slide
+
+
+def close_windows(punctuations: Punctuations, time: str, slide: int, end: str, type_: pl.DataType) -> Punctuations:
+    """Bounds on the attribute `time` as bounds on the window end."""
+    return punctuations.map_upper(time, lambda bound: bound // slide * slide, end, "<=", type_)
+
+
+class Reaching(NamedTuple):
+    """Punctuations that may close something. `end`: all windows that end by then are closed by bounds on time alone,
+    these and earlier ones. `ends`: the ascending ends that they reach, if there is nothing else among them."""
+
+    punctuations: Punctuations
+    end: int
+    ends: Integers | None
+
+
+def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached: int) -> Reaching:
+    """Without the bounds on `time` alone that complete no window end beyond `reached` or beyond an earlier one.
+
+    Most punctuations of a fine-grained stream pass no window end; this finds them at the cost of a division each.
+    """
+    shapes = ((time, "<"),), ((time, "<="),)
+    groups = [group for group in punctuations.parts.groups if group.shape in shapes]
+    bounds = [(group.positions, integers(group.columns[time])) for group in groups]
+    alone = sum(len(values) for _, values in bounds) == len(punctuations)
+    if alone and all(closed_end(int(values.max()), slide) <= reached for _, values in bounds):
+        return Reaching(Punctuations.of((), punctuations.progress), reached, np.empty(0, dtype=np.int64))
+    ends = np.full(len(punctuations), NEVER, dtype=np.int64)
+    others = np.ones(len(punctuations), dtype=np.bool_)
+    for positions, values in bounds:
+        ends[positions] = values // slide * slide
+        others[positions] = False
+    steps = np.maximum.accumulate(np.concatenate(([reached], ends)))
+    kept = others | (ends > steps[:-1])
+    return Reaching(punctuations.keep(kept), int(steps[-1]), ends[kept] if alone else None)
+
+
+def integers(times: pl.Series) -> Integers:
+    """Times, none of them NULL, as the integers that window arithmetic works on: microseconds, or the plain number."""
+    held = times.to_numpy()
+    if held.dtype.kind == "M":
+        return held.astype("datetime64[us]", copy=False).view(np.int64)
+    return np.floor(held).astype(np.int64, copy=False) if held.dtype.kind == "f" else held

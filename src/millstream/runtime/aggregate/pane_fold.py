@@ -1,0 +1,127 @@
+"""Tuples, or partial results of some, folded into one partial result per pane and group.
+
+Grouping by one key less is so much faster that panes are taken one by one where they are large: as slices of a page in
+order of time, or put in order of panes first. A single integer key is not even hashed if its values are dense.
+
+| panes | way |
+|---|---|
+| a single one | by group |
+| large, page in order of time | slice by slice, by group |
+| any, keys dense | pane and key as one place in an array |
+| large, page in any order | put in order of panes, then slice by slice |
+| small | by pane and group |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from millstream.algebra.aggregate.reduction import Reduction
+from millstream.algebra.arrays import Integers
+from millstream.algebra.schema import FOREVER
+from millstream.runtime.aggregate.bucket import pane_end
+from millstream.runtime.aggregate.dense import SPAN, Places, dense, reduce
+from millstream.runtime.operator.frames import stack, take
+
+SLICE_ROWS = 2_048
+"""How many tuples must share a pane on average to make taking it alone worth while."""
+FEW = 1 << 15
+_END = "__end"
+
+
+def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence[pl.Expr]) -> pl.DataFrame:
+    """One row per distinct key, NULL being a key like any other; without keys one row, unless there are no tuples."""
+    if keys:
+        return frame.group_by(list(keys)).agg(list(values))
+    return frame.select(list(values)).head(frame.height)
+
+
+class PaneFold:
+    """`time` gives the time of a row as an integer, never NULL. `label` names the column that says which pane it is,
+    with the type Int64: by its end or, with `least`, by the least time among its rows. The least time is of the rows
+    of the pane or of the group in it, whichever is at hand; if rows come in order of time, then so do the results."""
+
+    def __init__(
+        self,
+        time: pl.Expr,
+        pane: int,
+        group: Sequence[str],
+        reductions: Sequence[Reduction],
+        label: str,
+        *,
+        least: bool = False,
+    ) -> None:
+        self._time, self._pane, self._group = time.alias(label), pane, list(group)
+        self._reductions = list(reductions)
+        self._values = [reduction.expression() for reduction in reductions]
+        self._label, self._least = label, least
+
+    def __call__(self, page: pl.DataFrame) -> pl.DataFrame:
+        """The partial results of at least one row."""
+        times = page.select(self._time).to_series().to_numpy()
+        in_order = bool((times[1:] >= times[:-1]).all())
+        low, high = (int(times[0]), int(times[-1])) if in_order else (int(times.min()), int(times.max()))
+        first, last = pane_end(low, self._pane), pane_end(high, self._pane)
+        panes = (last - first) // self._pane + 1
+        if panes == 1:
+            return self._by_group(page, low if self._least else first)
+        large = panes * SLICE_ROWS <= page.height
+        if in_order and large:
+            starts = np.searchsorted(times, np.arange(first, last, self._pane))
+            return stack(list(self._slices(page, times, first, starts)))
+        numbers = (times - (first - self._pane)) // self._pane
+        made = self._dense_panes(page, times, numbers, first, panes)
+        if made is not None:
+            return made
+        if large and panes < FEW:
+            # Sorting takes no longer than counting if the numbers are short.
+            order = np.argsort(numbers.astype(np.int16), kind="stable")
+            starts = np.cumsum(np.bincount(numbers, minlength=panes))[:-1]
+            return stack(list(self._slices(take(page, order), times[order], first, starts)))
+        return self._by_pane_and_group(page, in_order)
+
+    def _by_group(self, page: pl.DataFrame, label: int) -> pl.DataFrame:
+        made = dense(page, Places.of(page, self._group), self._reductions)
+        if made is None:
+            made = grouped(page, self._group, self._values)
+        return made.with_columns(pl.lit(label, pl.Int64).alias(self._label))
+
+    def _slices(
+        self, page: pl.DataFrame, times: Integers, first: int, starts: npt.NDArray[np.intp]
+    ) -> Iterator[pl.DataFrame]:
+        """Pane by pane; `starts` says where the second and each later one begins."""
+        cuts = [0, *starts.tolist(), page.height]
+        for place, (start, end) in enumerate(pairwise(cuts)):
+            if end > start:
+                label = int(times[start:end].min()) if self._least else first + place * self._pane
+                yield self._by_group(page.slice(start, end - start), label)
+
+    def _dense_panes(
+        self, page: pl.DataFrame, times: Integers, numbers: Integers, first: int, panes: int
+    ) -> pl.DataFrame | None:
+        keys = Places.of(page, self._group)
+        if keys is None or panes * keys.span > SPAN * page.height:
+            return None
+        made = reduce(page, numbers * keys.span + keys.of_rows, panes * keys.span, self._reductions)
+        if made is None:
+            return None
+        used, columns = made
+        if self._least:
+            labels = np.full(panes, FOREVER, dtype=np.int64)
+            np.minimum.at(labels, numbers, times)
+        else:
+            labels = np.arange(panes, dtype=np.int64) * self._pane + first
+        return pl.DataFrame([keys.keys(used % keys.span), *columns, pl.Series(self._label, labels[used // keys.span])])
+
+    def _by_pane_and_group(self, page: pl.DataFrame, in_order: bool) -> pl.DataFrame:
+        end = pane_end(self._time, self._pane)
+        if not self._least:
+            return grouped(page, [end.alias(self._label), *self._group], self._values)
+        keys: list[pl.Expr | str] = [end.alias(_END), *self._group]
+        made = grouped(page, keys, [*self._values, self._time.min()]).drop(_END)
+        return made.sort(self._label) if in_order else made

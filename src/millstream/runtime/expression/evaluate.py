@@ -1,0 +1,243 @@
+"""Bound expressions as Polars expressions over a page.
+
+| part | meaning |
+|---|---|
+| computes | `to_polars` gives an expression that computes a whole column at once, with the semantics of SQL |
+| NULL | three-valued logic; every operator but AND, OR, IS [NOT] NULL and CASE gives NULL for NULL |
+| `/` | always a DOUBLE (an INTERVAL, if one is divided by a number); by zero: NULL |
+| `%` | has the sign of the dividend; by zero: NULL |
+| LIKE | `%` any text, `_` any one character, a backslash makes the next character literal |
+| time | TIMESTAMP ± INTERVAL, TIMESTAMP - TIMESTAMP, DATE ± days; `__ts` as a TIMESTAMP is the hidden timestamp |
+| cost | one pass over the columns it reads; it has no state |
+
+>>> from millstream.algebra.expression import Binary, Column, Literal
+>>> half = Binary(Type.DOUBLE, "/", Column(Type.BIGINT, "x"), Literal(Type.BIGINT, 2))
+>>> pl.DataFrame({"x": [1, None, 4]}).select(to_polars(half)).to_series().to_list()
+[0.5, None, 2.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import add, eq, ge, gt, le, lt, mul, ne, sub
+
+import polars as pl
+
+from millstream.algebra.expression import (
+    Binary,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    InList,
+    Literal,
+    Unary,
+)
+from millstream.algebra.schema import TS
+from millstream.algebra.types import Type
+from millstream.errors import BindError
+from millstream.runtime.expression.casting import convert
+from millstream.runtime.expression.functions import call, remainder
+
+_COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    "=": eq,
+    "<>": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ARITHMETIC: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {"+": add, "-": sub, "*": mul, "%": remainder}
+_TEMPORAL = (Type.TIMESTAMP, Type.DATE, Type.INTERVAL)
+
+
+def to_polars(expression: Expression) -> pl.Expr:
+    """The expression that computes this one over the columns of a page."""
+    made = _translate(expression)
+    if isinstance(expression, Literal) or expression.columns():
+        return made
+    # A constant is computed once, not once a page; and Polars does not make every constant as long as the page.
+    return pl.lit(pl.select(made).item(), dtype=expression.type.polars)
+
+
+def _translate(expression: Expression) -> pl.Expr:
+    match expression:
+        case Column(type=type_, name=name):
+            hidden = name == TS and type_ is Type.TIMESTAMP
+            return pl.col(TS).cast(pl.Datetime("us")) if hidden else pl.col(name)
+        case Literal(type=type_, value=value):
+            return pl.lit(value, dtype=type_.polars)
+        case Binary():
+            return _binary(expression)
+        case Unary(op=op, operand=operand):
+            return _unary(op, operand)
+        case InList(operand=operand, options=options):
+            return _in_list(operand, options)
+        case Case(type=type_, branches=branches, otherwise=otherwise):
+            chain: pl.Expr = pl.lit(None, dtype=type_.polars) if otherwise is None else _as(otherwise, type_)
+            for condition, value in reversed(branches):
+                chain = pl.when(_as(condition, Type.BOOLEAN)).then(_as(value, type_)).otherwise(chain)
+            return chain
+        case Cast(type=type_, operand=operand):
+            return _as(operand, type_)
+        case Call():
+            return call(expression, to_polars)
+    raise BindError("M2062", f"cannot evaluate '{expression}'")
+
+
+def predicate(expression: Expression) -> pl.Expr:
+    """A condition for `filter`: NULL counts as false there."""
+    return _as(expression, Type.BOOLEAN)
+
+
+def _as(expression: Expression, type_: Type) -> pl.Expr:
+    return convert(to_polars(expression), expression.type, type_)
+
+
+def _binary(node: Binary) -> pl.Expr:
+    op, left, right = node.op, node.left, node.right
+    if op in ("AND", "OR"):
+        both = _as(left, Type.BOOLEAN), _as(right, Type.BOOLEAN)
+        return both[0] & both[1] if op == "AND" else both[0] | both[1]
+    if op in _COMPARISONS:
+        return _compare(op, left, right)
+    if op == "||":
+        return pl.concat_str(_as(left, Type.VARCHAR), _as(right, Type.VARCHAR))
+    if op == "LIKE":
+        return _like(_as(left, Type.VARCHAR), right)
+    if left.type in _TEMPORAL or right.type in _TEMPORAL:
+        return _temporal(node)
+    if op == "/":
+        return _divide(_as(left, Type.DOUBLE), right)
+    return _ARITHMETIC[op](_as(left, node.type), _as(right, node.type))
+
+
+def _compare(op: str, left: Expression, right: Expression) -> pl.Expr:
+    if not left.columns() and right.columns():
+        # Polars gives a single value for a constant compared with a column that is all null.
+        op, left, right = _MIRRORED.get(op, op), right, left
+    common = _comparable(left.type, right.type)
+    if common is None:
+        return _COMPARISONS[op](to_polars(left), to_polars(right))
+    return _COMPARISONS[op](_as(left, common), _as(right, common))
+
+
+def _comparable(left: Type, right: Type) -> Type | None:
+    """The type in which two values are compared; None if Polars compares them as they are."""
+    if left is right or (left.is_numeric and right.is_numeric):
+        return None
+    if Type.NULL in (left, right):
+        return right if left is Type.NULL else left
+    if {left, right} == {Type.DATE, Type.TIMESTAMP}:
+        return Type.TIMESTAMP
+    return right if left is Type.VARCHAR else left
+
+
+def _divide(value: pl.Expr, divisor: Expression) -> pl.Expr:
+    by = _as(divisor, Type.DOUBLE)
+    if isinstance(divisor, Literal) and divisor.value:
+        return value / by
+    return pl.when(by != 0).then(value / by)
+
+
+def _temporal(node: Binary) -> pl.Expr:
+    op, left, right = node.op, node.left, node.right
+    if op in ("*", "/"):
+        if left.type is Type.INTERVAL and right.type is Type.INTERVAL:
+            micros = _as(right, Type.INTERVAL).cast(pl.Int64)
+            return pl.when(micros != 0).then(to_polars(left).cast(pl.Int64) / micros).cast(node.type.polars)
+        if left.type is Type.INTERVAL:
+            micros = to_polars(left).cast(pl.Int64).cast(pl.Float64)
+            scaled = _divide(micros, right) if op == "/" else micros * _as(right, Type.DOUBLE)
+        else:
+            scaled = _as(left, Type.DOUBLE) * to_polars(right).cast(pl.Int64)
+        return scaled.round(0).cast(pl.Int64, strict=False).cast(pl.Duration("us"))
+    if Type.DATE in (left.type, right.type) and (left.type.is_integer or right.type.is_integer):
+        day, count = (left, right) if left.type is Type.DATE else (right, left)
+        return _ARITHMETIC[op](to_polars(day), pl.duration(days=to_polars(count))).cast(node.type.polars)
+    made = _ARITHMETIC[op](_instant(left), _instant(right))
+    if left.type is Type.DATE and right.type is Type.DATE and node.type.is_integer:
+        return made.dt.total_days().cast(node.type.polars)
+    result = Type.TIMESTAMP if Type.INTERVAL in (left.type, right.type) else Type.INTERVAL
+    if left.type is Type.INTERVAL and right.type is Type.INTERVAL:
+        result = Type.INTERVAL
+    return convert(made, result, node.type)
+
+
+def _instant(expression: Expression) -> pl.Expr:
+    """A DATE counts as its midnight; a NULL as an interval."""
+    wanted = {Type.DATE: Type.TIMESTAMP, Type.NULL: Type.INTERVAL}.get(expression.type, expression.type)
+    return _as(expression, wanted)
+
+
+def _unary(op: str, operand: Expression) -> pl.Expr:
+    value = to_polars(operand)
+    match op:
+        case "NOT":
+            return ~_as(operand, Type.BOOLEAN)
+        case "-":
+            return -value
+        case "IS NULL":
+            return value.is_null()
+        case "IS NOT NULL":
+            return value.is_not_null()
+    raise BindError("M2062", f"cannot evaluate the operator '{op}'")
+
+
+def _in_list(operand: Expression, options: tuple[Expression, ...]) -> pl.Expr:
+    values = [option.value for option in options if isinstance(option, Literal)]
+    alike = all(option.type in (operand.type, Type.NULL) for option in options)
+    if len(values) == len(options) and alike and operand.type is not Type.NULL:
+        found = to_polars(operand).is_in([value for value in values if value is not None])
+        # A NULL among the options makes "not found" unknown.
+        return found if None not in values else found | pl.lit(None, dtype=pl.Boolean)
+    chain = _compare("=", operand, options[0])
+    for option in options[1:]:
+        chain = chain | _compare("=", operand, option)
+    return chain
+
+
+def _like(text: pl.Expr, pattern: Expression) -> pl.Expr:
+    if not isinstance(pattern, Literal):
+        return text.str.contains(_regex_of_column(_as(pattern, Type.VARCHAR)))
+    if pattern.value is None:
+        return pl.lit(None, dtype=pl.Boolean)
+    written = str(pattern.value)
+    inner = written.strip("%")
+    if not set(inner) & set("%_\\"):
+        # The common shapes need no regular expression.
+        starts, ends = not written.startswith("%"), not written.endswith("%")
+        if starts and ends:
+            return text == inner
+        if starts or ends:
+            return text.str.starts_with(inner) if starts else text.str.ends_with(inner)
+        return text.str.contains(inner, literal=True)
+    return text.str.contains(_regex(written))
+
+
+def _regex(pattern: str) -> str:
+    """The regular expression of a LIKE pattern."""
+    parts: list[str] = []
+    escaped = False
+    for character in pattern:
+        if not escaped and character == "\\":
+            escaped = True
+            continue
+        wild = {"%": ".*", "_": "."}.get(character) if not escaped else None
+        parts.append(wild or pl.escape_regex(character))
+        escaped = False
+    return f"(?s)^{''.join(parts)}$"
+
+
+def _regex_of_column(pattern: pl.Expr) -> pl.Expr:
+    """The same for a column of patterns; escaped wildcards are put aside as control characters."""
+    aside = {"\\\\": "\x01", "\\%": "\x02", "\\_": "\x03"}
+    for written, mark in aside.items():
+        pattern = pattern.str.replace_all(written, mark, literal=True)
+    pattern = pattern.str.replace_all(r"[.+*?()|\[\]{}^$#&\-~]", r"\${0}")
+    pattern = pattern.str.replace_all("%", ".*", literal=True).str.replace_all("_", ".", literal=True)
+    for mark, meant in {"\x01": r"\\", "\x02": "%", "\x03": "_"}.items():
+        pattern = pattern.str.replace_all(mark, meant, literal=True)
+    return pl.concat_str(pl.lit("(?s)^"), pattern, pl.lit("$"))

@@ -1,0 +1,206 @@
+"""The scalar functions of the language, as Polars expressions.
+
+NULL in, NULL out, except for COALESCE, NULLIF, IF, GREATEST and LEAST (the last two pass over NULLs). An argument
+outside a function's domain gives NULL: `SQRT(-1)`, `LN(0)`, `MOD(x, 0)`. Positions in text count from 1, a negative one
+from the end. ROUND rounds halves away from zero.
+
+| group | functions |
+|---|---|
+| numbers | ABS ROUND FLOOR CEIL SQRT POWER MOD LN EXP SIGN |
+| text | UPPER LOWER LENGTH SUBSTRING TRIM LTRIM RTRIM CONCAT REPLACE |
+| choice | COALESCE NULLIF GREATEST LEAST IF |
+| time | EXTRACT |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+
+from millstream.algebra.expression import Call, Expression, Literal
+from millstream.algebra.types import MICROS, Type
+from millstream.errors import BindError, did_you_mean
+from millstream.runtime.expression.casting import convert
+
+Arguments = Sequence[tuple[pl.Expr, Type]]
+_DAY = 86_400 * MICROS
+
+
+def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
+    """The function applied to its evaluated arguments, as the node's type."""
+    if node.function == "EXTRACT":
+        field, operand = node.arguments
+        assert isinstance(field, Literal)
+        return _extract(str(field.value).upper(), evaluated(operand), operand.type).cast(node.type.polars)
+    arguments = [(evaluated(argument), argument.type) for argument in node.arguments]
+    if node.function in _CHOICES:
+        values = [convert(value, type_, node.type) for value, type_ in arguments]
+        return _CHOICES[node.function](values)
+    if node.function == "IF":
+        condition, then, otherwise = arguments
+        return (
+            pl.when(convert(*condition, Type.BOOLEAN))
+            .then(convert(*then, node.type))
+            .otherwise(convert(*otherwise, node.type))
+        )
+    if node.function == "NULLIF":
+        (value, value_type), (other, _) = arguments
+        # A constant to the right: see the comparisons of `evaluate`.
+        same = value == other if node.arguments[0].columns() else other == value
+        return pl.when(same.fill_null(False)).then(None).otherwise(convert(value, value_type, node.type))
+    if node.function not in _PLAIN:
+        known = [*_PLAIN, *_CHOICES, "IF", "NULLIF", "EXTRACT"]
+        raise BindError("M2060", f"unknown function '{node.function}'", hint=did_you_mean(node.function, known))
+    made, made_type = _PLAIN[node.function](arguments)
+    return convert(made, made_type, node.type)
+
+
+def remainder(value: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """The remainder with the sign of the dividend; NULL for a divisor of 0."""
+    return pl.when(divisor != 0).then((value.abs() % divisor.abs()) * value.sign())
+
+
+def _float(argument: tuple[pl.Expr, Type]) -> pl.Expr:
+    return convert(*argument, Type.DOUBLE)
+
+
+def _text(argument: tuple[pl.Expr, Type]) -> pl.Expr:
+    return convert(*argument, Type.VARCHAR)
+
+
+def _same(function: Callable[[pl.Expr], pl.Expr]) -> Callable[[Arguments], tuple[pl.Expr, Type]]:
+    """A function of one argument whose result has the argument's type."""
+    return lambda arguments: (function(arguments[0][0]), arguments[0][1])
+
+
+def _on_float(function: Callable[[pl.Expr], pl.Expr]) -> Callable[[Arguments], tuple[pl.Expr, Type]]:
+    return lambda arguments: (function(_float(arguments[0])), Type.DOUBLE)
+
+
+def _on_text(function: Callable[..., pl.Expr], result: Type = Type.VARCHAR) -> Callable[..., tuple[pl.Expr, Type]]:
+    return lambda arguments: (function(*(_text(argument) for argument in arguments)), result)
+
+
+def _round(arguments: Arguments) -> tuple[pl.Expr, Type]:
+    value = _float(arguments[0])
+    # Not the round of Polars: it takes no column for the digits and no negative number of them.
+    scale = pl.lit(1.0) if len(arguments) == 1 else pl.lit(10.0).pow(arguments[1][0].cast(pl.Float64))
+    scaled = value.abs() * scale
+    return value.sign() * (scaled + 0.5).floor() / scale, Type.DOUBLE
+
+
+def _power(arguments: Arguments) -> tuple[pl.Expr, Type]:
+    made = _float(arguments[0]).pow(_float(arguments[1]))
+    return pl.when(made.is_finite()).then(made), Type.DOUBLE
+
+
+def _modulo(arguments: Arguments) -> tuple[pl.Expr, Type]:
+    (left, left_type), (right, right_type) = arguments
+    whole = left_type.is_integer and right_type.is_integer
+    if whole:
+        return remainder(left.cast(pl.Int64), right.cast(pl.Int64)), Type.BIGINT
+    return remainder(_float(arguments[0]), _float(arguments[1])), Type.DOUBLE
+
+
+def _substring(arguments: Arguments) -> tuple[pl.Expr, Type]:
+    text = _text(arguments[0])
+    start = arguments[1][0].cast(pl.Int64)
+    size = text.str.len_chars().cast(pl.Int64)
+    first = pl.when(start > 0).then(start - 1).when(start < 0).then(size + start).otherwise(0)
+    # A window that begins before the text loses what lies before it.
+    offset = first.clip(lower_bound=0)
+    if len(arguments) < 3:
+        return pl.when(start.is_not_null()).then(text.str.slice(offset)), Type.VARCHAR
+    length = arguments[2][0].cast(pl.Int64)
+    left = (first + length.clip(lower_bound=0) - offset).clip(lower_bound=0)
+    given = start.is_not_null() & length.is_not_null()
+    return pl.when(given).then(text.str.slice(offset, left)), Type.VARCHAR
+
+
+def _replace(text: pl.Expr, old: pl.Expr, new: pl.Expr) -> pl.Expr:
+    # Not the replace of Polars: it takes no column of things to look for, and no NULL. The condition also makes a
+    # constant text as long as the column of replacements, which `join` does not do.
+    text = pl.when(new.is_not_null()).then(text)
+    return pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new))
+
+
+def _trim(strip: str) -> Callable[[Arguments], tuple[pl.Expr, Type]]:
+    def trim(arguments: Arguments) -> tuple[pl.Expr, Type]:
+        text = _text(arguments[0])
+        characters = _text(arguments[1]) if len(arguments) > 1 else pl.lit(" ")
+        return getattr(text.str, strip)(characters), Type.VARCHAR
+
+    return trim
+
+
+def _extract(field: str, value: pl.Expr, type_: Type) -> pl.Expr:
+    if type_ is Type.INTERVAL:
+        micros = value.cast(pl.Int64)
+        size, base = _INTERVAL_FIELDS.get(field, (0, 0))
+        if field == "EPOCH":
+            return micros / MICROS
+        if size:
+            within = remainder(micros, pl.lit(base)) if base else micros
+            return (within / size).cast(pl.Int64)
+    else:
+        stamp = convert(value, type_, Type.TIMESTAMP)
+        if field in _STAMP_FIELDS:
+            return _STAMP_FIELDS[field](stamp)
+    known = _INTERVAL_FIELDS if type_ is Type.INTERVAL else _STAMP_FIELDS
+    raise BindError("M2061", f"unknown field '{field}' in EXTRACT", hint=did_you_mean(field, known))
+
+
+_INTERVAL_FIELDS: dict[str, tuple[int, int]] = {
+    "EPOCH": (0, 0),
+    "DAY": (_DAY, 0),
+    "HOUR": (3_600 * MICROS, _DAY),
+    "MINUTE": (60 * MICROS, 3_600 * MICROS),
+    "SECOND": (MICROS, 60 * MICROS),
+    "MILLISECOND": (1_000, 60 * MICROS),
+    "MICROSECOND": (1, 60 * MICROS),
+}
+
+_STAMP_FIELDS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
+    "YEAR": lambda t: t.dt.year(),
+    "QUARTER": lambda t: t.dt.quarter(),
+    "MONTH": lambda t: t.dt.month(),
+    "WEEK": lambda t: t.dt.week(),
+    "DAY": lambda t: t.dt.day(),
+    "DOW": lambda t: t.dt.weekday() % 7,
+    "DOY": lambda t: t.dt.ordinal_day(),
+    "HOUR": lambda t: t.dt.hour(),
+    "MINUTE": lambda t: t.dt.minute(),
+    "SECOND": lambda t: t.dt.second() + t.dt.microsecond() / MICROS,
+    "MILLISECOND": lambda t: t.dt.second() * 1_000.0 + t.dt.microsecond() / 1_000,
+    "MICROSECOND": lambda t: t.dt.second().cast(pl.Int64) * MICROS + t.dt.microsecond(),
+    "EPOCH": lambda t: t.cast(pl.Int64) / MICROS,
+}
+
+_CHOICES: dict[str, Callable[[list[pl.Expr]], pl.Expr]] = {
+    "COALESCE": pl.coalesce,
+    "GREATEST": pl.max_horizontal,
+    "LEAST": pl.min_horizontal,
+}
+
+_PLAIN: dict[str, Callable[[Arguments], tuple[pl.Expr, Type]]] = {
+    "ABS": _same(lambda x: x.abs()),
+    "SIGN": _same(lambda x: x.sign()),
+    "FLOOR": _same(lambda x: x.floor()),
+    "CEIL": _same(lambda x: x.ceil()),
+    "ROUND": _round,
+    "SQRT": _on_float(lambda x: pl.when(x >= 0).then(x.sqrt())),
+    "LN": _on_float(lambda x: pl.when(x > 0).then(x.log())),
+    "EXP": _on_float(lambda x: x.exp()),
+    "POWER": _power,
+    "MOD": _modulo,
+    "UPPER": _on_text(lambda s: s.str.to_uppercase()),
+    "LOWER": _on_text(lambda s: s.str.to_lowercase()),
+    "LENGTH": _on_text(lambda s: s.str.len_chars().cast(pl.Int64), Type.BIGINT),
+    "REPLACE": _on_text(_replace),
+    "CONCAT": _on_text(lambda *parts: pl.concat_str(parts)),
+    "SUBSTRING": _substring,
+    "TRIM": _trim("strip_chars"),
+    "LTRIM": _trim("strip_chars_start"),
+    "RTRIM": _trim("strip_chars_end"),
+}

@@ -1,0 +1,232 @@
+"""Join of n inputs on common keys in one operator.
+
+| | |
+|---|---|
+| computes | combinations of one tuple of every input with equal keys (NULL never equals) that satisfy the residual |
+| windows | every part is within its own window of the newest: at most its range older, or among its stream's last n |
+| timestamp | the newest one's |
+| state | per input the tuples that may still be part of a result (`multi_join_purge`), and no partial results |
+| early failing | only new tuples whose key is on all other inputs look for partners (`multi_join_kernel`) |
+| order | merging: by timestamp; on arrival: any |
+| punctuation on keys in → purged | tuples whose key all other inputs have closed; likewise on keys and time |
+| purge and drop | all tuples of a key that some input has closed and holds no tuple of; later ones are not stored |
+| punctuation of S_i → out | any, once no stored tuple of S_i matches it; on a key: on the first input's column |
+| progress v, or bounds v, of all others | purges the tuples of S_i with `ts + W_i < v` |
+| progress v, or bound v, of one other | purges those of them that have no partner stored there |
+| progress out | the lowest of all inputs', if it is news and came in band |
+| cost | the keys of stored and new tuples are numbered once a step; one search per probing tuple and other input |
+
+It merges if all inputs are ordered and at most one is without a window, as the tree of joins of two inputs would that
+it stands for, or if some window counts rows and time moves on all inputs; otherwise tuples join as they arrive. Of two
+inputs it is a window join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.arrays import Places
+from millstream.algebra.expression import Expression
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import TS, Schema
+from millstream.algebra.window import Window
+from millstream.runtime.join.kernel import JoinColumns
+from millstream.runtime.join.multi.kernel import Arrivals, MultiJoinKernel
+from millstream.runtime.join.multi.keys import KeyIndex, common_types
+from millstream.runtime.join.multi.purge import Held, useful
+from millstream.runtime.join.multi.side import SEQ, Closings, MultiJoinSide
+from millstream.runtime.join.purge import Renaming, time_name
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
+from millstream.runtime.operator.registers import Registers
+from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.state.table import StateTable
+
+
+@carries_out("multi_join")
+class MultiJoin(Operator):
+    """`schema` names the columns of the inputs, one input after the other, in their order; `residual` is over these
+    names. `keys[i]` are the key columns of input i, by its own names; those at the same place are equal."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Schema],
+        schema: Schema,
+        keys: Sequence[Sequence[str]],
+        windows: Sequence[Window],
+        residual: Expression | None = None,
+        merges: bool = False,
+    ) -> None:
+        self.arity = len(inputs)  # type: ignore[misc]
+        self.schema, self.merges = schema, merges
+        self._columns = JoinColumns(inputs, schema)
+        names = self._columns.names
+        joined = [[names[i][key] for key in own] for i, own in enumerate(keys)]
+        self._index = KeyIndex(joined, common_types(schema, zip(*joined, strict=True)))
+        self._kernel = MultiJoinKernel([list(own.values()) for own in names], windows, residual, merges=merges)
+        ranged = any(window.range is not None for window in windows)
+        self._timely = not (self._kernel.by_rows and ranged and not merges)
+        self.tie_order = tuple(range(len(inputs))) if self._kernel.by_rows else None
+        types = schema.polars
+        self._sides = [
+            MultiJoinSide({name: types[name] for name in own}, window)
+            for own, window in zip(self._columns.stored, windows, strict=True)
+        ]
+        first = self._index.columns[0]
+        self._closings = []
+        self._canonical = []
+        for side, (s, own) in enumerate(zip(inputs, names, strict=True)):
+            equal = self._index.columns[side]
+            time = time_name(s, own) if self._timely else None
+            self._closings.append(Closings(dict(zip(equal, self._index.names, strict=True)), time))
+            self._canonical.append(
+                Renaming({name: name for name in own.values()} | dict(zip(equal, first, strict=True)))
+            )
+        self._registers = Registers(len(inputs))
+        self._emitted = Emitted(first)
+
+    # --- a step ---------------------------------------------------------------------------------------------------
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        arrived, count = self._incoming(inputs)
+        rows = self._kernel.results(arrived, count) if any(own.fresh for own in arrived) else None
+        risen = self._registers.take(inputs)
+        fresh = self._told(inputs)
+        came = any(port.rows is not None and port.rows.height for port in inputs)  # NULL keys count in windows of rows
+        if risen or fresh or came or any(side.stale for side in self._sides):
+            self._settle(arrived, count, fresh)
+        punctuations = self._release().with_progress(self._registers.news())
+        return Output(rows, punctuations or None)
+
+    def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], int]:
+        """Stored and new tuples of all inputs with the numbers of their keys, and how many numbers there are."""
+        new = self._columns.take(inputs)
+        numbers = self._numbered(new) if self._kernel.by_rows else [(None, {}) for _ in new]
+        arrived: list[Arrivals] = []
+        for side, rows, keys, (seq, before) in zip(self._sides, new, self._index.columns, numbers, strict=True):
+            whole, held = side.table.frame(), len(side.table)
+            if rows is not None:
+                if seq is not None:
+                    rows = rows.with_columns(pl.Series(SEQ, seq))
+                missing = [rows.get_column(key).is_null() for key in keys if rows.get_column(key).null_count()]
+                if missing:
+                    there = ~pl.DataFrame(missing).select(pl.any_horizontal(pl.all())).to_series()
+                    rows, kept = where(rows, there), there.to_numpy()
+                    before = {j: counted[kept] for j, counted in before.items()}
+                if rows.height:
+                    whole = whole.clone().extend(rows) if held else rows
+                else:
+                    rows = None
+            stamps = whole.get_column(TS).to_numpy()
+            order = whole.get_column(SEQ).to_numpy() if side.window.rows is not None else None
+            arrived.append(Arrivals(whole, rows, held, np.zeros(0, np.int64), stamps, order, before))
+        codes, count = self._index.codes([(i, own.rows) for i, own in enumerate(arrived)])
+        for own, found in zip(arrived, codes, strict=True):
+            own.codes = found
+        return arrived, count
+
+    def _numbered(self, new: Sequence[pl.DataFrame | None]) -> list[tuple[Places | None, dict[int, Places]]]:
+        """For the new tuples of each input their numbers, if its window counts, and how many tuples of every other
+        counting input came before each of them."""
+        heights = [0 if rows is None else rows.height for rows in new]
+        times = [np.zeros(0, np.int64) if rows is None else rows.get_column(TS).to_numpy() for rows in new]
+        made: list[tuple[Places | None, dict[int, Places]]] = []
+        for i, own in enumerate(self._sides):
+            before: dict[int, Places] = {}
+            for j, side in enumerate(self._sides):
+                if j == i or side.window.rows is None:
+                    continue
+                if self.merges:
+                    earlier = np.searchsorted(times[j], times[i], side="right" if j < i else "left")
+                else:
+                    earlier = np.full(heights[i], heights[j] if j < i else 0)
+                before[j] = side.count + earlier.astype(np.int64)
+            seq = None if own.window.rows is None else own.count + 1 + np.arange(heights[i], dtype=np.int64)
+            made.append((seq, before))
+        for side, height in zip(self._sides, heights, strict=True):
+            side.count += height
+        return made
+
+    def _told(self, inputs: Sequence[Input]) -> dict[int, Punctuations]:
+        """Take the punctuation of a step; returns what each input has closed anew."""
+        fresh: dict[int, Punctuations] = {}
+        for i, port in enumerate(inputs):
+            if port.punctuations is not None and len(port.punctuations):
+                own = port.punctuations.select(self._columns.names[i])
+                self._sides[i].promise(own)
+                closed = self._closings[i].take(own)
+                if len(closed):
+                    fresh[i] = closed
+        return fresh
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def _settle(self, arrived: Sequence[Arrivals], count: int, fresh: Mapping[int, Punctuations]) -> None:
+        """Keep of all tuples those that may still be part of a result."""
+        bounds = self._registers.bounds
+        lowest = [min(bounds[:i] + bounds[i + 1 :]) for i in range(self.arity)]
+        held = [
+            Held(
+                own.codes,
+                own.times,
+                self._closed(i, own, fresh),
+                side.window.range,
+                side.in_window(own.times, own.seq, lowest[i]),
+            )
+            for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True))
+        ]
+        alive = useful(held, bounds, count, timely=self._timely)
+        for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True)):
+            side.settle(own, alive[i], held[i].closed, lowest[i])
+
+    def _closed(self, i: int, own: Arrivals, fresh: Mapping[int, Punctuations]) -> Places | None:
+        """For each tuple of input i a bit for every other input that has closed its key."""
+        side = self._sides[i]
+        if not any(closing.any for j, closing in enumerate(self._closings) if j != i):
+            side.stale = False
+            return None
+        height = len(own.codes)
+        made = np.zeros(height, dtype=np.int64)
+        known = 0 if side.stale else own.held
+        if side.closed is not None and known:
+            made[:known] = side.closed
+        side.stale = False
+        keyed = pl.DataFrame([*self._index.keys(i, own.rows), side.expiring(own.times)])
+        for j, closing in enumerate(self._closings):
+            if j == i or not closing.any:
+                continue
+            if height > known:
+                made[known:] |= closing.known.match(keyed.slice(known)).to_numpy().astype(np.int64) << j
+            if known and j in fresh:
+                made[:known] |= fresh[j].match(keyed.slice(0, known)).to_numpy().astype(np.int64) << j
+        return made
+
+    def _release(self) -> Punctuations:
+        if not any(side.freed for side in self._sides):
+            return NO_PUNCTUATIONS
+        told = [rename(side.release()) for side, rename in zip(self._sides, self._canonical, strict=True)]
+        return self._emitted.release(told)
+
+    def tables(self) -> Mapping[str, StateTable]:
+        return {f"input{i}": side.table for i, side in enumerate(self._sides)}
+
+    def scalars(self) -> dict[str, Any]:
+        return {
+            "sides": [side.to_value() for side in self._sides],
+            "closed": [closing.known.to_value() for closing in self._closings],
+            "registers": self._registers.to_value(),
+            "emitted": self._emitted.to_value(),
+        }
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        for side, value in zip(self._sides, values["sides"], strict=True):
+            side.restore(value)
+        for closing, value in zip(self._closings, values["closed"], strict=True):
+            closing.restore(value)
+        self._registers.restore(values["registers"])
+        self._emitted.restore(values["emitted"])

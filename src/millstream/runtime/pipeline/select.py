@@ -1,0 +1,43 @@
+"""Selection.
+
+| | |
+|---|---|
+| computes | the tuples for which the predicate is true (not false, not NULL), in order, timestamps unchanged |
+| state | none |
+| punctuation in → purged → out | any → nothing is held → itself: what does not come cannot be selected |
+| progress | goes on |
+| cost | one pass over the columns that the predicate reads, one over the rest if some tuples go |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millstream.algebra.element import Element
+from millstream.algebra.expression import Expression
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import Schema
+from millstream.runtime.expression.evaluate import predicate
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
+
+
+@carries_out("select")
+class Select(Operator):
+    def __init__(self, schema: Schema, predicate_: Expression) -> None:
+        self.schema = schema
+        self._predicate = predicate(predicate_)
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        port = inputs[0]
+        rows = None if port.rows is None else port.rows.filter(self._predicate)
+        if rows is not None and not rows.height:
+            rows = None
+        return Output(rows, port.punctuations or None)
+
+    def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
+        return Output(elements=(element,))
+
+    def pass_on(self, punctuations: Punctuations) -> Punctuations:
+        """What goes out of punctuation that comes in: all of it."""
+        return punctuations

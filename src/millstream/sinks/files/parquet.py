@@ -1,0 +1,59 @@
+"""A sink that writes one Parquet file for every batch with rows.
+
+| | |
+|---|---|
+| exactly once | a batch that comes again replaces its own file, which has the same rows |
+| never half | a file has its name only when it is whole and on disk; readers of `*.parquet` see nothing before |
+| one owner | the folder belongs to one query of one run (`folder`) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schema import Schema
+from millstream.sinks.files.folder import Owner, claim
+from millstream.sinks.files.writing import clear_errors
+from millstream.sinks.options import SinkOptions
+from millstream.whole_file import drafted
+
+
+class ParquetOptions(SinkOptions):
+    path: str = Field(description="a folder on the driver's file system; made if it is not there")
+    overwrite: bool = Field(default=False, description="whether to replace what another run has left in the folder")
+
+    @field_validator("path")
+    @classmethod
+    def _local(cls, value: str) -> str:
+        if not value.strip() or "://" in value:
+            raise ValueError("not a folder on the driver's file system")
+        return value
+
+
+class ParquetSink:
+    def __init__(self, options: ParquetOptions) -> None:
+        self.folder = Path(options.path).expanduser().absolute()
+        self._overwrite = options.overwrite
+        # Without a name, every start is a run of its own.
+        self._run = options.run or uuid4().hex
+        self._columns: tuple[str, ...] = ()
+
+    def open(self, query: str, schema: Schema) -> None:
+        columns = tuple((attribute.name, attribute.type.value) for attribute in schema)
+        claim(self.folder, Owner(query, self._run, columns), overwrite=self._overwrite)
+        self._columns = schema.names
+
+    def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002
+        if rows.height:
+            part = self.folder / f"part-{batch:010d}.parquet"
+            with clear_errors(part), drafted(part, durable=True) as draft:
+                rows.select(self._columns).write_parquet(draft, compression="zstd")
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,85 @@
+"""Results as plain aligned lines, for a file, a pipe or a terminal that can do no more: no escape codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+import polars as pl
+from rich.cells import cell_len
+from rich.console import Console
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schema import Schema
+from millstream.sinks.terminal.cells import align, cells, harmless, shorten, to_the_right
+
+WIDEST = 32
+"""Columns are not filled up beyond this; a longer cell pushes the rest of its line to the right."""
+
+
+class PlainScreen:
+    """The lines of a batch stand together. Where several queries are shown, a line begins with its query's name."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._lock = Lock()
+        self._panels: list[PlainLines] = []
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self._panels)
+
+    def add(self, query: str, schema: Schema, rows: int | None) -> PlainLines:
+        with self._lock:
+            self._panels.append(PlainLines(self, query, schema, rows))
+            return self._panels[-1]
+
+    def remove(self, panel: object) -> None:
+        with self._lock:
+            self._panels = [other for other in self._panels if other is not panel]
+
+    def print(self, query: str, lines: Sequence[str]) -> None:
+        with self._lock:
+            widest = max((cell_len(panel.query) for panel in self._panels), default=0)
+            before = f"{align(query, widest, right=False)} | " if len(self._panels) > 1 else ""
+            text = "".join(f"{before}{line.rstrip()}\n" for line in lines)
+            encoding = self.console.encoding
+            self.console.file.write(text.encode(encoding, "backslashreplace").decode(encoding))
+            self.console.file.flush()
+
+
+class PlainLines:
+    """The lines of one query, the header before the first of them."""
+
+    def __init__(self, screen: PlainScreen, query: str, schema: Schema, rows: int | None) -> None:
+        self.query = harmless(query)
+        self._screen, self._schema, self._limit = screen, schema, rows
+        self._widths = [0] * len(schema)
+        self._right = [to_the_right(attribute.type) for attribute in schema]
+        self._begun = False
+
+    def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002
+        if not rows.height:
+            return
+        shown = rows if self._limit is None else rows.tail(self._limit)
+        longest = self._screen.console.width
+        texts = [
+            ["NULL" if cell is None else shorten(cell, longest) for cell in row] for row in cells(shown, self._schema)
+        ]
+        header = [[harmless(a.name) for a in self._schema], [a.type.value for a in self._schema]]
+        for row in texts if self._begun else header + texts:
+            self._widths = [
+                max(width, min(cell_len(cell), WIDEST)) for width, cell in zip(self._widths, row, strict=True)
+            ]
+        lines: list[str] = []
+        if not self._begun:
+            lines += [self._line(row) for row in header]
+            lines.append("-+-".join("-" * width for width in self._widths))
+        if shown.height < rows.height:
+            lines.append(f"({rows.height - shown.height} rows before these)")
+        self._screen.print(self.query, lines + [self._line(row) for row in texts])
+        self._begun = True
+
+    def _line(self, row: Sequence[str]) -> str:
+        parts = zip(row, self._widths, self._right, strict=True)
+        return " | ".join(align(cell, width, right=right) for cell, width, right in parts)

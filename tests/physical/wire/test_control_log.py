@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.algebra.element import Page
+from millstream.control.job.jobs import LocalJobs
+from millstream.control.mill.base import Mill
+from millstream.control.mill.recovery import recovered
+from millstream.physical.wire.control_log import ControlLog
+from millstream.physical.wire.records import Record, Remember
+from tests.tries import tries
+
+
+def note(value: int) -> Remember:
+    return Remember("m", "n", value)
+
+
+def value(record: Record) -> object:
+    assert isinstance(record, Remember)
+    return record.value
+
+
+def test_what_a_crash_has_left_of_a_record_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "control.log"
+    log = ControlLog(path, writable=True)
+    ends = [log.append(note(1)), log.append(note(2))]
+    log.close()
+    path.write_bytes(path.read_bytes()[:-3])
+    assert ControlLog(path).end() == ends[0]
+    again = ControlLog(path, writable=True)
+    end = again.append(note(3))
+    assert [value(record) for record in ControlLog(path).read(0, end)] == [1, 3]
+    assert [value(record) for record in ControlLog(path).read(ends[0], end)] == [3]
+
+
+@given(st.lists(st.one_of(st.integers(0, 50), st.sets(st.integers(0, 50)), st.just("open")), max_size=30), st.data())
+@settings(max_examples=tries(50))
+def test_records_keep_their_positions(tmp_path_factory, steps, data) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path_factory.mktemp("log") / "control.log"
+    log = ControlLog(path, writable=True)
+    reader = ControlLog(path)
+    held: list[tuple[int, int]] = []
+    for step in steps:
+        if isinstance(step, int):
+            held.append((log.append(note(step)), step))
+        elif step == "open":
+            log.close()
+            log = ControlLog(path, writable=True)
+        elif held:
+            log.compact(lambda _, record, kept=step: value(record) in kept)
+            held = [(at, number) for at, number in held if number in step or at == held[-1][0]]
+        assert log.end() == reader.end() == (held[-1][0] if held else 0)
+        places = [0, *(at for at, _ in held)]
+        start, end = sorted([data.draw(st.sampled_from(places)), data.draw(st.sampled_from(places))])
+        assert [value(r) for r in reader.read(start, end)] == [n for at, n in held if start < at <= end]
+
+
+def test_a_job_drops_what_its_shards_have_heard(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr("millstream.control.job.base.COMPACT_AFTER", 5_000)
+    monkeypatch.setattr("millstream.control.job.jobs.COMPACT_AFTER", 5_000)
+    mill = Mill(LocalJobs(tmp_path, shards=2), wall=True)
+    mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+    mill.execute("CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k")
+    for ts in range(200):
+        mill.insert("s", [(ts % 3, ts)])
+        mill.batch()
+        mill.sync()
+    assert mill.jobs.job().log.size < 40_000 and mill.jobs.log.size < 20_000
+    assert mill.jobs.job().log.end() > 100_000
+    mill.jobs.close()
+    again = recovered(LocalJobs(tmp_path, shards=2), wall=True)
+    assert set(again.queries) == {"q"} and again.counts("s")["accepted"] == 200
+    again.jobs.close()
+
+
+def test_a_batch_may_be_delivered_while_a_query_comes_or_goes(tmp_path: Path) -> None:
+    mill = Mill(LocalJobs(tmp_path, shards=2), wall=True)
+    mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+    mill.execute("CREATE QUERY q AS SELECT k FROM s")
+    mill.execute("CREATE QUERY r AS SELECT k FROM s")
+    job = mill.jobs.job()
+    [label, *_] = mill.homes.of["q"].top.labels
+    rows = Page(pl.DataFrame({"k": [1]}))
+    assert set(mill.deliveries.outputs_state(job)) == {"q", "r"}
+    held = mill.homes.of.pop("q")  # it is about to go
+    mill.deliveries.deliver(label, "q", rows)
+    mill.deliveries.finish_batch(job, 0)
+    assert set(mill.deliveries.outputs_state(job)) == {"r"}
+    mill.homes.of["q"] = held
+    del mill.queries["q"]  # it is about to come
+    mill.deliveries.deliver(label, "q", rows)
+    assert set(mill.deliveries.outputs_state(job)) == {"r"}
+    mill.jobs.close()

@@ -1,0 +1,159 @@
+"""One file a batch: whole or not there, once, and in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from millstream.algebra.schema import TS, Schema
+from millstream.errors import OptionError
+from millstream.sinks import Sink, make_sink
+from tests.paths import ROOT
+from tests.sinks.sample import BEFORE_NOON, COUNTS, HOT, hot
+
+
+def opened(folder: Path, run: str = "r1", query: str = "hot", schema: Schema = HOT, **options: str) -> Sink:
+    sink = make_sink("parquet", {"path": str(folder), "run": run, **options})
+    sink.open(query, schema)
+    return sink
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def auctions(folder: Path) -> list[int]:
+    return pl.read_parquet(folder / "*.parquet")["auction"].to_list()
+
+
+def test_files_and_what_reads_them(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "results"
+    sink = opened(folder)
+    sink.write(0, hot(1, 2), [BEFORE_NOON])
+    sink.write(1, hot(), [BEFORE_NOON])
+    sink.write(12, hot(3).with_columns(pl.lit(0).alias(TS)), [])
+    sink.close()
+    assert names(folder) == ["_millstream.json", "part-0000000000.parquet", "part-0000000012.parquet"]
+    assert pl.read_parquet(folder / "*.parquet").equals(hot(1, 2, 3))
+    assert duckdb.sql(f"SELECT sum(auction) FROM '{folder}/*.parquet'").fetchall() == [(6,)]
+    column = pq.ParquetFile(folder / "part-0000000000.parquet").metadata.row_group(0).column(0)
+    assert column.compression == "ZSTD"
+
+
+def test_a_batch_that_comes_again_replaces_itself(tmp_path: Path) -> None:
+    sink = opened(tmp_path)
+    for rows in (hot(1, 2), hot(2, 1)):
+        sink.write(3, rows, [])
+    assert auctions(tmp_path) == [2, 1]
+
+
+def test_the_same_run_goes_on(tmp_path: Path) -> None:
+    opened(tmp_path).write(0, hot(1), [])
+    for overwrite in ("false", "true"):
+        sink = opened(tmp_path, overwrite=overwrite)
+        sink.write(0, hot(1), [])
+        sink.write(1, hot(2), [])
+    assert auctions(tmp_path) == [1, 2]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.sinks.sample import hot
+from tests.sinks.files.test_parquet import opened
+sink = opened(Path(sys.argv[1]))
+sink.write(0, hot(1), [])
+Path.replace = lambda *_: os._exit(9)
+sink.write(1, hot(2, 3), [])
+"""
+
+
+def test_killed_before_the_file_has_its_name(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, check=False)
+    assert killed.returncode == 9
+    assert ".millstream-part-0000000001.parquet.tmp" in names(tmp_path) and auctions(tmp_path) == [1]
+    (tmp_path / ".mine").touch()
+    sink = opened(tmp_path)
+    assert names(tmp_path) == [".mine", "_millstream.json", "part-0000000000.parquet"]
+    sink.write(1, hot(2, 3), [])
+    assert auctions(tmp_path) == [1, 2, 3]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    sink = opened(tmp_path)
+    sink.write(0, hot(1), [])
+    before = names(tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(OptionError, match=r"M6042.*No space left on device"):
+        patched.setattr("os.fsync", full)
+        sink.write(0, hot(1, 1), [])
+    assert names(tmp_path) == before and auctions(tmp_path) == [1]
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"run": "r2"}, "results of another run of query 'hot'"),
+        ({"run": ""}, "results of another run of query 'hot'"),
+        ({"run": "r2", "query": "cheap"}, "the results of query 'hot'"),
+        ({"run": "r2", "schema": COUNTS}, r"with other columns\n  It has \(auction BIGINT, .*the query \(n BIGINT\)"),
+        ({"schema": COUNTS}, "with other columns"),
+    ],
+)
+def test_results_of_others_are_refused_or_replaced(tmp_path: Path, other: dict[str, str], says: str) -> None:
+    opened(tmp_path).write(0, hot(1), [])
+    (tmp_path / ".millstream-part-0000000001.parquet.tmp").touch()
+    (tmp_path / "notes.txt").touch()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(OptionError, match=f"M6041.*{says}") as caught:
+        opened(tmp_path, **other)
+    assert "overwrite = true" in caught.value.hint
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    sink = opened(tmp_path, **other, overwrite="true")
+    assert names(tmp_path) == ["_millstream.json", "notes.txt"]
+    if "schema" not in other:
+        sink.write(0, hot(7), [])
+        assert auctions(tmp_path) == [7]
+
+
+def test_two_queries_of_a_run_need_two_folders(tmp_path: Path) -> None:
+    opened(tmp_path).write(0, hot(1), [])
+    with pytest.raises(OptionError, match=r"M6041.*query 'hot' of the same run"):
+        opened(tmp_path, query="cheap", overwrite="true")
+    assert auctions(tmp_path) == [1]
+
+
+@pytest.mark.parametrize("overwrite", ["false", "true"])
+def test_what_no_query_wrote_is_never_touched(tmp_path: Path, overwrite: str) -> None:
+    hot(1).write_parquet(tmp_path / "part-0000000000.parquet")
+    with pytest.raises(OptionError, match=r"M6041.*holds files that no query wrote"):
+        opened(tmp_path, overwrite=overwrite)
+    assert names(tmp_path) == ["part-0000000000.parquet"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"query": 1}', '{"query": "hot", "run": "r1", "columns": [1]}', "\xff"])
+def test_a_damaged_marker(tmp_path: Path, text: str) -> None:
+    (tmp_path / "_millstream.json").write_text(text, encoding="latin-1")
+    with pytest.raises(OptionError, match=r"M6041.*_millstream.json in it is damaged"):
+        opened(tmp_path, overwrite="true")
+
+
+def test_the_marker_can_be_read(tmp_path: Path) -> None:
+    opened(tmp_path, schema=COUNTS)
+    held = json.loads((tmp_path / "_millstream.json").read_text())
+    assert held == {"query": "hot", "run": "r1", "columns": [["n", "BIGINT"]]}
+
+
+def test_a_path_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match=r"M6042: cannot write '.*file'"):
+        opened(tmp_path / "file")

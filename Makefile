@@ -18,12 +18,12 @@ help:
 
 setup: $(STAMP) java $(ARCHIVE)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml bench/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Millstream needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make setup PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Millstream and its tools into $(VENV) (a minute or two)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,dev]'
-	@$(BIN)/python -m compileall -q src/millstream  # workers of Spark start faster
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./bench
+	@$(BIN)/python -m compileall -q src/millstream bench/millstream_bench  # workers of Spark start faster
 	@touch $(STAMP)
 
 java:
@@ -34,15 +34,15 @@ $(ARCHIVE): $(STAMP) | java
 	@$(BIN)/millstream prepare > /dev/null || echo "Spark will take some seconds longer to start"
 
 lint: $(STAMP)
-	@$(BIN)/ruff check src tests examples
-	@$(BIN)/ruff format --check src tests examples
+	@$(BIN)/ruff check src tests bench examples
+	@$(BIN)/ruff format --check src tests bench examples
 	@$(BIN)/lint-imports --no-cache > .lint.log || { cat .lint.log; exit 1; }; rm -f .lint.log
 
 types: $(STAMP)
 	@$(BIN)/mypy
 
 test: setup lint types
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark src tests  # the longest first
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark src bench/millstream_bench tests  # the longest first
 	@$(BIN)/millstream test tests/transcripts
 
 fuzz: setup  # every property on twenty times as many examples, never the same ones
@@ -73,4 +73,4 @@ cluster-stop:
 	@bash scripts/cluster.sh stop
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build src/*.egg-info bench/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -34,4 +34,4 @@ if [ ${#found[@]} -eq 0 ]; then
   echo "no engine could be installed"
   exit 0
 fi
-exec "$millstream/python" -m millstream.bench.spark.peers "$results" "${found[@]}"
+exec "$millstream/python" -m millstream_bench.spark.throughput.peers "$results" "${found[@]}"

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from millstream import cli
+from millstream.errors import OptionError
 
 GOOD = "statement\nCREATE STREAM s (k BIGINT)\n\nquery q\nSELECT k FROM s\n\ninput s\n1\n\nexpect q\n1\n"
 
@@ -59,3 +60,14 @@ def test_explain_prints_every_query(tmp_path: Path) -> None:
     for stage in ("logical", "optimized", "physical"):
         status, lines = run("explain", str(file), "--stage", stage)
         assert status == 0 and "-- q" in lines and "-- query" in lines
+
+
+def test_commands_of_a_package_that_is_not_installed_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, lines = run("bench", "--help")
+    assert status == 0 and any("joins" in line for line in lines)
+    monkeypatch.setattr(cli.COMMANDS, "get", lambda _: None)
+    monkeypatch.setattr(cli.COMMANDS, "names", list)
+    assert any(" soak " in line for line in run("--help")[1])
+    for words in (("bench", "w1", "w2", "--rounds", "3"), ("soak",)):
+        result = CliRunner().invoke(cli.app, list(words))
+        assert isinstance(result.exception, OptionError) and result.exception.code == "M6061"

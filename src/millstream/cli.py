@@ -10,24 +10,55 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from millstream.demo import Demo
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, OptionError
+from millstream.registry import Registry
+
+COMMANDS: Registry[typer.Typer] = Registry("millstream.commands", {}, fits=lambda thing: isinstance(thing, typer.Typer))
+"""Commands that other packages bring."""
+BENCH = ("bench", "soak")
+"""Those of millstream-bench, which are named even where it is not installed."""
 
 
-class BenchGroup(TyperGroup):
-    """`bench w1 w2` is short for `bench spark w1 w2`."""
+class Commands(TyperGroup):
+    """The commands below, and those of other packages, which are imported when they are called."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        return super().resolve_command(ctx, ["spark", *args] if args[0] in ("w1", "w2") else args)
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *sorted({*COMMANDS.names(), *BENCH})]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is None and (brought := COMMANDS.get(cmd_name)):
+            found = get_command(brought)
+            found.name = cmd_name
+        if found is None and cmd_name in BENCH:
+            found = get_command(_not_installed(cmd_name))
+        return found
 
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Millstream: a data stream management system.")
-bench = typer.Typer(cls=BenchGroup, no_args_is_help=True, help="Measure; tables on the terminal, JSON and PNG on disk.")
-app.add_typer(bench, name="bench")
+def _not_installed(name: str) -> typer.Typer:
+    """The command as it is without its package: any arguments, and word of what to install."""
+    absent = typer.Typer(add_completion=False)
+
+    @absent.command(name, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+    def refuse() -> None:
+        """Not installed: it is part of the package millstream-bench."""
+        raise OptionError(
+            "M6061",
+            f"'millstream {name}' is not installed",
+            detail="It is part of the package millstream-bench.",
+            hint="in a checkout of Millstream: pip install ./bench",
+        )
+
+    return absent
+
+
+app = typer.Typer(
+    cls=Commands, add_completion=False, no_args_is_help=True, help="Millstream: a data stream management system."
+)
 console = Console(highlight=False, soft_wrap=True)
-
-Out = Annotated[Path, typer.Option("--out", help="folder for JSON and PNG")]
 
 
 @app.command()
@@ -39,7 +70,6 @@ def test(
     restart: Annotated[bool, typer.Option("--restart", help="resume from a checkpoint after every batch")] = False,
 ) -> None:
     """Run transcripts."""
-    from millstream.errors import OptionError
     from millstream.testing.runner import Outcome, Variant, check_cut, run_paths
 
     if on not in ("local", "spark"):
@@ -81,7 +111,6 @@ def run(
 ) -> None:
     """Run a file of statements, on Spark unless it is to be local, until its sources end, or Ctrl-C."""
     from millstream.control.runner import run_file
-    from millstream.errors import OptionError
 
     if local and master is not None:
         raise OptionError("M6052", "--local and --master", hint="--local runs without Spark")
@@ -98,21 +127,6 @@ def prepare() -> None:
     with console.status("running a query to see which classes it needs"):
         made = write()
     console.print(f"{made.stat().st_size / 1e6:.0f} MB in {made}", markup=False)
-
-
-@app.command()
-def soak(
-    kills: Annotated[int, typer.Option(min=1, help="how often, of each kind")] = 20,
-    what: Annotated[list[str] | None, typer.Option(help="driver, worker or cluster; again for another one")] = None,
-    seconds: Annotated[float, typer.Option(min=10, help="a run that takes longer has failed")] = 300,
-    seed: Annotated[int, typer.Option(help="another seed chooses other moments")] = 0,
-    folder: Annotated[Path, typer.Option(help="for checkpoints and results")] = Path("results/soak"),
-) -> None:
-    """Kill a join on Spark at random moments and compare what it writes with an undisturbed run."""
-    from millstream.testing.soak import run_soak
-
-    said = lambda line: console.print(line, markup=False)  # noqa: E731
-    raise typer.Exit(0 if run_soak(what, kills, folder, said, seed=seed, seconds=seconds) else 1)
 
 
 @app.command()
@@ -136,94 +150,6 @@ def explain(
             mill.execute(statement.text)
 
 
-@bench.command("engine")
-def bench_engine(
-    out: Out = Path("bench/results"),
-    quick: Annotated[bool, typer.Option("--quick", help="shorter runs")] = False,
-) -> None:
-    """Scheduling and timestamp experiments in virtual time."""
-    from millstream.bench.engine import run
-
-    run(out, quick=quick)
-
-
-@bench.command("core")
-def bench_core(
-    out: Out = Path("bench/results"),
-    events: Annotated[int, typer.Option(min=1000, help="auction events to generate")] = 2_000_000,
-) -> None:
-    """The in-process engine against the same computation in Polars over the whole input."""
-    from millstream.bench.core import run
-
-    run(out, events=events)
-
-
-@bench.command("spark")
-def bench_spark(
-    names: Annotated[list[str], typer.Argument(help="w1 (tumbling aggregate), w2 (interval join)")],
-    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
-    out: Out = Path("bench/results"),
-    data: Annotated[Path | None, typer.Option(help="folder for the events")] = None,
-    events: Annotated[int, typer.Option(min=1_000_000, help="Nexmark events")] = 20_000_000,
-    warm_up: Annotated[int, typer.Option(min=1, help="batches that are not measured")] = 12,
-    rounds: Annotated[int, typer.Option(min=1, help="how often each runs")] = 1,
-) -> None:
-    """Millstream and Spark's own operators on the same files (`bench w1 w2` for short)."""
-    from millstream.bench.spark.run import run
-
-    run(names, json_file=json_file, out=out, data=data, events=events, warm_up=warm_up, rounds=rounds)
-
-
-@bench.command("latency")
-def bench_latency(
-    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
-    out: Out = Path("bench/results"),
-    seconds: Annotated[float, typer.Option(min=5, help="how long each rate is kept up")] = 20,
-) -> None:
-    """From arrival to result at 1 k, 10 k and 50 k rows a second, beside Spark's own operators."""
-    from millstream.bench.spark.latency import run
-
-    run(out=out, json_file=json_file, seconds=seconds)
-
-
-@bench.command("idle")
-def bench_idle(
-    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
-    out: Out = Path("bench/results"),
-    seconds: Annotated[float, typer.Option(min=2, help="how long each case is measured")] = 20,
-) -> None:
-    """How long results on Spark wait for a nearly silent stream, by the way of promising time."""
-    from millstream.bench.spark.idle import run
-
-    run(out=out, json_file=json_file, seconds=seconds)
-
-
-@bench.command("state")
-def bench_state(
-    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
-    out: Out = Path("bench/results"),
-    spark: Annotated[bool, typer.Option(help="on Spark too, not only the shards alone")] = True,
-) -> None:
-    """What a batch costs when the input stays the same and the state grows."""
-    from millstream.bench.spark.state import run
-
-    run(out=out, json_file=json_file, spark=spark)
-
-
-@bench.command("joins")
-def bench_joins(
-    names: Annotated[list[str] | None, typer.Argument(help="experiments; all of them if none is named")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
-    out: Out = Path("bench/results"),
-    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, to see that it works")] = False,
-    spark: Annotated[bool, typer.Option(help="on Spark too: open auctions against its own join")] = True,
-) -> None:
-    """Joins that purge against joins that do not: state, speed, memory, several streams, on disk."""
-    from millstream.bench.joins.run import run
-
-    run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
-
-
 @app.command()
 def demo(
     name: Annotated[Demo, typer.Argument(help="what to show")] = Demo.AUCTION,
@@ -236,8 +162,6 @@ def demo(
 
 
 def _read(file: Path) -> str:
-    from millstream.errors import OptionError
-
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:

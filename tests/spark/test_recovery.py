@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.errors import InputError, OperatorError
-from millstream.testing.soak import Soak
-from millstream.testing.soak_run import Workload, read_rows
+from millstream_bench.soak.program import Workload, read_rows
+from millstream_bench.soak.run import Soak
 
 pytestmark = pytest.mark.xdist_group("recovery")
 

@@ -10,16 +10,18 @@ import polars as pl
 import pytest
 
 from millstream.algebra.schema import TS
-from millstream.bench.joins import drive, open_auctions, open_mill, streams
-from millstream.bench.joins import run as bench
-from millstream.bench.joins.auctions import tables, write
-from millstream.bench.joins.on_disk import KINDS, perform
-from millstream.bench.joins.several import Case, cases, with_droppable
-from millstream.bench.joins.sizes import FULL, QUICK
-from millstream.bench.joins.trees import named, planted, run_tree, shapes, together, written
-from millstream.bench.spark.measurement import Batch, Measurement
 from millstream.control.mill import LocalMill
 from millstream.errors import OptionError
+from millstream_bench.joins import drive, streams
+from millstream_bench.joins import run as bench
+from millstream_bench.joins.on_disk import KINDS, perform
+from millstream_bench.joins.open import mill as open_mill
+from millstream_bench.joins.open import run as open_auctions
+from millstream_bench.joins.open.auctions import tables, write
+from millstream_bench.joins.several import Case, cases, with_droppable
+from millstream_bench.joins.sizes import FULL, QUICK
+from millstream_bench.joins.trees import named, planted, run_tree, shapes, together, written
+from millstream_bench.spark.measurement import Batch, Measurement
 
 PARTS = {name: name for name in bench.EXPERIMENTS if name not in ("several", "on_disk")}
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from millstream.bench.spark import idle
-from millstream.bench.spark.idle_feed import ROWS, Arrivals, Feed, latencies
-from millstream.bench.spark.idle_mill import MODES, SQL
 from millstream.control.mill import LocalMill
+from millstream_bench.spark.idle import run as idle
+from millstream_bench.spark.idle.feed import ROWS, Arrivals, Feed, latencies
+from millstream_bench.spark.idle.mill import MODES, SQL
 
 
 def test_feed(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from millstream.bench.spark import latency
-from millstream.bench.spark.arrivals import WINDOW, Drops, produce
-from millstream.bench.spark.contest import WrongAnswer
+from millstream_bench.spark.arrivals import WINDOW, Drops, produce
+from millstream_bench.spark.latency import run as latency
+from millstream_bench.spark.throughput.contest import WrongAnswer
 
 
 def test_from_the_completing_arrival() -> None:

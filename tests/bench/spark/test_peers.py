@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.bench.spark.data import prepare
-from millstream.bench.spark.golden import golden
-from millstream.bench.spark.peers import lines, measure
-from millstream.bench.spark.workloads import W1
+from millstream_bench.spark.throughput.data import prepare
+from millstream_bench.spark.throughput.golden import golden
+from millstream_bench.spark.throughput.peers import lines, measure
+from millstream_bench.spark.throughput.workloads import W1
 
 RUNNER = """
 import sys, time

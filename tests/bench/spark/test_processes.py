@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.bench.spark.processes import Process, Sampler, Tree, processes
 from millstream.errors import OptionError
+from millstream_bench.spark.processes import Process, Sampler, Tree, processes
 
 
 def _seen(*found: Process) -> dict[int, Process]:

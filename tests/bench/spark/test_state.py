@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from millstream.bench.spark import state
-from millstream.bench.spark.state_input import write
-from millstream.bench.spark.state_rig import without_spark
+from millstream_bench.spark.state import run as state
+from millstream_bench.spark.state.input import write
+from millstream_bench.spark.state.rig import without_spark
 
 
 @pytest.mark.parametrize("size", [5_000, 50_000])

@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from millstream.bench.spark import native
-from millstream.bench.spark.contest import WrongAnswer, compete
-from millstream.bench.spark.data import EventFiles, prepare
-from millstream.bench.spark.golden import Golden, golden
-from millstream.bench.spark.measurement import Batch, Measurement, RunOptions
-from millstream.bench.spark.run import run
-from millstream.bench.spark.subject import SubjectFailed, measure
-from millstream.bench.spark.workloads import W1, W2, Workload, named
 from millstream.errors import OptionError
+from millstream_bench.spark.measurement import Batch, Measurement, RunOptions
+from millstream_bench.spark.subject import SubjectFailed, measure
+from millstream_bench.spark.throughput import native
+from millstream_bench.spark.throughput.contest import WrongAnswer, compete
+from millstream_bench.spark.throughput.data import EventFiles, prepare
+from millstream_bench.spark.throughput.golden import Golden, golden
+from millstream_bench.spark.throughput.run import run
+from millstream_bench.spark.throughput.workloads import W1, W2, Workload, named
 
 EVENTS, PER_FILE = 400_000, 50_000
 """Forty seconds in eight files."""
@@ -182,8 +182,8 @@ class TestContest:
     def test_command(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         pytest.importorskip("matplotlib")
         small = partial(prepare, events_per_file=PER_FILE)
-        monkeypatch.setattr("millstream.bench.spark.run.prepare", small)
-        monkeypatch.setattr("millstream.bench.spark.run.golden", lambda *_, **__: GOLDEN)
+        monkeypatch.setattr("millstream_bench.spark.throughput.run.prepare", small)
+        monkeypatch.setattr("millstream_bench.spark.throughput.run.golden", lambda *_, **__: GOLDEN)
         contestants = [Fake("millstream", 1.0), Fake("spark", 3.0)]
         target = tmp_path / "deep" / "result.json"
         run(["w1"], json_file=target, out=tmp_path, data=tmp_path, events=200_000, warm_up=1, contestants=contestants)

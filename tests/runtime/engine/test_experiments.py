@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from millstream.bench.burstiness import burstiness
-from millstream.bench.engine import run
-from millstream.bench.experiment import Experiment
-from millstream.bench.workload import poisson, poisson_bursts, regular, spaced_bursts
+from millstream_bench.engine.burstiness import burstiness
+from millstream_bench.engine.experiment import Experiment
+from millstream_bench.engine.run import run
+from millstream_bench.engine.workload import poisson, poisson_bursts, regular, spaced_bursts
 
 pytestmark = pytest.mark.xdist_group("experiments")  # they share a run
 

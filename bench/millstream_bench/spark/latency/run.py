@@ -1,0 +1,235 @@
+"""Latency: from the arrival of the row that completes a window to the window's result in the hands of a program.
+
+| | |
+|---|---|
+| the query | count per auction over tumbling windows of half a second of event time |
+| arrival | every 100 ms a small parquet file appears in a folder, with the rows due since the last one |
+| event time | when the row was due, so a window is complete when the first file after its end appears |
+| output | when the program that the rows are handed to has received all of the window's |
+| reported | median and 95th percentile over windows, at each rate, once results come and it has run for a while |
+
+Files, because every engine here reads them, and because their arrival is a fact that no engine can shift: the producer
+is a process of its own, and stamps a file just before it appears. Spark's `rate` source was not used: it makes its rows
+once a second and stamps them itself. The time of arrival is also carried in the rows, and the newest one of a group is
+part of its result: `age` is measured from it, and contains the wait for the end of the window. A window that has not
+come out at the end of the run counts as if it had come then, and is reported as missing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from millstream_bench.spark.arrivals import Drops, produce
+from millstream_bench.spark.processes import Sampler
+from millstream_bench.spark.subject import SubjectFailed, environment
+from millstream_bench.spark.throughput.contest import WrongAnswer
+
+RATES = (1_000, 10_000, 50_000)
+_TAIL = 3.0
+"""Seconds of rows after the last measured one, so that its window is completed."""
+_PATIENCE = 30.0
+"""Seconds to wait for windows that are overdue."""
+_LONGEST_START = 180.0
+"""Seconds in which the first result has to come."""
+
+
+class LatencyContestant(Protocol):
+    """An engine that can run the query as a process of its own.
+
+    `python -m MODULE FOLDER OUTPUT STOP` reads files as they appear in FOLDER (`arrivals.SCHEMA`), makes OUTPUT, empty,
+    when it is ready, adds a line of JSON to it at once for every group of rows it is handed, and ends when STOP exists.
+    A line has `at`, in seconds since the epoch, and `rows`: lists of the end of the window (microseconds), the newest
+    `arrived` and the count. A line with `phases` says how long the parts of a batch took, in milliseconds.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def module(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLatency:
+    """Spark's own operators with the default state store."""
+
+    name: str = "spark"
+    module: str = "millstream_bench.spark.latency.native"
+
+
+def measure(
+    contestant: LatencyContestant, rates: Sequence[int] = RATES, *, seconds: float = 20, settle: float = 15
+) -> list[dict[str, Any]]:
+    """One process for all rates, one after another; the first `settle` seconds of each are not counted."""
+    drops, spans = Drops(), []
+    with tempfile.TemporaryDirectory(prefix="millstream-latency-", ignore_cleanup_errors=True) as name:
+        place = Path(name)
+        for folder in ("in", "making"):
+            (place / folder).mkdir()
+        files = [str(place / part) for part in ("in", "output", "stop")]
+        with (place / "log").open("w") as log:
+            command = [sys.executable, "-m", contestant.module, *files]
+            child = subprocess.Popen(command, cwd=place, env=environment(), stdout=log, stderr=log)
+            try:
+                with Sampler(child.pid, every=0.5) as sampler:
+                    _wait_for(place / "output", child, place / "log")
+                    _warm_up(place, rates[0], drops, child)
+                    for rate in rates:
+                        spans.append(produce(place, rate, settle + seconds, drops))
+                    produce(place, rates[0], _TAIL, drops)
+                    outputs = _drained(place / "output", drops, spans[-1][1])
+                    stopped = time.time()
+            finally:
+                (place / "stop").touch()
+                _finish(child)
+    made = []
+    for rate, (start, end) in zip(rates, spans, strict=True):
+        row = {"name": contestant.name, "rows_per_s": rate}
+        row |= percentiles(outputs, drops, start + settle, end, stopped)
+        row["phases_ms"] = phases(outputs, start + settle, end)
+        row["cpu_s_per_s"] = sum(sampler.record.between(start + settle, end).values()) / (end - start - settle)
+        made.append(row)
+    return made
+
+
+def percentiles(
+    outputs: list[dict[str, Any]], drops: Drops, start: float, end: float, stopped: float
+) -> dict[str, Any]:
+    """Over the windows that were completed between two moments (seconds since the epoch)."""
+    due = drops.completed_between(start, end)
+    finished = _finished(outputs, drops)
+    waits = [finished.get(window, stopped) * 1e3 - completed / 1e3 for window, completed in due.items()]
+    ages = [output["at"] * 1e3 - row[1] / 1e3 for output in outputs for row in output["rows"] if row[0] in due]
+    (latency, latency_p95), (age, age_p95) = _two(waits), _two(ages)
+    return {
+        "windows": len(due),
+        "missing": sum(window not in finished for window in due),
+        "latency_ms": latency,
+        "latency_p95_ms": latency_p95,
+        "age_ms": age,
+        "age_p95_ms": age_p95,
+    }
+
+
+def phases(outputs: list[dict[str, Any]], start: float, end: float) -> dict[str, float]:
+    """The median time of each part of a batch, of the batches reported between two moments.
+
+    >>> outputs = [{"at": at, "phases": {"plan": at * 10}} for at in (1, 2, 3, 9)]
+    >>> phases([*outputs, {"at": 2, "rows": []}], 1, 5)
+    {'plan': 20.0}
+    """
+    made: dict[str, list[float]] = {}
+    for output in outputs:
+        if start <= output["at"] < end:
+            for name, taken in output.get("phases", {}).items():
+                made.setdefault(name, []).append(taken)
+    return {name: float(np.median(values)) for name, values in made.items()}
+
+
+def run(
+    *,
+    out: Path,
+    json_file: Path | None = None,
+    contestants: Sequence[LatencyContestant] | None = None,
+    rates: Sequence[int] = RATES,
+    seconds: float = 20,
+    settle: float = 15,
+) -> list[dict[str, Any]]:
+    """Measure every contestant, print a table, write JSON."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from millstream_bench.spark.throughput.contender import latency_contestants
+
+    console = Console(highlight=False)
+    if contestants is None:
+        contestants = [*latency_contestants(), SparkLatency()]
+    made: list[dict[str, Any]] = []
+    with console.status("", refresh_per_second=2) as status:
+        for contestant in contestants:
+            status.update(f"latency: {contestant.name}")
+            made += measure(contestant, rates, seconds=seconds, settle=settle)
+    title = "from the arrival that completes a window to its result"
+    table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
+    for heading in ("", "rows/s", "median", "95 %", "windows", "missing", "cores"):
+        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    for row in made:
+        times = ["–" if row[key] is None else f"{row[key]:,.0f} ms" for key in ("latency_ms", "latency_p95_ms")]
+        counts = [str(row["windows"]), str(row["missing"]), f"{row['cpu_s_per_s']:.2f}"]
+        table.add_row(row["name"], f"{row['rows_per_s']:,}", *times, *counts)
+    console.print(table)
+    target = json_file or out / "latency.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(made, indent=1))
+    console.print(f"written to {target}")
+    return made
+
+
+def _finished(outputs: list[dict[str, Any]], drops: Drops) -> dict[int, float]:
+    """When all rows of each window were counted, in seconds."""
+    counted, finished = Counter[int](), dict[int, float]()
+    for output in outputs:
+        for window, _, count in output["rows"]:
+            counted[window] += count
+            if counted[window] == drops.windows[window]:
+                finished[window] = output["at"]
+            elif counted[window] > drops.windows[window]:
+                raise WrongAnswer(f"{counted[window]} rows in a window that has {drops.windows[window]}")
+    return finished
+
+
+def _drained(path: Path, drops: Drops, end: float) -> list[dict[str, Any]]:
+    """What came out, when all windows are there or patience is at an end."""
+    due, deadline = drops.completed_between(0, end), time.time() + _PATIENCE
+    while True:
+        outputs = _outputs(path)
+        if not due.keys() - _finished(outputs, drops).keys() or time.time() > deadline:
+            return outputs
+        time.sleep(0.5)
+
+
+def _outputs(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # the last may still be on its way
+
+
+def _warm_up(place: Path, rate: int, drops: Drops, child: subprocess.Popen[bytes]) -> None:
+    """Produce until the first result has come."""
+    began = time.time()
+    while not any(output["rows"] for output in _outputs(place / "output")):
+        if child.poll() is not None or time.time() - began > _LONGEST_START:
+            raise SubjectFailed("no result came\n" + (place / "log").read_text(errors="replace")[-3000:])
+        produce(place, rate, 1.0, drops)
+
+
+def _wait_for(path: Path, child: subprocess.Popen[bytes], log: Path) -> None:
+    while not path.exists():
+        if child.poll() is not None:
+            raise SubjectFailed(log.read_text(errors="replace")[-3000:])
+        time.sleep(0.1)
+
+
+def _finish(child: subprocess.Popen[bytes]) -> None:
+    try:
+        child.wait(timeout=60)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _two(values: list[float]) -> tuple[float | None, float | None]:
+    """Median and 95th percentile."""
+    if not values:
+        return None, None
+    return float(np.percentile(values, 50)), float(np.percentile(values, 95))

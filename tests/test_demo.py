@@ -79,8 +79,8 @@ def feed(mill: LocalMill, statements: str, streams: tuple[str, ...], upto: int) 
     for name in streams:
         definition = declared.catalog.stream(name)
         source = open_paged(name, definition.schema, definition.options, [])
-        for piece in source.pieces(source.start(), {"event": upto, "anchor": None}, 1):
-            read = piece.read().rows
+        for split in source.splits(source.start(), {"event": upto, "anchor": None}, 1):
+            read = split.read().rows
             assert isinstance(read, PunctuatedRows)
             mill.insert(name, read)
     mill.batch()

@@ -15,7 +15,7 @@ from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import Closed, Cure, Part, listed
+from millstream.logical.contract.state_parts import Closed, Cure, StatePart, listed
 from millstream.logical.explain import explain
 from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.nodes.select import Select
@@ -56,12 +56,12 @@ class Changes(Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return [key] if key == (self.key,) else None
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         closing = [offer.origin for offer in inputs[0].templates if offer.attributes == {self.key}]
         lacks = "" if closing else f"no punctuation closes {listed([self.key])}"
-        return (Part("last", tuple(closing), lacks),)
+        return (StatePart("last", tuple(closing), lacks),)
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         yield Closed(self.input, (self.key,))
 
     def parameters(self) -> dict[str, Any]:

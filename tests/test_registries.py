@@ -82,20 +82,20 @@ def test_a_source(installed: Path) -> None:
     offsets = [source.start()]
     while not source.ended(offsets[-1]):
         offsets.append(source.latest(offsets[-1], 0))
-    pieces = [p for at in range(2) for p in source.pieces(offsets[at], offsets[at + 1], 2)]
-    read = [decode(encode(piece)).read() for piece in pieces]
+    splits = [p for at in range(2) for p in source.splits(offsets[at], offsets[at + 1], 2)]
+    read = [decode(encode(split)).read() for split in splits]
     assert pl.concat(part.rows for part in read)["square"].to_list() == [n * n for n in range(1002)]
-    assert pieces[0].read([]).rows.height == pieces[0].rows == 1000 and not read[0].bad.height
+    assert splits[0].read([]).rows.height == splits[0].rows == 1000 and not read[0].bad.height
 
 
-def test_a_piece_is_known_where_it_arrives(installed: Path) -> None:
-    (piece,) = open_paged("s", SQUARES, {"connector": "squares"}, []).pieces({"n": 0}, {"n": 3}, 1)
-    (installed / "piece").write_bytes(encode(piece))
+def test_a_split_is_known_where_it_arrives(installed: Path) -> None:
+    (split,) = open_paged("s", SQUARES, {"connector": "squares"}, []).splits({"n": 0}, {"n": 3}, 1)
+    (installed / "split").write_bytes(encode(split))
     read = "import pathlib, sys, millstream.physical.shard.durable as d; from millstream.algebra.values import decode; "
     read += "print(decode(pathlib.Path(sys.argv[1]).read_bytes()).read().rows['square'].to_list())"
     path = os.pathsep.join([str(installed), *sys.path])
     environment = os.environ | {"PYTHONPATH": path}
-    made = [sys.executable, "-c", read, str(installed / "piece")]
+    made = [sys.executable, "-c", read, str(installed / "split")]
     assert subprocess.run(made, env=environment, capture_output=True, text=True, check=True).stdout == "[0, 1, 4]\n"
 
 

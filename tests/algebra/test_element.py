@@ -18,17 +18,24 @@ CLOSED = Pattern.of(k=equal(7))
 
 
 @pytest.mark.parametrize(
-    ("element", "tuples", "marks", "weight", "progress"),
+    ("element", "tuples", "punctuation_count", "weight", "progress"),
     [
         (Page(ROWS), 3, 0, 3, NEVER),
         (Punctuations.of([CLOSED, CLOSED], progress=5), 0, 2, 1, 5),
         (Punctuations.of((), progress=5), 0, 1, 1, 5),
     ],
 )
-def test_an_element_is_counted(element: Element, tuples: int, marks: int, weight: int, progress: int) -> None:
+def test_an_element_is_counted(
+    element: Element, tuples: int, punctuation_count: int, weight: int, progress: int
+) -> None:
     again = pickle.loads(pickle.dumps(element))
     for each in (element, again, element.select({"k": "k"})):
-        assert (each.tuples, each.marks, each.weight, each.progress) == (tuples, marks, weight, progress)
+        assert (each.tuples, each.punctuation_count, each.weight, each.progress) == (
+            tuples,
+            punctuation_count,
+            weight,
+            progress,
+        )
         assert each and not each.keeps_position
 
 

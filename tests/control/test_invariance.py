@@ -227,7 +227,7 @@ def stems(case: Case) -> set[str]:
     """The nodes that a case runs on two shards."""
     mill = LocalMill(Options(shards=2))
     begin(case, mill)
-    return {part.stem for made in mill.plot("q", mill.queries["q"].plan) for part in made.plan.walk()}
+    return {part.stem for made in mill.prepare("q", mill.queries["q"].plan) for part in made.plan.walk()}
 
 
 @pytest.mark.parametrize("stem", sorted(stem for stem, node in NODES.items() if node.runs))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.observe.progress import progress_of
-from millstream.ingest.paged import PieceRows
+from millstream.ingest.paged import SplitRows
 from millstream.ingest.rows import NO_BAD
 from millstream.physical.plan.placeholders import counted
-from millstream.physical.spark.frame_packing import GivenPiece
+from millstream.physical.spark.frame_packing import GivenSplit
 from millstream.physical.wire.own_rows import OWN
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import Target
@@ -107,14 +107,14 @@ def test_of_tuples_of_other_shards_only_the_time_is_sent() -> None:
     mill.execute("CREATE STREAM s1 (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
     mill.execute("CREATE STREAM s2 (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
     mill.add_query("q", QUERIES[2])
-    (whole,) = mill.plot("q", mill.query("q").plan)
+    (whole,) = mill.prepare("q", mill.query("q").plan)
     assert counted([whole.plan], "s1") is None, "it is hashed"
     needed = counted([whole.plan], "s2")
     assert needed is not None and (needed.keys, needed.columns) == ((("k",),), {"v"})
     rows = pl.DataFrame({"k": [1, 2, 3, 4], "v": [5, 6, 7, 8], "ts": [1, 2, 3, 4], "text": ["a", "b", "c", "d"]})
-    piece = GivenPiece(PieceRows(rows, NO_BAD))
+    split = GivenSplit(SplitRows(rows, NO_BAD))
     target = Target((0, 1), None, counted=needed)
-    for _, part in pack(mill.catalog.stream("s2"), piece, tuple(rows.columns), (target,), now=1):
+    for _, part in pack(mill.catalog.stream("s2"), split, tuple(rows.columns), (target,), now=1):
         assert part.common is not None and part.common.columns == ["v", "ts", OWN] and part.common.height == 4
         sent += part.rows.height
         filled = part.unfolded().rows

@@ -191,8 +191,8 @@ def test_timestamps_and_a_watermark() -> None:
 def test_punctuated_rows_skip_bad_ones() -> None:
     source = source_of(ANY_ORDER, VirtualClock())
     frame = pl.DataFrame({"ts": [1, None, 2, 3], "k": [1, 1, 1, 2], "x": [0.0] * 4})
-    marks = Punctuations.from_column("k", "=", pl.Series([1, 2]))
-    taken = source.take([PunctuatedRows(frame, marks, np.array([2, 4]))])
+    placed = Punctuations.from_column("k", "=", pl.Series([1, 2]))
+    taken = source.take([PunctuatedRows(frame, placed, np.array([2, 4]))])
     assert pages(taken) == [(1, 1, 0.0, 1), (3, 2, 0.0, 3)]
     assert taken.late["ts"].to_list() == [2] and taken.bad["reason"].to_list() == ["column 'ts' must not be NULL"]
 
@@ -203,10 +203,10 @@ def pages(taken: Taken) -> list[Any]:
 
 @pytest.mark.parametrize("positions", [[1], [0, 5], [2, 1], [-1, 0]])
 def test_positions_must_fit(positions: list[int]) -> None:
-    marks = Punctuations.from_column("k", "=", pl.Series([1, 2]))
+    placed = Punctuations.from_column("k", "=", pl.Series([1, 2]))
     frame = pl.DataFrame({"ts": [1, 2], "k": [1, 1], "x": [0.0] * 2})
     with pytest.raises(InputError):
-        source_of(ANY_ORDER, VirtualClock()).take([PunctuatedRows(frame, marks, np.array(positions))])
+        source_of(ANY_ORDER, VirtualClock()).take([PunctuatedRows(frame, placed, np.array(positions))])
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_many_punctuations_among_many_rows() -> None:
     stamps = np.arange(size) // 3
     frame = pl.DataFrame({"ts": stamps, "k": stamps % 7, "x": np.zeros(size)})
     positions = np.arange(20, size + 1, 20)
-    marks = Punctuations.from_column("ts", "<", frame["ts"].gather(positions - 1))
-    taken = source_of(ANY_ORDER, VirtualClock(), page_rows=512).take([PunctuatedRows(frame, marks, positions)])
+    placed = Punctuations.from_column("ts", "<", frame["ts"].gather(positions - 1))
+    taken = source_of(ANY_ORDER, VirtualClock(), page_rows=512).take([PunctuatedRows(frame, placed, positions)])
     heights = [e.tuples for e in taken.elements if isinstance(e, Page)]
     assert heights == [8192, 8192, 20_000 - 2 * 8192]
     assert sum(len(e) for e in taken.elements if isinstance(e, Punctuations)) == len(positions)

@@ -38,7 +38,7 @@ class Element(ABC):
         return 0
 
     @property
-    def marks(self) -> int:
+    def punctuation_count(self) -> int:
         """What it adds to the punctuations counted in statistics."""
         return 1
 
@@ -67,7 +67,7 @@ class Page(Element):
 
     __slots__ = ("frame", "tuples")
     keeps_position = False
-    marks: int = 0
+    punctuation_count: int = 0
     tuples: int
 
     def __init__(self, frame: pl.DataFrame) -> None:

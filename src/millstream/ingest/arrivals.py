@@ -22,7 +22,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type, format_value
 from millstream.algebra.values import value
 from millstream.errors import InputError, PatternError, did_you_mean
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 from millstream.ingest.rows import BAD_SCHEMA, NO_BAD, Rows, read_lines, read_rows
 
 _PYTHON: dict[Type, tuple[type, ...]] = {
@@ -50,7 +50,7 @@ class CheckedRows:
     the rows that did not fit."""
 
     rows: pl.DataFrame
-    marks: Marks | None = None
+    placed: PlacedPunctuations | None = None
     bad: pl.DataFrame | None = None
 
 
@@ -65,7 +65,7 @@ class RejectedLine:
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     rows: pl.DataFrame
-    marks: Marks
+    placed: PlacedPunctuations
     bad: pl.DataFrame
 
 
@@ -82,7 +82,7 @@ class _Gathering:
     schema: Schema
     required: Sequence[str]
     frames: list[pl.DataFrame] = field(default_factory=list)
-    marks: list[Marks] = field(default_factory=list)
+    placed: list[PlacedPunctuations] = field(default_factory=list)
     bad: list[pl.DataFrame] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     patterns: list[tuple[int, Pattern]] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Gathering:
             self._take_punctuated(element)
         elif isinstance(element, Punctuations):
             check_punctuations(element, self.schema)
-            self.marks.append(Marks.at(self.height, element))
+            self.placed.append(PlacedPunctuations.at(self.height, element))
         else:
             self._add(read_rows(element, self.schema, self.required))
 
@@ -117,8 +117,8 @@ class _Gathering:
             self.frames.append(element.rows)
         if element.bad is not None:
             self.bad.append(element.bad)
-        if element.marks is not None:
-            self.marks.append(element.marks.moved(self.height))
+        if element.placed is not None:
+            self.placed.append(element.placed.moved(self.height))
         self.height += element.rows.height
 
     def _take_punctuated(self, element: PunctuatedRows) -> None:
@@ -134,7 +134,7 @@ class _Gathering:
         self._add(rows)
         if rows.index is not None:
             positions = np.searchsorted(rows.index, positions)
-        self.marks.append(Marks(element.punctuations, start + positions))
+        self.placed.append(PlacedPunctuations(element.punctuations, start + positions))
 
     def _add(self, rows: Rows) -> None:
         if rows.frame.height:
@@ -152,7 +152,7 @@ class _Gathering:
     def _end_patterns(self) -> None:
         if self.patterns:
             positions = np.array([position for position, _ in self.patterns], dtype=np.int64)
-            self.marks.append(Marks(Punctuations.of(pattern for _, pattern in self.patterns), positions))
+            self.placed.append(PlacedPunctuations(Punctuations.of(pattern for _, pattern in self.patterns), positions))
             self.patterns = []
 
     def done(self) -> Arrivals:
@@ -163,7 +163,7 @@ class _Gathering:
         else:
             rows = pl.concat([pl.DataFrame(schema={a.name: a.type.polars for a in self.schema}), *self.frames])
         bad = pl.concat([NO_BAD, *self.bad]) if self.bad else NO_BAD
-        return Arrivals(rows, Marks.interleave(self.marks), bad)
+        return Arrivals(rows, PlacedPunctuations.interleave(self.placed), bad)
 
 
 def read_element(line: str, schema: Schema) -> Pattern | None:

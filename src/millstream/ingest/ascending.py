@@ -6,7 +6,7 @@ value is followed by `[column < value]`.
 >>> numbered = Ascending(("seq",))
 >>> rows = pl.DataFrame({"seq": [4, 4, 3, 7]})
 >>> accepted = numbered.kept(rows, np.ones(4, dtype=np.bool_))
->>> accepted.tolist(), numbered.marks(rows, accepted)[0].punctuations
+>>> accepted.tolist(), numbered.placed(rows, accepted)[0].punctuations
 ([True, True, False, True], Punctuations([seq < 4] [seq < 7]))
 """
 
@@ -21,7 +21,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import value
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 
 @value("span")
@@ -40,7 +40,7 @@ class Ascending:
         return bool(self._highest)
 
     def fits(self, spans: Mapping[str, Span]) -> bool:
-        """Whether no tuple of a piece is below one before the piece."""
+        """Whether no tuple of a split is below one before the split."""
         return all(spans[column].lowest >= highest for column, highest in self._highest.items())
 
     def kept(self, rows: pl.DataFrame, accepted: Mask) -> Mask:
@@ -51,17 +51,17 @@ class Ascending:
             kept &= values >= highest_before(highest, values, accepted)
         return kept
 
-    def marks(self, rows: pl.DataFrame, accepted: Mask) -> list[Marks]:
+    def placed(self, rows: pl.DataFrame, accepted: Mask) -> list[PlacedPunctuations]:
         """The punctuations that follow the accepted tuples, column by column."""
-        made: list[Marks] = []
+        made: list[PlacedPunctuations] = []
         for column, highest in self._highest.items():
             values = physical(rows, column)
             places = np.flatnonzero(accepted & (values > highest_before(highest, values, accepted)))
-            made.append(Marks.below(column, rows.get_column(column).gather(places), places + 1))
+            made.append(PlacedPunctuations.below(column, rows.get_column(column).gather(places), places + 1))
         return made
 
     def count(self, rows: pl.DataFrame, accepted: Mask, spans: Mapping[str, Span]) -> None:
-        """Take note of the accepted tuples, and of those of a whole piece."""
+        """Take note of the accepted tuples, and of those of a whole split."""
         for column, highest in self._highest.items():
             if column in spans:
                 self._highest[column] = max(highest, spans[column].highest)

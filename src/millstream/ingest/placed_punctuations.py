@@ -27,18 +27,18 @@ NO_KEY = -(1 << 63)
 
 @value("marks")
 @dataclass(frozen=True, slots=True)
-class Marks:
+class PlacedPunctuations:
     """Punctuations in order, with ascending positions."""
 
     punctuations: Punctuations
     positions: Integers
 
     @classmethod
-    def at(cls, position: int, punctuations: Punctuations) -> Marks:
+    def at(cls, position: int, punctuations: Punctuations) -> PlacedPunctuations:
         return cls(punctuations, np.full(len(punctuations), position, dtype=np.int64))
 
     @classmethod
-    def equalities(cls, rows: pl.DataFrame, positions: Integers) -> Marks:
+    def equalities(cls, rows: pl.DataFrame, positions: Integers) -> PlacedPunctuations:
         """`[k = v, …]` with the values of each row; NaN, which nothing equals, makes none."""
         floats = [name for name, type_ in rows.schema.items() if type_.is_float()]
         if floats:
@@ -49,12 +49,12 @@ class Marks:
         return cls(Punctuations(rows.height, NEVER, parts=parts), positions)
 
     @classmethod
-    def below(cls, name: str, bounds: pl.Series, positions: Integers) -> Marks:
+    def below(cls, name: str, bounds: pl.Series, positions: Integers) -> PlacedPunctuations:
         """`[name < bound]` for each bound."""
         return cls(Punctuations.from_column(name, "<", bounds), positions)
 
     @classmethod
-    def interleave(cls, parts: Sequence[Marks]) -> Marks:
+    def interleave(cls, parts: Sequence[PlacedPunctuations]) -> PlacedPunctuations:
         """All in order of position; at one position those of the first part come first."""
         parts = [part for part in parts if len(part)]
         if len(parts) == 1:
@@ -86,19 +86,19 @@ class Marks:
             name for _, pattern in parts.odd for name, _ in pattern.items
         }
 
-    def among(self, kept: Mask) -> Marks:
+    def among(self, kept: Mask) -> PlacedPunctuations:
         """The same where only some of the tuples are kept: p counts those that are."""
         passed = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
-        return Marks(self.punctuations, passed[self.positions])
+        return PlacedPunctuations(self.punctuations, passed[self.positions])
 
-    def moved(self, by: int) -> Marks:
+    def moved(self, by: int) -> PlacedPunctuations:
         """The same, behind so many more tuples."""
-        return Marks(self.punctuations, self.positions + by) if by else self
+        return PlacedPunctuations(self.punctuations, self.positions + by) if by else self
 
-    def keep(self, mask: Mask) -> Marks:
-        return self if mask.all() else Marks(self.punctuations.keep(mask), self.positions[mask])
+    def keep(self, mask: Mask) -> PlacedPunctuations:
+        return self if mask.all() else PlacedPunctuations(self.punctuations.keep(mask), self.positions[mask])
 
-    def slice(self, first: int, last: int) -> Marks:
+    def slice(self, first: int, last: int) -> PlacedPunctuations:
         """Those from the first place up to, not including, the last."""
         if last - first == len(self):
             return self
@@ -110,7 +110,7 @@ class Marks:
                 groups.append(group.slice(low, high).with_positions(group.positions[low:high] - first))
         odd = tuple((at - first, pattern) for at, pattern in held.odd if first <= at < last)
         made = Punctuations(last - first, NEVER, parts=Parts(tuple(groups), odd))
-        return Marks(made, self.positions[first:last])
+        return PlacedPunctuations(made, self.positions[first:last])
 
     def keys(self, time: str | None) -> Integers:
         """The keys of the bounds on time alone; `NO_KEY` for all others."""

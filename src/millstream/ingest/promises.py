@@ -14,7 +14,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER
-from millstream.ingest.placed_punctuations import NO_KEY, Marks
+from millstream.ingest.placed_punctuations import NO_KEY, PlacedPunctuations
 
 
 class Promises:
@@ -38,40 +38,40 @@ class Promises:
         """No tuple below this time is expected any more."""
         return NEVER if self._key == NO_KEY else -(-self._key // 2)
 
-    def keys(self, marks: Marks) -> Integers:
-        """The keys of the marks that bound time alone."""
-        return marks.keys(self._time)
+    def keys(self, placed: PlacedPunctuations) -> Integers:
+        """The keys of the punctuations that bound time alone."""
+        return placed.keys(self._time)
 
-    def broken(self, rows: pl.DataFrame, stamps: Integers, marks: Marks, keys: Integers) -> Mask:
-        """Which rows match an earlier promise, or one of the marks that stand before them."""
+    def broken(self, rows: pl.DataFrame, stamps: Integers, placed: PlacedPunctuations, keys: Integers) -> Mask:
+        """Which rows match an earlier promise, or one of the punctuations before them."""
         found = np.zeros(rows.height, dtype=np.bool_)
         if self._all is not None:
             found |= self._all.match(rows).to_numpy()
         others = keys == NO_KEY
         if self._time is not None and (self._key > NO_KEY or not others.all()):
             strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
-            if not _all_above(stamps, marks.positions, strongest):
-                places = np.concatenate(([0], marks.positions, [rows.height]))
+            if not _all_above(stamps, placed.positions, strongest):
+                places = np.concatenate(([0], placed.positions, [rows.height]))
                 found |= 2 * stamps < np.repeat(strongest, np.diff(places))
         if others.any():
-            kept = marks.keep(others)
+            kept = placed.keep(others)
             first = kept.punctuations.first_match(rows)
             matched = first.is_not_null().to_numpy()
             position = kept.positions[first.fill_null(0).to_numpy()]
             found |= matched & (position <= np.arange(rows.height))
         return found
 
-    def add(self, marks: Marks, keys: Integers) -> Punctuations:
-        """Take the marks; those that no earlier one covers come back, with progress if time moved."""
+    def add(self, placed: PlacedPunctuations, keys: Integers) -> Punctuations:
+        """Add punctuations; return those that no earlier one covers, with progress if time moved."""
         strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
         if self._all is None and (keys > NO_KEY).all():
-            fresh = marks.punctuations.keep(keys > strongest[:-1])
+            fresh = placed.punctuations.keep(keys > strongest[:-1])
         else:
             self._all = self._all if self._all is not None else self._everything()
-            fresh = self._all.add(marks.punctuations)
+            fresh = self._all.add(placed.punctuations)
         self._key = int(strongest[-1])
         progress = self._key // 2 if self._key > NO_KEY else NEVER
-        if any(not group.shape for group in marks.punctuations.parts.groups):
+        if any(not group.shape for group in placed.punctuations.parts.groups):
             progress = FOREVER  # nothing at all will come
         if progress <= self._progress:
             return fresh.with_progress(NEVER)

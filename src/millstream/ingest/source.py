@@ -45,10 +45,10 @@ from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
-from millstream.ingest.placed_punctuations import NO_KEY, TIME_LIMIT, Marks, integers
+from millstream.ingest.placed_punctuations import NO_KEY, TIME_LIMIT, PlacedPunctuations, integers
 from millstream.ingest.promises import Promises
 from millstream.ingest.rows import NO_BAD
-from millstream.ingest.split_summary import Whole, slack_of
+from millstream.ingest.split_summary import SplitSummary, slack_of
 from millstream.logical.catalog import StreamDefinition
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
@@ -92,26 +92,26 @@ class StreamSource:
         self._promised = NEVER  # the highest enabling timestamp given out
         self._restricted: set[str] | None = None  # columns that explicit punctuation restricts, bounds on time aside
 
-    def take(self, elements: Iterable[Any], whole: Whole | None = None) -> Taken:
+    def take(self, elements: Iterable[Any], whole: SplitSummary | None = None) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With
         `whole` the rows are only a part of a piece that it `knows`, and time moves as all of it says."""
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
-        rows, marks = arrivals.rows, arrivals.marks
-        stamps, keys = self._stamps(rows, now), self._promises.keys(marks)
+        rows, placed = arrivals.rows, arrivals.placed
+        stamps, keys = self._stamps(rows, now), self._promises.keys(placed)
         if (keys == NO_KEY).any():
-            self._restricted = marks.columns | (self._restricted or set())
+            self._restricted = placed.columns | (self._restricted or set())
         floor = self._floor
-        if self._all_in_order(stamps, marks):
+        if self._all_in_order(stamps, placed):
             accepted = np.ones(len(stamps), dtype=np.bool_)
         else:
-            accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, marks, keys))
+            accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, placed, keys))
             derived = self._derive(rows, stamps, accepted, whole)
             if derived:
-                marks = Marks.interleave([*derived, marks])
-                keys = self._promises.keys(marks)
+                placed = PlacedPunctuations.interleave([*derived, placed])
+                keys = self._promises.keys(placed)
         rows = rows.hstack([self._hidden(rows, stamps)])
-        made = self._pieces(rows, accepted, marks, keys)
+        made = self._pieces(rows, accepted, placed, keys)
         clean = bool(accepted.all())
         entered = pl.lit(now, pl.Int64).alias(TS)
         late, bad = self._no_rows, _NO_BAD
@@ -127,7 +127,7 @@ class StreamSource:
         self.bad += bad.height
         return Taken(made, late, bad)
 
-    def knows(self, whole: Whole, *, folded: bool) -> bool:
+    def knows(self, whole: SplitSummary, *, folded: bool) -> bool:
         """Whether word of a piece tells enough. Of `folded` rows, which are not at hand, and where a column ascends,
         none may be late. Otherwise the rows of a part are judged by themselves, as long as other rows move time only if
         time does not make them late."""
@@ -139,7 +139,7 @@ class StreamSource:
         """Whether these columns tell which rows are late."""
         return (self._restricted or set()) <= set(columns)
 
-    def _fits(self, whole: Whole) -> bool:
+    def _fits(self, whole: SplitSummary) -> bool:
         """Whether none of these rows is late."""
         if self._time is not None:
             oldest = whole.spans[self._time].lowest
@@ -163,9 +163,9 @@ class StreamSource:
             return integers(rows.get_column(self._time))
         return np.full(rows.height, max(now, self._promised, self._newest), dtype=np.int64)
 
-    def _all_in_order(self, stamps: Integers, marks: Marks) -> bool:
+    def _all_in_order(self, stamps: Integers, placed: PlacedPunctuations) -> bool:
         """Whether the batch is plainly right: an ordered stream, no keys, nothing promised, nothing out of order."""
-        if not self._in_order or len(marks) or not self._promises.none or not len(stamps):
+        if not self._in_order or len(placed) or not self._promises.none or not len(stamps):
             return False
         if self._key or self._ascending:
             return False
@@ -196,38 +196,40 @@ class StreamSource:
                 return judged
             accepted = judged
 
-    def _derive(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, whole: Whole | None) -> list[Marks]:
+    def _derive(
+        self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, whole: SplitSummary | None
+    ) -> list[PlacedPunctuations]:
         """The punctuations that follow from the tuples themselves, and at their end those that follow from a whole."""
-        made: list[Marks] = []
+        made: list[PlacedPunctuations] = []
         if self._watermark is not None and self._time is not None:
             places = np.flatnonzero(accepted & (stamps > highest_before(self._newest, stamps, accepted)))
             made.append(self._below(self._time, stamps[places], places + 1))
-        made += self._ascending.marks(rows, accepted)
+        made += self._ascending.placed(rows, accepted)
         for column, span in () if whole is None else whole.spans.items():
             if column != self._time or self._watermark is not None:
                 made.append(self._below(column, np.array([span.highest]), np.array([rows.height])))
         if self._key:
             keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
-            made.append(Marks.equalities(keys, np.flatnonzero(accepted) + 1))
+            made.append(PlacedPunctuations.equalities(keys, np.flatnonzero(accepted) + 1))
         return made
 
-    def _below(self, column: str, highest: Integers, positions: Integers) -> Marks:
+    def _below(self, column: str, highest: Integers, positions: Integers) -> PlacedPunctuations:
         if column == self._time:
             highest = np.maximum(highest - (self._watermark or 0), -TIME_LIMIT)
         bounds = pl.Series(highest, dtype=pl.Int64).cast(self.schema.type_of(column).polars)
-        return Marks.below(column, bounds, positions)
+        return PlacedPunctuations.below(column, bounds, positions)
 
-    def _pieces(self, rows: pl.DataFrame, accepted: Mask, marks: Marks, keys: Integers) -> list[Element]:
+    def _pieces(self, rows: pl.DataFrame, accepted: Mask, placed: PlacedPunctuations, keys: Integers) -> list[Element]:
         made: list[Element] = []
         clean, first = bool(accepted.all()), 0
-        for start, end in self._cuts(rows.height, marks.positions):
+        for start, end in self._cuts(rows.height, placed.positions):
             piece = rows.slice(start, end - start)
             if not clean:
                 piece = piece.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
             if piece.height:
                 made.append(Page(piece))
-            last = int(marks.positions.searchsorted(end, side="right")) if first < len(keys) else first
-            fresh = self._promises.add(marks.slice(first, last), keys[first:last]) if last > first else None
+            last = int(placed.positions.searchsorted(end, side="right")) if first < len(keys) else first
+            fresh = self._promises.add(placed.slice(first, last), keys[first:last]) if last > first else None
             if fresh:
                 made.append(fresh)
             first = last
@@ -251,7 +253,7 @@ class StreamSource:
             self._newest = max(self._newest, last if self._in_order else int(stamps.max()))
             self._last = (last, now)
 
-    def _count_whole(self, whole: Whole, now: int, floor: int) -> None:
+    def _count_whole(self, whole: SplitSummary, now: int, floor: int) -> None:
         """Take note of the time of a whole. Its newest tuple counts unless it is late."""
         newest = whole.spans[self._time].highest if self._time is not None else max(now, self._promised)
         if newest >= max(self._newest, floor):

@@ -22,7 +22,7 @@ from millstream.algebra.values import value
 
 if TYPE_CHECKING:
     from millstream.logical.contract.offers import Offers
-    from millstream.logical.contract.state_parts import Cure, Part
+    from millstream.logical.contract.state_parts import Cure, StatePart
 
 Names = frozenset[str]
 Key = tuple[str, ...]
@@ -174,18 +174,18 @@ class Plan(ABC):
     # --- the contract -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         """The parts of its state, given what its inputs promise."""
 
     @abstractmethod
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         """What it promises its reader, given its inputs' promises and its state; nothing in it waits for ever."""
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         """What its inputs would have to promise to bound a part of its state, the likeliest first."""
         return iter(())
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         """What else in the query would bound a part of its state."""
         return []
 

@@ -66,7 +66,7 @@ def test_a_query_that_was_only_half_stopped(tmp_path: Path) -> None:
     for _ in range(2):
         again = opened(tmp_path)
         assert set(again.queries) == running(again) == {"two"}
-        assert len(again.homes.groups) == 1
+        assert len(again.placements.groups) == 1
         again.jobs.close()
 
 

@@ -126,13 +126,13 @@ def test_a_query_that_is_gone_is_not_asked(host: LocalHost) -> None:
 COLUMNS = {"a": ("id", "seller"), "b": ("auction", "bidder"), "p": ("id", "city")}
 keys = st.integers(1, 4)
 rows = st.tuples(st.just("row"), st.sampled_from("abp"), keys, keys)
-marks = st.tuples(st.just("mark"), st.sampled_from("aabbp"), st.integers(0, 1), keys)
+punctuations = st.tuples(st.just("mark"), st.sampled_from("aabbp"), st.integers(0, 1), keys)
 requests = st.tuples(st.just("request"))
 
 
 @given(
     st.sampled_from([ONE_KEY, TWO_JOINS, TWO_STAGES]),
-    st.lists(rows | marks | marks | requests, max_size=40),
+    st.lists(rows | punctuations | punctuations | requests, max_size=40),
     st.integers(1, 3),
     st.booleans(),
 )

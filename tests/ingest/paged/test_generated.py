@@ -1,4 +1,4 @@
-"""Generators as sources: batches and pieces make no difference to what is generated, and what is refused."""
+"""Generators as sources: batches and splits make no difference to what is generated, and what is refused."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def opened(name: str = "bids", schema: Schema = BIDS, connector: str = "nexmark"
 def elements(source: PagedSource, parallelism: int, columns: list[str] | None = None) -> list[PunctuatedRows]:
     made, offset = [], source.start()
     while (end := json.loads(json.dumps(source.latest(offset, 0)))) != offset:
-        for piece in pickle.loads(pickle.dumps(source.pieces(offset, end, parallelism))):
-            read = piece.read(columns)
+        for split in pickle.loads(pickle.dumps(source.splits(offset, end, parallelism))):
+            read = split.read(columns)
             assert read.bad.is_empty() and isinstance(read.rows, PunctuatedRows)
             made.append(read.rows)
         offset = end
@@ -54,8 +54,8 @@ def test_cuts_make_no_difference(events: int, limit: int, parallelism: int, punc
         generated.WORTH = worth
     made = generator("nexmark", {"events": str(events), "punctuation": punctuation}).make("bid", 0, events)
     assert got.rows.equals(made.rows.select(pl.col("price").cast(pl.Float64), "auction", "ts"))
-    assert got.marks.positions.tolist() == list(made.positions)
-    assert got.marks.punctuations.patterns() == made.punctuations.patterns()
+    assert got.placed.positions.tolist() == list(made.positions)
+    assert got.placed.punctuations.patterns() == made.punctuations.patterns()
 
 
 def test_columns_that_are_not_asked_for_are_not_made_nor_punctuated() -> None:
@@ -65,18 +65,18 @@ def test_columns_that_are_not_asked_for_are_not_made_nor_punctuated() -> None:
     assert gather(some, Schema.of(("price", Type.DOUBLE), ("ts", Type.TIMESTAMP))).rows.equals(
         whole.rows.select("price", "ts")
     )
-    assert 0 < sum(len(made.punctuations) for made in some) < len(whole.marks)
+    assert 0 < sum(len(made.punctuations) for made in some) < len(whole.placed)
     assert sum(made.rows.height for made in elements(source, 1, [])) == whole.rows.height
     with pytest.raises(BindError, match="unknown column 'nope'"):
-        source.pieces({"event": 0}, {"event": 1}, 1)[0].read(["nope"])
+        source.splits({"event": 0}, {"event": 1}, 1)[0].read(["nope"])
 
 
-def test_there_are_as_many_pieces_as_are_worth_it() -> None:
+def test_there_are_as_many_splits_as_are_worth_it() -> None:
     source = opened(max_rows_per_trigger=1_000_000)
     start = source.start()
     end = source.latest(start, 0)
-    assert [len(source.pieces(start, end, wanted)) for wanted in (1, 2, 4, 9)] == [1, 2, 4, 5]
-    assert source.pieces(end, end, 4) == []
+    assert [len(source.splits(start, end, wanted)) for wanted in (1, 2, 4, 9)] == [1, 2, 4, 5]
+    assert source.splits(end, end, 4) == []
     assert not source.ended(end) and source.behind(end) is None
 
 

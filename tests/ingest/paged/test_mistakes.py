@@ -63,16 +63,16 @@ def test_a_file_that_changes_or_goes_is_noticed(tmp_path: Path) -> None:
     with (tmp_path / "a.csv").open("a") as file:
         file.write("7,more,8\n")
     with pytest.raises(InputError, match=r"M5042: file .* has changed since it was listed"):
-        source.pieces(start, end, 1)[0].read()
+        source.splits(start, end, 1)[0].read()
     (tmp_path / "a.csv").unlink()
     with pytest.raises(InputError, match="M5003: cannot read file"):
-        source.pieces(start, end, 1)[0].read()
+        source.splits(start, end, 1)[0].read()
 
 
 def test_a_batch_ends_where_the_source_said(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", numbered(0, 5))
     source = opened(tmp_path, max_rows_per_trigger=2)
     made = list(batches(source))
-    assert source.pieces(made[0][1], made[0][1], 4) == []
+    assert source.splits(made[0][1], made[0][1], 4) == []
     with pytest.raises(InputError, match="M5044"):
-        source.pieces(made[0][0], made[1][1], 1)
+        source.splits(made[0][0], made[1][1], 1)

@@ -32,8 +32,8 @@ def played(source: PagedSource, moments: list[int]) -> list[list[int]]:
     for moment in moments:
         taken: list[int] = []
         while (end := json.loads(json.dumps(source.latest(offset, START + moment * MICROS)))) != offset:
-            for piece in source.pieces(offset, end, 2):
-                rows = piece.read(["k"]).rows
+            for split in source.splits(offset, end, 2):
+                rows = split.read(["k"]).rows
                 assert isinstance(rows, pl.DataFrame)
                 taken += rows["k"].to_list()
             offset = end

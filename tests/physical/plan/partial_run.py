@@ -19,7 +19,7 @@ from millstream.control.mill.outputs import QueryOutput
 from millstream.ingest.source import StreamSource
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
-from millstream.physical.plan.partial import Split, split
+from millstream.physical.plan.partial import PartialSplit, split_aggregate
 from millstream.physical.plan.partitioning import partition_keys
 from millstream.runtime.engine import Graph
 
@@ -29,9 +29,9 @@ class PartedRun:
 
     def __init__(self, mill: LocalMill, shards: int, random: Random) -> None:
         plan = mill.query("q").plan
-        made = split(plan)
-        assert made is not None and made.plan.schema == plan.schema and split(made.plan) is None
-        self.split: Split = pickle.loads(pickle.dumps(made))
+        made = split_aggregate(plan)
+        assert made is not None and made.plan.schema == plan.schema and split_aggregate(made.plan) is None
+        self.split: PartialSplit = pickle.loads(pickle.dumps(made))
         definition = mill.catalog.stream(made.stream)
         self.clock, self.random, self.promised = VirtualClock(), random, NEVER
         self.source = StreamSource(definition, self.clock)

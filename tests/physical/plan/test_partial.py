@@ -21,7 +21,7 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.logical.explain import explain
 from millstream.logical.plan import Plan
-from millstream.physical.plan.partial import Split, split
+from millstream.physical.plan.partial import PartialSplit, split_aggregate
 from millstream.physical.plan.partitioning import partition_keys
 from tests.physical.plan.partial_run import PartedRun
 from tests.tries import tries
@@ -132,8 +132,8 @@ def plan_of(query: str, kind: str = "ordered", *, paned: bool = True) -> Plan:
     return started(kind, query, paned=paned).query("q").plan
 
 
-def parted(query: str, kind: str = "ordered", *, paned: bool = True) -> Split:
-    made = split(plan_of(query, kind, paned=paned))
+def parted(query: str, kind: str = "ordered", *, paned: bool = True) -> PartialSplit:
+    made = split_aggregate(plan_of(query, kind, paned=paned))
     assert made is not None
     return made
 
@@ -213,9 +213,9 @@ def test_one_part_after_the_other() -> None:
     pair = f"({counts.format(10)}) a [RANGE 20], ({counts.format(20)}) b [RANGE 20]"
     query = f"SELECT a.k, a.n, b.n AS m FROM {pair} WHERE a.k = b.k"
     first = parted(query)
-    second = split(first.plan)
+    second = split_aggregate(first.plan)
     assert second is not None and second.partial != first.partial
-    assert split(second.plan) is None
+    assert split_aggregate(second.plan) is None
     assert set((partition_keys(second.plan) or {}).values()) == {("k",)}
 
 
@@ -231,11 +231,11 @@ def test_one_part_after_the_other() -> None:
     ],
 )
 def test_what_is_not_parted(query: str) -> None:
-    assert split(plan_of(query, "punctuated", paned=False)) is None
+    assert split_aggregate(plan_of(query, "punctuated", paned=False)) is None
 
 
 def test_names_that_would_clash_are_left_alone() -> None:
     mill = LocalMill()
     mill.execute("CREATE STREAM s (k BIGINT, count BIGINT) ORDER BY count PUNCTUATED ON (count +)")
     mill.add_query("q", "SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k")
-    assert split(mill.query("q").plan) is None
+    assert split_aggregate(mill.query("q").plan) is None

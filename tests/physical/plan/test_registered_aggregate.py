@@ -23,7 +23,7 @@ from millstream.logical.explain import explain
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.optimizer import optimize
-from millstream.physical.plan.partial import split
+from millstream.physical.plan.partial import split_aggregate
 from tests.physical.plan.partial_run import PartedRun
 
 Row = tuple[int | None, float | None, int]
@@ -143,4 +143,4 @@ def test_only_what_is_mergeable_is_cut_into_panes_and_parted(function: str) -> N
     plan = WindowAggregate(Scan("s", schema), 6, 2, (), (call,))
     mergeable = function == "MAX"
     assert (optimize(plan) != plan) is mergeable
-    assert (split(plan) is not None) is mergeable
+    assert (split_aggregate(plan) is not None) is mergeable

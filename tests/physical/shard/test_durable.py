@@ -14,7 +14,7 @@ from millstream.physical.shard import durable
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.spark.page_source import PageReader
 from millstream.physical.wire.hashing import partition_of, spread
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 
 STATEMENTS = """
 CREATE STREAM auctions (id BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts PRIMARY KEY (id)
@@ -110,7 +110,7 @@ class Rig:
             host.apply(record)
         host.reach(control.now)
         for row in rows[1:]:
-            host.take_part(Part.from_bytes(row["stream"], row["head"], row["page"]))
+            host.take_part(ShardSplit.from_bytes(row["stream"], row["head"], row["page"]))
         host.graph.run()
 
     def close(self) -> None:

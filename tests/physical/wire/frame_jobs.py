@@ -14,13 +14,13 @@ from millstream.control.spark.dataframe_source import routes_of
 from millstream.physical.spark.frame_packing import pack_frame
 from millstream.physical.wire.reading import Dealt
 from millstream.physical.wire.records import Send
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 
 
 class FrameJob(LocalJob):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.given: list[tuple[int, Part]] = []
+        self.given: list[tuple[int, ShardSplit]] = []
 
     def adopt(self, mill: str, frames: dict[str, Any]) -> None:
         self.routes = routes_of(self.log, mill)
@@ -32,9 +32,9 @@ class FrameJob(LocalJob):
         cut = rows.with_columns(pl.lit(1).alias("__now")).select(*columns, "__now").to_arrow().to_batches(chunk)
         for page in pack_frame(route.definition, columns, tuple(route.targets), iter(cut)):
             for row in page.to_pylist():
-                self.given.append((row["shard"], Part.from_bytes("s", row["head"], row["page"])))
+                self.given.append((row["shard"], ShardSplit.from_bytes("s", row["head"], row["page"])))
 
-    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, Part]]:
+    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
         yield from super()._parts(dealt)
         given, self.given = self.given, []
         yield from given

@@ -1,5 +1,5 @@
 """Columns that never fall, in streams that jobs read: the same tuples are late as in one process, however the stream is
-cut into batches, pieces and shards."""
+cut into batches, splits and shards."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.mill.base import Mill
 from millstream.ingest.arrivals import PunctuatedRows
-from millstream.ingest.paged import PieceRows
+from millstream.ingest.paged import SplitRows
 from millstream.ingest.paged.files import source as file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical.spark import frame_packing
 from millstream.physical.wire.own_rows import take_share
 from millstream.physical.wire.packing import pack
-from millstream.physical.wire.shard_split import Part, Target
+from millstream.physical.wire.shard_split import ShardSplit, Target
 from millstream.testing.runner import LocalHost
 from tests.physical.wire.frame_jobs import FrameJob, frame_mill
 from tests.tries import tries
@@ -127,22 +127,22 @@ def check(found: Found, expected: Found, asked: tuple[str, ...]) -> None:
 @value("marked_in_tests")
 @dataclass(frozen=True)
 class Given:
-    """A piece with a punctuation after so many of its rows, if there is one."""
+    """A split with a punctuation after so many of its rows, if there is one."""
 
     frame: pl.DataFrame
     mark: tuple[int, Pattern] | None = None
     rows: int | None = None
 
-    def read(self, columns: Any = None) -> PieceRows:
+    def read(self, columns: Any = None) -> SplitRows:
         rows = self.frame.select(columns)
         if self.mark is None:
-            return PieceRows(rows, NO_BAD)
-        return PieceRows(PunctuatedRows(rows, Punctuations.of([self.mark[1]]), np.array([self.mark[0]])), NO_BAD)
+            return SplitRows(rows, NO_BAD)
+        return SplitRows(PunctuatedRows(rows, Punctuations.of([self.mark[1]]), np.array([self.mark[0]])), NO_BAD)
 
 
 @given(streams(), st.sampled_from(sorted(DECLARED)), st.integers(0, 10_000), st.integers(1, 3), st.booleans())
 @settings(max_examples=tries(80))
-def test_shares_of_pieces_are_judged_as_the_whole(
+def test_shares_of_splits_are_judged_as_the_whole(
     rows: pl.DataFrame, declared: str, seed: int, shards: int, marked: bool
 ) -> None:
     mill, chance, rows = LocalMill(), random.Random(seed), rows.drop_nulls()
@@ -155,11 +155,11 @@ def test_shares_of_pieces_are_judged_as_the_whole(
         frame, rows = rows.head(size), rows.slice(size)
         day = date(1970, 1, 1 + chance.randrange(20))
         closed = Pattern.of(k=equal(chance.randrange(4))) if chance.random() < 0.5 else Pattern.of(day=equal(day))
-        piece = Given(frame, (chance.randrange(size + 1), closed) if marked and chance.random() < 0.4 else None)
-        expected = whole.take([piece.read(frame.columns).rows])
+        split = Given(frame, (chance.randrange(size + 1), closed) if marked and chance.random() < 0.4 else None)
+        expected = whole.take([split.read(frame.columns).rows])
         accepted, late = list[Any](), list[Any]()
-        for label, made in pack(stream, piece, tuple(frame.columns), (target,)):
-            part = Part.from_bytes("s", *made.to_bytes())
+        for label, made in pack(stream, split, tuple(frame.columns), (target,)):
+            part = ShardSplit.from_bytes("s", *made.to_bytes())
             taken = take_share(parts[label], part.judged_by(parts[label]))
             accepted += [row for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
             late += taken.late.rows()
@@ -211,8 +211,8 @@ def test_files_give_what_is_fed(
     folder.mkdir()
     host, found = LocalHost(cached=cached), Found()
     options = f"WITH (connector = '{connector}', path = '{folder}', max_rows_per_trigger = {chance.choice([5, 1000])})"
-    pieces = chance.randint(1, 4)
-    with patch.object(file_source, "how_many", lambda total, *_: min(pieces, total)):
+    splits = chance.randint(1, 4)
+    with patch.object(file_source, "how_many", lambda total, *_: min(splits, total)):
         mill = host.open(Options(shards=shards))
         begin(mill, asked, DECLARED[declared], options)
         number = 0

@@ -81,14 +81,14 @@ def test_a_batch_may_be_delivered_while_a_query_comes_or_goes(tmp_path: Path) ->
     mill.execute("CREATE QUERY q AS SELECT k FROM s")
     mill.execute("CREATE QUERY r AS SELECT k FROM s")
     job = mill.jobs.job()
-    [label, *_] = mill.homes.of["q"].top.labels
+    [label, *_] = mill.placements.of["q"].top.labels
     rows = Page(pl.DataFrame({"k": [1]}))
     assert set(mill.deliveries.outputs_state(job)) == {"q", "r"}
-    held = mill.homes.of.pop("q")  # it is about to go
+    held = mill.placements.of.pop("q")  # it is about to go
     mill.deliveries.deliver(label, "q", rows)
     mill.deliveries.finish_batch(job, 0)
     assert set(mill.deliveries.outputs_state(job)) == {"r"}
-    mill.homes.of["q"] = held
+    mill.placements.of["q"] = held
     del mill.queries["q"]  # it is about to come
     mill.deliveries.deliver(label, "q", rows)
     assert set(mill.deliveries.outputs_state(job)) == {"r"}

@@ -20,14 +20,14 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.mill.base import Mill
 from millstream.control.observe.progress import progress_of
-from millstream.ingest.paged import PieceRows
+from millstream.ingest.paged import SplitRows
 from millstream.ingest.paged.files import source as file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical.spark import frame_packing
 from millstream.physical.wire.own_rows import OWN, take_share
 from millstream.physical.wire.packing import pack
-from millstream.physical.wire.shard_split import Part, Target
+from millstream.physical.wire.shard_split import ShardSplit, Target
 from millstream.testing.runner import LocalHost
 from tests.physical.wire.frame_jobs import FrameJob, frame_mill
 from tests.tries import tries
@@ -173,12 +173,12 @@ def test_rows_of_other_shards_are_not_sent() -> None:
     mill = LocalMill()
     mill.execute(f"CREATE STREAM s ({COLUMNS}) PRIMARY KEY (id)")
     rows = pl.DataFrame({"id": [1, 2, 1, 3], "k": [0, 1, 2, 3], "name": ["a", "b", "c", "d"], "ts": [5, 6, 7, 8]})
-    piece, stream = frame_packing.GivenPiece(PieceRows(rows, NO_BAD)), mill.catalog.stream("s")
+    split, stream = frame_packing.GivenSplit(SplitRows(rows, NO_BAD)), mill.catalog.stream("s")
     made: list[Any] = []
-    for _, part in pack(stream, piece, tuple(rows.columns), (Target((0, 1), ("k",)),), now=1):
+    for _, part in pack(stream, split, tuple(rows.columns), (Target((0, 1), ("k",)),), now=1):
         assert part.common is not None and part.common.columns == ["id", "k", OWN] and part.rows.height == part.count
         for sent in (part, part.unfolded()):
             source = StreamSource(stream, VirtualClock())
-            taken = take_share(source, Part.from_bytes("s", *sent.to_bytes()).judged_by(source))
+            taken = take_share(source, ShardSplit.from_bytes("s", *sent.to_bytes()).judged_by(source))
             made += [row[:-1] for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
     assert Counter(made) == Counter(row for row in [*rows.rows(), *rows.rows()] if row[2] != "c")

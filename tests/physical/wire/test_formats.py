@@ -26,13 +26,13 @@ from millstream.errors import InputError
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.compile import operator_name
-from millstream.physical.plan.preparation import plot
+from millstream.physical.plan.preparation import prepare
 from millstream.physical.shard import durable
 from millstream.physical.shard.host import Setup
 from millstream.physical.wire import control_log
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import OpenGroup, Remember, Settings, StartQuery
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 from millstream.testing.runner import run_text
 from tests.logical.sample import bind, sample_catalog
 from tests.optimizer.test_meaning import CATALOG, Queries
@@ -52,7 +52,7 @@ def records(plan: Plan, mill: Mill | None = None) -> Iterator[OpenGroup | StartQ
     streams = {} if mill is None else {stream.name: stream for stream in mill.catalog.streams}
     tables = {} if mill is None else mill.tables
     groups: dict[str, OpenGroup] = {}
-    for number, made in enumerate(plot("q", plan, streams, 3)):
+    for number, made in enumerate(prepare("q", plan, streams, 3)):
         groups[made.part.name] = group = OpenGroup(number, "m", (1, 2, 3), made.keys, Settings("dfs", "demand", 100))
         yield group
         if mill is not None:
@@ -254,7 +254,7 @@ def read_shared_memory(folder: Path, data: bytes) -> None:
 
 
 def read_part(folder: Path, data: bytes) -> None:
-    Part.from_bytes("s", data, b"")
+    ShardSplit.from_bytes("s", data, b"")
 
 
 PLACES = [read_log, open_log, read_job, read_outputs, read_setup, read_head, read_shared_memory, read_part]

@@ -1,7 +1,7 @@
-"""Shards judge a stream that tasks have read in pieces as one source does that is fed the whole stream.
+"""Shards judge a stream that tasks have read in splits as one source does that is fed the whole stream.
 
-Whatever the stream declares, and however it is cut into batches, pieces and shards: the same tuples are late, the same
-ones are counted, and every shard makes the same promises at the end of every piece. A batch that is replayed on the
+Whatever the stream declares, and however it is cut into batches, splits and shards: the same tuples are late, the same
+ones are counted, and every shard makes the same promises at the end of every split. A batch that is replayed on the
 state before it is the same batch.
 """
 
@@ -28,15 +28,15 @@ from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.values import value
 from millstream.control.mill import LocalMill
 from millstream.ingest.arrivals import PunctuatedRows
-from millstream.ingest.paged import PieceRows
+from millstream.ingest.paged import SplitRows
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.plan.partial import split
+from millstream.physical.plan.partial import split_aggregate
 from millstream.physical.plan.placeholders import Counted
 from millstream.physical.wire.own_rows import take_share
 from millstream.physical.wire.packing import pack
-from millstream.physical.wire.shard_split import Part, PartialStream, Target
+from millstream.physical.wire.shard_split import PartialStream, ShardSplit, Target
 from tests.tries import tries
 
 DECLARED = (
@@ -62,18 +62,18 @@ WINDOW = 10
 @value("given_in_tests")
 @dataclass(frozen=True)
 class Given:
-    """A piece; whoever reads it gets the same."""
+    """A split; whoever reads it gets the same."""
 
     frame: pl.DataFrame
-    marks: tuple[tuple[int, Pattern], ...] = ()
+    placed: tuple[tuple[int, Pattern], ...] = ()
     rows: int | None = None
 
-    def read(self, columns: Any = None) -> PieceRows:
+    def read(self, columns: Any = None) -> SplitRows:
         rows = self.frame.select(columns or self.frame.columns)
-        if not self.marks:
-            return PieceRows(rows, NO_BAD)
-        places, patterns = zip(*self.marks, strict=True)
-        return PieceRows(PunctuatedRows(rows, Punctuations.of(patterns), np.array(places)), NO_BAD)
+        if not self.placed:
+            return SplitRows(rows, NO_BAD)
+        places, patterns = zip(*self.placed, strict=True)
+        return SplitRows(PunctuatedRows(rows, Punctuations.of(patterns), np.array(places)), NO_BAD)
 
 
 @dataclass(frozen=True)
@@ -96,18 +96,18 @@ def cases(draw: st.DrawFn) -> Case:
     timed, ts, seq = draw(st.booleans()), 0, 0
     batches = []
     for _ in range(draw(st.integers(1, 4))):
-        pieces = []
+        splits = []
         for _ in range(draw(st.integers(1, 3))):
-            rows, marks = list[tuple[int, ...]](), list[tuple[int, Pattern]]()
+            rows, placed = list[tuple[int, ...]](), list[tuple[int, Pattern]]()
             for place in range(draw(st.integers(0, 8))):
                 if chance.random() < told:
-                    marks.append((place, _pattern(chance, ts, timed)))
+                    placed.append((place, _pattern(chance, ts, timed)))
                 ts, seq = ts + chance.randrange(3), seq + chance.randrange(2)
                 old, back = ((chance.random() < falls) * chance.randrange(6) for _ in range(2))
                 rows.append((chance.randrange(20), chance.randrange(4), seq - back, chance.randrange(3), ts - old))
             frame = pl.DataFrame(rows, schema=dict.fromkeys(NAMES, pl.Int64), orient="row")
-            pieces.append(Given(frame, tuple(marks)))
-        batches.append(tuple(pieces))
+            splits.append(Given(frame, tuple(placed)))
+        batches.append(tuple(splits))
     return Case(
         draw(st.sampled_from(FOLDED if reader == "folded" else DECLARED + 3 * FOLDED)),
         tuple(batches),
@@ -135,7 +135,7 @@ def target(case: Case, mill: LocalMill) -> Target:
         case "counted":
             return Target(labels, None, counted=Counted((("k",), ("v",)), frozenset({"v"})))
     mill.add_query("q", f"SELECT k, COUNT(*) AS n FROM s [RANGE {WINDOW}] GROUP BY k")
-    made = split(mill.query("q").plan)
+    made = split_aggregate(mill.query("q").plan)
     assert made is not None
     return Target(labels, None, raw=False, partials=(PartialStream("s~", made.partial, ("k",)),))
 
@@ -169,7 +169,7 @@ class Shard:
         self.progress = self.progress if order is None else max(self.progress, order.progress)
         return [element.frame for element in taken.elements if isinstance(element, Page)]
 
-    def take(self, part: Part) -> tuple[Counter[Any], Counter[Any]]:
+    def take(self, part: ShardSplit) -> tuple[Counter[Any], Counter[Any]]:
         """Rows, or groups as (key, window, number), and late rows."""
         part = part.judged_by(self.source)
         taken = take_share(self.source, part)
@@ -203,7 +203,7 @@ def test_shards_judge_as_one_source(case: Case) -> None:
     wanted, whole = target(case, mill), Shard(stream, columns)
     shards = [Shard(stream, columns) for _ in wanted.labels]
     every = case.reader in ("everywhere", "counted")
-    for pieces in case.batches:
+    for splits in case.batches:
         step = chance.randrange(4) * 1_000_000
         for shard in (whole, *shards):
             shard.clock.advance(step)
@@ -215,13 +215,13 @@ def test_shards_judge_as_one_source(case: Case) -> None:
                 for shard, held in zip(shards, before, strict=True):
                     shard.restart(held)
             found, late = Counter[Any](), Counter[Any]()
-            for piece in pieces:
+            for split in splits:
                 now = 1 if case.reader == "frames" else 0
-                for label, part in pack(stream, piece, tuple(NAMES), (wanted,), now):
-                    taken, aside = shards[label].take(Part.from_bytes("s", *part.to_bytes()))
+                for label, part in pack(stream, split, tuple(NAMES), (wanted,), now):
+                    taken, aside = shards[label].take(ShardSplit.from_bytes("s", *part.to_bytes()))
                     if not every or label == 0:
                         found, late = found + taken, late + aside
-        taken_whole = whole.source.take([piece.read().rows for piece in pieces])
+        taken_whole = whole.source.take([split.read().rows for split in splits])
         pages = whole.note(taken_whole)
         if case.reader == "folded":
             assert found == windows(pages)

@@ -114,7 +114,7 @@ class Punctuations(Element):
         return list(self._patterns)
 
     @property
-    def marks(self) -> int:
+    def punctuation_count(self) -> int:
         return self._count or 1
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ from millstream.physical.shard.batch import Given, Sent, Status, brief_status, f
 from millstream.physical.shard.durable import DurableShard
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.reading import BatchReader, Dealt
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -129,9 +129,9 @@ class LocalJob(Job):
                     stages[message.stage][message.label].sent.append(message)
         return results, reports
 
-    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, Part]]:
+    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
         """What shards get of the streams that the job reads."""
-        return (packed for work in dealt.pieces for packed in work.packed())
+        return (packed for work in dealt.splits for packed in work.packed())
 
     def _work(self, label: int, given: Given) -> tuple[Status, list[Result], list[Sent]]:
         """One batch of one shard."""

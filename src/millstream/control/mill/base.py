@@ -28,7 +28,7 @@ from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
 from millstream.control.mill.outputs import QueryOutput
-from millstream.control.mill.placement import Home, Homes, Place
+from millstream.control.mill.placement import PlacedPart, Placement, Placements
 from millstream.control.mill.statements import relations, run_statement, scanned
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
@@ -40,7 +40,7 @@ from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan import stages
-from millstream.physical.plan.preparation import Plotted, plot
+from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.records import Configure, Feed, OpenGroup, Send, Settings, StartQuery
 
@@ -77,14 +77,14 @@ class Mill:
         self.journal = Journal(jobs, name)
         self.feeds = Feeds(self.clock)
         self.connectors = Connectors(self.catalog)
-        self.homes = Homes(name)
+        self.placements = Placements(name)
         self._feeding = threading.Lock()
-        self.deliveries = Deliveries(name, self.queries, self.homes)
+        self.deliveries = Deliveries(name, self.queries, self.placements)
         self.time = Timekeeper(
             self.clock,
             self.options,
             self.feeds,
-            self.homes,
+            self.placements,
             self.connectors,
             self._note_sources,
             at_once=jobs.at_once,
@@ -120,9 +120,9 @@ class Mill:
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
         plan = self.plan(select)
-        if name not in self.homes.of:  # otherwise it was recovered
+        if name not in self.placements.of:  # otherwise it was recovered
             self._settle(name, plan, punctuated=wants_punctuation(sink))
-        output = QueryOutput(plan.schema, len(self.homes.of[name].top.labels))
+        output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels))
         query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))
         self.queries[name] = query
         try:
@@ -140,33 +140,33 @@ class Mill:
     def optimized(self, plan: Plan) -> Plan:
         return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
 
-    def plot(self, name: str, plan: Plan) -> list[Plotted]:
+    def prepare(self, name: str, plan: Plan) -> list[PreparedPart]:
         """How a plan would be spread over shards, readers before those they read."""
-        return plot(name, plan, self.connectors.read_by(plan), self.jobs.shards)
+        return prepare(name, plan, self.connectors.read_by(plan), self.jobs.shards)
 
     def _settle(self, name: str, plan: Plan, *, punctuated: bool) -> None:
         """Start to run a plan."""
-        streams, plotted = self.connectors.read_by(plan), self.plot(name, plan)
+        streams, prepared = self.connectors.read_by(plan), self.prepare(name, plan)
         frames = self.connectors.open_all(streams)
-        job = self.jobs.job(frozenset(frames), stages.depth([made.part for made in plotted]))
+        job = self.jobs.job(frozenset(frames), stages.depth([made.part for made in prepared]))
 
-        def opened(made: Plotted) -> OpenGroup:
+        def opened(made: PreparedPart) -> OpenGroup:
             number, labels = job.allot(job.shards if made.keys is not None else 1, self.deliveries)
             return OpenGroup(number, self.name, labels, made.keys, self.settings(), made.part.stage)
 
-        def started(made: Plotted, groups: dict[str, OpenGroup]) -> StartQuery:
+        def started(made: PreparedPart, groups: dict[str, OpenGroup]) -> StartQuery:
             return made.start(name, groups, streams, self.tables, punctuated=punctuated)
 
-        self.homes.settle(name, job, plotted, opened, started)
+        self.placements.settle(name, job, prepared, opened, started)
         if frames:
             job.adopt(self.name, frames)
 
     def adopt(self, name: str, frame: Any) -> None:
         """Let a DataFrame be the source of a stream that was declared so."""
         self.connectors.frames[name] = frame
-        for home in self.homes.of.values():
-            if any(name in place.reads for place in home.places):
-                home.job.adopt(self.name, {name: frame})
+        for placement in self.placements.of.values():
+            if any(name in place.reads for place in placement.parts):
+                placement.job.adopt(self.name, {name: frame})
 
     def stop_query(self, name: str) -> None:
         self._leave(name)
@@ -175,8 +175,8 @@ class Mill:
         self.deliveries.close_sink(name)
 
     def _leave(self, name: str) -> None:
-        if name in self.homes.of and not self.journal.recovering:
-            self.homes.leave(name)
+        if name in self.placements.of and not self.journal.recovering:
+            self.placements.leave(name)
 
     def free_name(self) -> str:
         """A name for a query that has none."""
@@ -197,7 +197,7 @@ class Mill:
             self.jobs.reshard(self.options.shards)
         self.time.reconsider()
         if not self.journal.recovering:
-            self.homes.tell(Configure(self.name, self.settings()))
+            self.placements.tell(Configure(self.name, self.settings()))
         self.journal.note("option", (name, value))
 
     def settings(self) -> Settings:
@@ -259,7 +259,7 @@ class Mill:
                 # A record for each run of one stream's elements: operators see streams in order of arrival.
                 elements = self.feeds.take()
                 if elements:
-                    self.homes.tell(Feed(self.name, self.clock.now(), tuple(elements)))
+                    self.placements.tell(Feed(self.name, self.clock.now(), tuple(elements)))
                 self._note_sources()
         if not self.journal.recovering:
             self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
@@ -291,7 +291,7 @@ class Mill:
 
     def call_roll(self) -> None:
         """Have every shard report, though there may be nothing left to do."""
-        self.homes.tell(Send(self.name, TimeRequest()))
+        self.placements.tell(Send(self.name, TimeRequest()))
 
     # --- results ----------------------------------------------------------------------------------------------------
 
@@ -321,7 +321,7 @@ class Mill:
         """How many tuples the operators of a query hold, over all shards."""
         query = self.query(name)
         self.sync()
-        if not self.homes.heard_all(query.name):
+        if not self.placements.heard_all(query.name):
             self.call_roll()  # after a restart shards have nothing to say until they are asked
             self.sync()
         return sum(status.state[place.name] for place, _, status in self.heard_of(name))
@@ -329,7 +329,7 @@ class Mill:
     def request_punctuation(self, name: str) -> None:
         """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
         self.batch()
-        self.homes.tell(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
+        self.placements.tell(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
 
     def counts(self, stream: str) -> dict[str, int]:
         """Rows of a stream, by what became of them; none if nothing has read it."""
@@ -346,28 +346,28 @@ class Mill:
 
     def ended(self) -> bool:
         """Whether every stream that the jobs read for some query has ended, on every shard."""
-        if not self.queries or any(not job.settled() for job in self.homes.jobs()):
+        if not self.queries or any(not job.settled() for job in self.placements.jobs()):
             return False
-        return self.homes.ended(self.connectors.names())
+        return self.placements.ended(self.connectors.names())
 
     def waiting(self) -> dict[str, int]:
         """How many rows wait in each of the streams that the jobs read, as far as that is known."""
-        return self.connectors.waiting(self.name, self.homes.jobs())
+        return self.connectors.waiting(self.name, self.placements.jobs())
 
-    def heard_of(self, name: str) -> list[tuple[Place, int, Status]]:
+    def heard_of(self, name: str) -> list[tuple[PlacedPart, int, Status]]:
         """The last report of the shards that run a query: the part of it, the number of the shard, its status."""
-        return self.homes.heard_of(self.query(name).name)
+        return self.placements.heard_of(self.query(name).name)
 
-    def home(self, name: str) -> Home:
+    def placement(self, name: str) -> Placement:
         """Where a query runs."""
-        return self.homes.of[self.query(name).name]
+        return self.placements.of[self.query(name).name]
 
     def job(self, name: str) -> Job:
         """The job that runs a query."""
-        return self.home(name).job
+        return self.placement(name).job
 
     def close(self) -> None:
         """Take everything this mill runs out of its jobs."""
-        self.homes.clear()
+        self.placements.clear()
         self.queries.clear()
         self.deliveries.close()

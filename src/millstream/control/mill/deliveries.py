@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from millstream.algebra.element import Element
-from millstream.control.mill.placement import Home, Homes
+from millstream.control.mill.placement import Placement, Placements
 from millstream.sinks import Sink, make_sink
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Deliveries:
     """The tenant of jobs on behalf of a mill."""
 
-    def __init__(self, name: str, queries: Mapping[str, RunningQuery], homes: Homes) -> None:
-        self.name, self._queries, self._homes = name, queries, homes
+    def __init__(self, name: str, queries: Mapping[str, RunningQuery], placements: Placements) -> None:
+        self.name, self._queries, self._placements = name, queries, placements
         self._sinks: dict[str, Sink] = {}
         self.lock = threading.RLock()
         """Held while outputs or sinks are used."""
@@ -30,11 +30,11 @@ class Deliveries:
     # --- sinks ------------------------------------------------------------------------------------------------------
 
     def open_sink(self, query: RunningQuery) -> None:
-        """Open the sink of a query that has a home, if it has a sink."""
+        """Open the sink of a query that has a placement, if it has a sink."""
         if query.sink is None:
             return
         options = {option: value for option, value in query.sink_options.items() if option != "connector"}
-        job = self._homes.of[query.name].job
+        job = self._placements.of[query.name].job
         sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
         sink.open(query.name, query.plan.schema)
         self._sinks[query.name] = sink
@@ -55,24 +55,24 @@ class Deliveries:
     def deliver(self, label: int, query: str, element: Element) -> None:
         """Rows or punctuations from a shard."""
         with self.lock:
-            for running, home in self._running(query):
-                running.output.deliver(home.top.labels.index(label), element)
+            for running, placement in self._running(query):
+                running.output.deliver(placement.top.labels.index(label), element)
 
     def finish_batch(self, job: Job, batch: int) -> None:
         """A job has delivered all of a batch."""
         with self.lock:
             for name, sink in [*self._sinks.items()]:
-                for running, home in self._running(name):
-                    if home.job is job:
+                for running, placement in self._running(name):
+                    if placement.job is job:
                         sink.write(batch, running.output.take_rows(), running.output.take_punctuations())
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """What later punctuations of the queries in a job depend on."""
         with self.lock:
             found = [pair for name in [*self._queries] for pair in self._running(name)]
-            return {running.name: running.output.snapshot() for running, home in found if home.job is job}
+            return {running.name: running.output.snapshot() for running, placement in found if placement.job is job}
 
-    def _running(self, name: str) -> list[tuple[RunningQuery, Home]]:
+    def _running(self, name: str) -> list[tuple[RunningQuery, Placement]]:
         """A query and where it runs, or nothing."""
-        running, home = self._queries.get(name), self._homes.of.get(name)
-        return [] if running is None or home is None else [(running, home)]
+        running, placement = self._queries.get(name), self._placements.of.get(name)
+        return [] if running is None or placement is None else [(running, placement)]

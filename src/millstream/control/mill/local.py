@@ -58,9 +58,9 @@ class LocalMill(Mill):
     def hosts(self, name: str) -> list[ShardHost]:
         """The shards that run a query, the topmost part of it first."""
         self.sync()
-        home = self.home(name)
-        assert isinstance(home.job, LocalJob)
-        return [home.job.host(label) for group in home.groups for label in group.labels]
+        placement = self.placement(name)
+        assert isinstance(placement.job, LocalJob)
+        return [placement.job.host(label) for group in placement.groups for label in group.labels]
 
     def statistics(self, name: str) -> list[dict[str, NodeStatistics]]:
         """A reading of the operators that run a query (and those it shares the graph with), shard by shard."""

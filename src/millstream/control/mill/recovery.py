@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.config import Options
-from millstream.control.mill.placement import Home, Place, group_key
+from millstream.control.mill.placement import PlacedPart, Placement, group_key
 from millstream.physical.plan.exchange import exchanged
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.physical.wire.records import CloseGroup, OpenGroup, Remember, StartQuery, StopQuery
@@ -46,7 +46,7 @@ def recover(mill: Mill) -> None:
                 mill.queries[query].output.restore(state)
     mill.journal.recovering = False
     _make_good(mill, stopped)
-    if not mill.time.wall and mill.homes.groups:
+    if not mill.time.wall and mill.placements.groups:
         mill.call_roll()  # to hear what operators wait for
 
 
@@ -63,17 +63,19 @@ def _find_groups(mill: Mill, job: Job) -> set[str]:
             case StartQuery(group=number, name=part) if number in opened:
                 query = record.whole
                 if record.query is None:  # the topmost part comes first
-                    mill.homes.of[query] = Home(job)
-                mill.homes.of[query].places.append(Place(part, opened[number], _reads(record)))
+                    mill.placements.of[query] = Placement(job)
+                mill.placements.of[query].parts.append(PlacedPart(part, opened[number], _reads(record)))
                 stopped.discard(query)
             case StopQuery(group=number, name=part) if number in opened:
                 query = next(
-                    name for name, home in mill.homes.of.items() if part in [place.name for place in home.places]
+                    name
+                    for name, placement in mill.placements.of.items()
+                    if part in [place.name for place in placement.parts]
                 )
-                mill.homes.of[query].stopped.add(part)
+                mill.placements.of[query].stopped.add(part)
                 stopped.add(query)
     for group in opened.values():
-        mill.homes.groups[group_key(job, group.keys, group.stage)] = group
+        mill.placements.groups[group_key(job, group.keys, group.stage)] = group
     job.admit([label for group in opened.values() for label in group.labels], mill.deliveries)
     return stopped
 
@@ -107,8 +109,8 @@ def _replay(mill: Mill, note: Remember) -> None:
 def _make_good(mill: Mill, stopped: set[str]) -> None:
     """A job's log hears of queries before the driver's own does. If the driver ended in between, a query that it does
     not know had not been started, and one that the job runs no more had been stopped."""
-    for name in mill.homes.of.keys() - mill.queries.keys():
-        mill.homes.leave(name)
+    for name in mill.placements.of.keys() - mill.queries.keys():
+        mill.placements.leave(name)
     for name in mill.queries.keys() & stopped:
         mill.stop_query(name)
-    mill.homes.close_unused()
+    mill.placements.close_unused()

@@ -118,7 +118,7 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
     if stage == "PHYSICAL":
-        made = explain_physical(mill.plot("query", plan), options.shards, options.strategy)
+        made = explain_physical(mill.prepare("query", plan), options.shards, options.strategy)
     else:
         made = explain(plan)
     return made + _why_a_tree(mill, statement)

@@ -14,7 +14,7 @@ from millstream.algebra.upstream import TimeRequest
 from millstream.config import Options
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.feeds import Feeds
-from millstream.control.mill.placement import Homes
+from millstream.control.mill.placement import Placements
 from millstream.physical.wire.records import Promise, Send
 
 ON_DEMAND = ("demand", "punctuation")
@@ -29,13 +29,13 @@ class Timekeeper:
         clock: Clock,
         options: Options,
         feeds: Feeds,
-        homes: Homes,
+        placements: Placements,
         connectors: Connectors,
         noted: Callable[[], None],
         *,
         at_once: bool,
     ) -> None:
-        self._clock, self._options, self._feeds, self._homes = clock, options, feeds, homes
+        self._clock, self._options, self._feeds, self._placements = clock, options, feeds, placements
         self._connectors, self._noted, self._at_once = connectors, noted, at_once
         self._settled = -1  # the clock when operators were last asked what they wait for
         self.next_beat = self._beat_after(0)
@@ -73,8 +73,8 @@ class Timekeeper:
         self._noted()
 
     def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
-        if times and self._homes.groups:
-            self._homes.tell(Promise(self._homes.mill, self._clock.now(), times, beat))
+        if times and self._placements.groups:
+            self._placements.tell(Promise(self._placements.mill, self._clock.now(), times, beat))
             self._noted()
 
     def catch_up(self, *, skewed: bool = False) -> None:
@@ -87,13 +87,13 @@ class Timekeeper:
     def sync(self) -> None:
         """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
         told = False
-        while self._homes.groups:
-            self._homes.work_off()
+        while self._placements.groups:
+            self._placements.work_off()
             self._settled = self._clock.now()
             # A clock that moves by itself would give a new promise for ever: there is one, or the pacer gives it.
             if self._options.ets not in ON_DEMAND or (self.wall and (told or not self._at_once)):
                 return
-            times = self._feeds.times(sorted(self._homes.asked() - self._connectors.names()))
+            times = self._feeds.times(sorted(self._placements.asked() - self._connectors.names()))
             if not times:
                 return
             self._promise(times)
@@ -101,11 +101,11 @@ class Timekeeper:
 
     def pace(self, *, beat: bool = False) -> None:
         """Tell operators that wait the time, if a stream can promise any; with `beat`, tell all of them."""
-        if any(not job.settled() for job in self._homes.jobs()):
+        if any(not job.settled() for job in self._placements.jobs()):
             return
         connected = self._connectors.names()
-        asked = set(self._feeds.sources) if beat else self._homes.asked()
+        asked = set(self._feeds.sources) if beat else self._placements.asked()
         able = {name for name in asked & connected if self._connectors.can_promise(name)}
         if able:
-            self._homes.tell(Send(self._homes.mill, TimeRequest(beat), streams=tuple(sorted(able))))
+            self._placements.tell(Send(self._placements.mill, TimeRequest(beat), streams=tuple(sorted(able))))
         self._promise(self._feeds.times(sorted(asked - connected)), beat=beat)

@@ -19,7 +19,7 @@ from millstream.control.spark.job import SparkJob
 from millstream.errors import BindError, OptionError
 from millstream.lang import ast
 from millstream.physical.plan import stages
-from millstream.physical.plan.preparation import plot
+from millstream.physical.plan.preparation import prepare
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.physical.wire.address import ROWS
 from millstream.physical.wire.codec import decode
@@ -58,15 +58,15 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
             raise BindError("M2099", f"stream '{name}' has no connector, so that no DataFrame can read it", hint=hint)
     name = digest((plan, mill.options.shards))[:12]
     definitions = {name: mill.catalog.stream(name) for name in streams}
-    plotted = plot(NAME, plan, definitions, mill.options.shards)
+    prepared = prepare(NAME, plan, definitions, mill.options.shards)
     assert connection.checkpoint is not None
     folder = connection.checkpoint / "frames" / name
-    job = SparkJob(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in plotted]))
+    job = SparkJob(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in prepared]))
     if not job.log.end():
         settings = mill.settings()
         groups: dict[str, OpenGroup] = {}
         taken: set[int] = set()
-        for number, made in enumerate(plotted):
+        for number, made in enumerate(prepared):
             labels = spread(job.shards if made.keys is not None else 1, job.shards, taken)
             taken |= set(labels)
             groups[made.part.name] = OpenGroup(number + 1, NAME, labels, made.keys, settings, made.part.stage)

@@ -26,7 +26,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, OptionError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators.options import LAST_TIME, GeneratorOptions
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 TIME = "ts"
 """The time column of every generated stream."""
@@ -77,8 +77,8 @@ class Generator(ABC):
             first, last = min(first, end), min(last, end)
         keys = self._keys(stream, first, last)
         rows = pl.DataFrame([pl.Series(c.name, c.values(keys)).cast(c.type.polars) for c in self._columns[stream]])
-        marks = self._marks(stream, first, last, rows, final=first < last == end)
-        return PunctuatedRows(rows, marks.punctuations, marks.positions)
+        placed = self._marks(stream, first, last, rows, final=first < last == end)
+        return PunctuatedRows(rows, placed.punctuations, placed.positions)
 
     @abstractmethod
     def event_time(self, number: int) -> int:
@@ -89,7 +89,7 @@ class Generator(ABC):
         """The keys of the stream's rows among these events, in order."""
 
     @abstractmethod
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> Marks:
+    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
         """The punctuations, with positions among the rows; `final` if the cut has the last event of all."""
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from millstream.algebra.types import Type
 from millstream.ingest.generators.base import TIME, Column, Generator
 from millstream.ingest.generators.options import GeneratorOptions, Pace
 from millstream.ingest.generators.timeline import Timeline
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 STREAM = "rate"
 
@@ -32,8 +32,8 @@ class Rate(Generator):
     def _keys(self, stream: str, first: int, last: int) -> Integers:  # noqa: ARG002
         return np.arange(first, last, dtype=np.int64)
 
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> Marks:  # noqa: ARG002
+    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:  # noqa: ARG002
         if "time" not in self._options.punctuation:
-            return Marks.interleave([])
+            return PlacedPunctuations.interleave([])
         made = self._timeline.bounds(first, last, self._options.punctuate_every, final=final)
-        return Marks(made.punctuations, made.positions - first)
+        return PlacedPunctuations(made.punctuations, made.positions - first)

@@ -11,7 +11,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.types import MICROS, Type
 from millstream.ingest.generators.base import TIME
 from millstream.ingest.generators.options import LAST_TIME
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Timeline:
         seconds = numbers // self.rate
         return seconds * MICROS + (numbers - seconds * self.rate) * MICROS // self.rate + self.start
 
-    def bounds(self, first: int, last: int, every: int, *, final: bool) -> Marks:
+    def bounds(self, first: int, last: int, every: int, *, final: bool) -> PlacedPunctuations:
         """`[ts < t]` before the first event at or after t, for each multiple t of `every` since the start that has
         one; if none lies between two of them, only for the higher one. `final`: one more, beyond all times.
         Positions are event numbers."""
@@ -43,6 +43,6 @@ class Timeline:
         return time_marks(bounds, places)
 
 
-def time_marks(bounds: Integers, positions: Integers) -> Marks:
+def time_marks(bounds: Integers, positions: Integers) -> PlacedPunctuations:
     """`[ts < bound]` for each bound."""
-    return Marks.below(TIME, pl.Series(bounds).cast(Type.TIMESTAMP.polars), positions)
+    return PlacedPunctuations.below(TIME, pl.Series(bounds).cast(Type.TIMESTAMP.polars), positions)

@@ -1,7 +1,7 @@
-"""Where the tuples of a stream with a connector come from: files and generators, cut into pieces for the workers."""
+"""Where the tuples of a stream with a connector come from: files and generators, cut into splits for the workers."""
 
 from __future__ import annotations
 
-from millstream.ingest.paged.base import SOURCES, Offset, PagedSource, Piece, PieceRows, open_paged
+from millstream.ingest.paged.base import SOURCES, Offset, PagedSource, Split, SplitRows, open_paged
 
-__all__ = ["SOURCES", "Offset", "PagedSource", "Piece", "PieceRows", "open_paged"]
+__all__ = ["SOURCES", "Offset", "PagedSource", "Split", "SplitRows", "open_paged"]

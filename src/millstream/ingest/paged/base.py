@@ -17,11 +17,11 @@ from millstream.ingest.paged.files.source import FileSource
 from millstream.ingest.paged.generated import open_generated
 from millstream.ingest.paged.options import CsvOptions, FileOptions
 from millstream.ingest.paged.replay import Replay
-from millstream.ingest.paged.split import Offset, PagedSource, Piece, PieceRows
+from millstream.ingest.paged.split import Offset, PagedSource, Split, SplitRows
 from millstream.options import read_options
 from millstream.registry import Registry
 
-__all__ = ["SOURCES", "Offset", "Opener", "PagedSource", "Piece", "PieceRows", "open_paged"]
+__all__ = ["SOURCES", "Offset", "Opener", "PagedSource", "Split", "SplitRows", "open_paged"]
 
 Read = TypeVar("Read", bound=FileOptions)
 Opener = Callable[[str, Schema, Mapping[str, str], Sequence[str]], PagedSource]
@@ -53,7 +53,7 @@ SOURCES: Registry[Opener] = Registry(
         **{name: _generator(name) for name in GENERATORS},
     },
 )
-where_unknown(SOURCES.load)  # a piece may have come from a process that has opened its source
+where_unknown(SOURCES.load)  # a split may have come from a process that has opened its source
 
 
 def open_paged(name: str, schema: Schema, options: Mapping[str, str], required: Sequence[str]) -> PagedSource:

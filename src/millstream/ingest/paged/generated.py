@@ -27,13 +27,13 @@ from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators import Generator, generator
 from millstream.ingest.paged.options import PaceOptions
 from millstream.ingest.paged.replay import Replay
-from millstream.ingest.paged.split import Offset, Piece, PieceRows, how_many
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.paged.split import Offset, Split, SplitRows, how_many
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 from millstream.ingest.rows import NO_BAD
 from millstream.options import read_options
 
 WORTH = 200_000
-"""Events that are worth a piece of their own."""
+"""Events that are worth a split of their own."""
 _WIDER = {
     Type.INT: (Type.BIGINT, Type.DOUBLE, Type.DECIMAL),
     Type.BIGINT: (Type.DOUBLE, Type.DECIMAL),
@@ -47,7 +47,7 @@ Options = tuple[tuple[str, str], ...]
 
 @value("generated_piece")
 @dataclass(frozen=True, slots=True)
-class GeneratedPiece:
+class GeneratedSplit:
     connector: str
     options: Options
     stream: str
@@ -56,7 +56,7 @@ class GeneratedPiece:
     last: int
     rows: int | None = None
 
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
+    def read(self, columns: Sequence[str] | None = None) -> SplitRows:
         for name in columns or ():
             self.schema.index(name)
         wanted = [a for a in self.schema if columns is None or a.name in columns]
@@ -67,12 +67,12 @@ class GeneratedPiece:
             kept = frame.select(pl.col(a.name).cast(a.type.polars) for a in wanted)
         else:
             kept = pl.DataFrame(height=frame.height)
-        return PieceRows(_punctuated(kept, rows), NO_BAD)
+        return SplitRows(_punctuated(kept, rows), NO_BAD)
 
 
 class GeneratedSource:
-    def __init__(self, made: Generator, piece: GeneratedPiece, options: PaceOptions, replay: Replay | None) -> None:
-        self._generator, self._piece, self._options, self._replay = made, piece, options, replay
+    def __init__(self, made: Generator, split: GeneratedSplit, options: PaceOptions, replay: Replay | None) -> None:
+        self._generator, self._split, self._options, self._replay = made, split, options, replay
 
     def start(self) -> Offset:
         return {"event": 0, "anchor": None}
@@ -90,11 +90,11 @@ class GeneratedSource:
             last = first + bisect_right(range(first, last), until, key=self._generator.event_time)
         return offset if first == last else {"event": last, "anchor": anchor}
 
-    def pieces(self, start: Offset, end: Offset, parallelism: int) -> list[Piece]:
+    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         first, last = start["event"], end["event"]
         number = how_many(last - first, WORTH, parallelism)
         places = [first + (last - first) * at // number for at in range(number + 1)]
-        return [replace(self._piece, first=low, last=high) for low, high in pairwise(places) if low < high]
+        return [replace(self._split, first=low, last=high) for low, high in pairwise(places) if low < high]
 
     def ended(self, offset: Offset) -> bool:
         return int(offset["event"]) == self._generator.events()
@@ -112,8 +112,8 @@ def open_generated(name: str, schema: Schema, connector: str, given: Mapping[str
     made = generator(connector, rest)
     stream = _stream(given.get("stream", name).lower(), made)
     _check(schema, made.streams[stream], stream)
-    piece = GeneratedPiece(connector, tuple(sorted(rest.items())), stream, schema, 0, 0)
-    return GeneratedSource(made, piece, options, None if options.speed is None else Replay(options.speed, MICROS))
+    split = GeneratedSplit(connector, tuple(sorted(rest.items())), stream, schema, 0, 0)
+    return GeneratedSource(made, split, options, None if options.speed is None else Replay(options.speed, MICROS))
 
 
 def _stream(name: str, made: Generator) -> str:
@@ -158,5 +158,5 @@ def _punctuated(frame: pl.DataFrame, rows: PunctuatedRows) -> PunctuatedRows:
     for at, pattern in parts.odd:
         if not {name for name, _ in pattern.items} <= set(frame.columns):
             kept[at] = False
-    marks = Marks(rows.punctuations, np.asarray(rows.positions, dtype=np.int64)).keep(kept)
-    return PunctuatedRows(frame, marks.punctuations, marks.positions)
+    placed = PlacedPunctuations(rows.punctuations, np.asarray(rows.positions, dtype=np.int64)).keep(kept)
+    return PunctuatedRows(frame, placed.punctuations, placed.positions)

@@ -1,14 +1,14 @@
-"""What a page source is: a place that tuples come from, cut into pieces that any worker can read again.
+"""What a page source is: a place that tuples come from, cut into splits that any worker can read again.
 
 | | |
 |---|---|
 | an offset | how far the stream has been read; plain JSON; all that steers a batch is in it |
 | a batch | goes from one offset to the next one, which `latest` made of it |
-| a piece | a part of a batch; it is a value, small, and gives the same rows whenever and wherever it is read |
-| the stream | the rows of the pieces, in order, batch after batch |
+| a split | a part of a batch; it is a value, small, and gives the same rows whenever and wherever it is read |
+| the stream | the rows of the splits, in order, batch after batch |
 
 Nothing but `latest` looks at the clock or at what has arrived. So a batch whose two offsets are known can be cut into
-pieces again after a crash, and they have the same rows.
+splits again after a crash, and they have the same rows.
 """
 
 from __future__ import annotations
@@ -32,45 +32,45 @@ Offset = dict[str, Any]
 
 @value("piece_rows")
 @dataclass(frozen=True, slots=True)
-class PieceRows:
+class SplitRows:
     """The rows that fit, of the schema's types, and the bad ones with their text and the reason."""
 
     rows: pl.DataFrame | PunctuatedRows
     bad: pl.DataFrame = field(default_factory=lambda: NO_BAD)
 
 
-class Piece(Protocol):
+class Split(Protocol):
     @property
     def rows(self) -> int | None:
         """How many rows it has, bad ones included, if that is known without reading it."""
 
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
+    def read(self, columns: Sequence[str] | None = None) -> SplitRows:
         """The rows, with these columns of the stream in the order of its schema; with all of them, if None."""
 
 
 @value("end_piece")
 @dataclass(frozen=True, slots=True)
-class EndPiece:
+class EndSplit:
     """The end of a stream: nothing more will come."""
 
     schema: Schema
     names: tuple[str, ...]
     rows: int | None = 0
 
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
+    def read(self, columns: Sequence[str] | None = None) -> SplitRows:
         empty = self.schema.empty().select(columns or self.names)
-        return PieceRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
+        return SplitRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
 
 
 @value("given_piece")
 @dataclass(frozen=True, slots=True)
-class GivenPiece:
+class GivenSplit:
     """Rows that are at hand; they cannot be read again elsewhere, so they travel as they are."""
 
-    given: PieceRows
+    given: SplitRows
     rows: int | None = None
 
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:  # noqa: ARG002
+    def read(self, columns: Sequence[str] | None = None) -> SplitRows:  # noqa: ARG002
         return self.given
 
 
@@ -84,8 +84,8 @@ class PagedSource(Protocol):
         `now` is the system time in microseconds since the epoch.
         """
 
-    def pieces(self, start: Offset, end: Offset, parallelism: int) -> list[Piece]:
-        """The batch between an offset and what `latest` made of it, in so many pieces where that is worth it."""
+    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
+        """The batch between an offset and what `latest` made of it, in so many splits where that is worth it."""
 
     def ended(self, offset: Offset) -> bool:
         """Whether nothing will ever come after the offset."""
@@ -95,5 +95,5 @@ class PagedSource(Protocol):
 
 
 def how_many(total: int, worth: int, parallelism: int) -> int:
-    """Into how many pieces to cut so much, if a piece should have at least so much to be worth its task."""
+    """Into how many splits to cut so much, if a split should have at least so much to be worth its task."""
     return max(1, min(parallelism, total // worth))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from millstream.logical.contract.offers import Declarations, Offers
-from millstream.logical.contract.state_parts import WAITING, Part
+from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
@@ -18,7 +18,7 @@ class Contract:
 
     plan: Plan
     number: int
-    parts: tuple[Part, ...]
+    parts: tuple[StatePart, ...]
     offers: Offers
     inputs: tuple[Contract, ...]
 
@@ -28,7 +28,7 @@ class Contract:
             yield from input_.walk()
         yield self
 
-    def unbounded(self) -> dict[tuple[int, str], Part]:
+    def unbounded(self) -> dict[tuple[int, str], StatePart]:
         """The parts that nothing bounds, by the number of their node and their name."""
         return {(made.number, part.name): part for made in self.walk() for part in made.parts if not part.bounded}
 

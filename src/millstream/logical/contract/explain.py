@@ -31,7 +31,7 @@ from millstream.logical.catalog import Catalog
 from millstream.logical.contract.check import Contract, check
 from millstream.logical.contract.hints import hint
 from millstream.logical.contract.offers import Declarations
-from millstream.logical.contract.state_parts import Part
+from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.explain import branches
 from millstream.logical.plan import Plan
 
@@ -59,7 +59,7 @@ def _lines(made: Contract, root: Contract, declarations: Declarations) -> Iterat
     yield from branches([_lines(input_, root, declarations) for input_ in made.inputs])
 
 
-def _part(made: Contract, part: Part, root: Contract, declarations: Declarations) -> Iterator[str]:
+def _part(made: Contract, part: StatePart, root: Contract, declarations: Declarations) -> Iterator[str]:
     if part.bounded:
         yield f"{part.name}: BOUNDED by {'; by '.join(part.bounds)}"
         return

@@ -16,7 +16,7 @@ from millstream.logical.catalog import StreamDefinition
 from millstream.logical.contract.check import Contract, check
 from millstream.logical.contract.names import base_columns
 from millstream.logical.contract.offers import Declarations, Time
-from millstream.logical.contract.state_parts import WAITING, Closed, Moving, Part, Together
+from millstream.logical.contract.state_parts import WAITING, Closed, Moving, StatePart, Together
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
@@ -29,7 +29,7 @@ class Remedy:
     declarations: Declarations
 
 
-def hint(root: Contract, at: Contract, part: Part, declarations: Declarations) -> str:
+def hint(root: Contract, at: Contract, part: StatePart, declarations: Declarations) -> str:
     """What to do about an unbounded part of the node `at`."""
     remedies = tuple(_remedies(at, part, declarations))
     useful = (remedy.text for remedy in remedies if _helps(remedy, root, (at.number, part.name)))
@@ -55,7 +55,7 @@ def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
     return plan.with_inputs(tuple(_redeclared(input_, declarations) for input_ in plan.inputs))
 
 
-def _remedies(at: Contract, part: Part, declarations: Declarations) -> Iterator[Remedy]:
+def _remedies(at: Contract, part: StatePart, declarations: Declarations) -> Iterator[Remedy]:
     """Declarations worth trying, the likeliest first."""
     for cure in (Moving(at.plan.inputs),) if part.name == WAITING else at.plan.cures(part):
         match cure:

@@ -23,7 +23,7 @@ WAITING = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatePart:
     """A part of an operator's state: what bounds it, each enough by itself; if nothing does, what it lacks. `leaves`:
     every piece goes sooner or later, so that punctuation that waits for it goes on. `side` is the input it is of."""
 
@@ -70,13 +70,13 @@ Cure = Moving | Closed | Together
 """What inputs would have to promise."""
 
 
-def waiting(plan: Plan, inputs: tuple[Offers, ...]) -> Part:
+def waiting(plan: Plan, inputs: tuple[Offers, ...]) -> StatePart:
     """What an operator that works in the order of time holds back."""
     time, clocks = slowest(inputs)
     if time is not Time.STILL:
-        return Part(WAITING, (" and ".join(clocks),))
+        return StatePart(WAITING, (" and ".join(clocks),))
     still = [named(i, None) for i, offers in zip(plan.inputs, inputs, strict=True) if offers.time is Time.STILL]
-    return Part(WAITING, lacks=stands(" and ".join(dict.fromkeys(still)), Time.STILL))
+    return StatePart(WAITING, lacks=stands(" and ".join(dict.fromkeys(still)), Time.STILL))
 
 
 def named(plan: Plan, prefix: str | None) -> str:

@@ -14,7 +14,7 @@ from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.contract.names import base_streams
 from millstream.logical.contract.offers import Offer, Offers, distinct, slowest
-from millstream.logical.contract.state_parts import Part, waiting
+from millstream.logical.contract.state_parts import StatePart, waiting
 from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Plan, Pushed
 
@@ -68,10 +68,10 @@ class Closing(Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return None if self.only_late else [key, EVERYWHERE]
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return (waiting(self, inputs),) if self.merges else ()
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         time, clocks = slowest(inputs if self.merges else inputs[:1])
         if self.only_late:
             return Offers(time, clocks)

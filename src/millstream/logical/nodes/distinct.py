@@ -12,7 +12,7 @@ from typing import Any
 
 from millstream.algebra.schema import TS
 from millstream.logical.contract.offers import Offers, Time
-from millstream.logical.contract.state_parts import Closed, Cure, Part, finite, listed
+from millstream.logical.contract.state_parts import Closed, Cure, StatePart, finite, listed
 from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
@@ -42,17 +42,17 @@ class Distinct(Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return [key]
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         (source,) = inputs
         bounds = [" and ".join(source.clocks)] if self.schema.time is not None and source.time is Time.MOVES else []
         bounds += [offer.origin for offer in source.templates]
         if bounds:
-            return (Part("seen", tuple(dict.fromkeys(bounds))),)
+            return (StatePart("seen", tuple(dict.fromkeys(bounds))),)
         if finite(self.schema, self.schema.names):
-            return (Part("seen", ("columns that have finitely many values",), leaves=False),)
-        return (Part("seen", lacks=f"no punctuation closes {listed(self.schema.names)}"),)
+            return (StatePart("seen", ("columns that have finitely many values",), leaves=False),)
+        return (StatePart("seen", lacks=f"no punctuation closes {listed(self.schema.names)}"),)
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         yield Closed(self.input, self.schema.names)
 
     def parameters(self) -> dict[str, Any]:

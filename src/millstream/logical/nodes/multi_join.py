@@ -9,7 +9,7 @@ from typing import Any
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window
 from millstream.logical.contract.offers import Offers, Time
-from millstream.logical.contract.state_parts import WAITING, Closed, Cure, Moving, Part, Together, waiting
+from millstream.logical.contract.state_parts import WAITING, Closed, Cure, Moving, StatePart, Together, waiting
 from millstream.logical.nodes.kinds.joining import Side
 from millstream.logical.nodes.kinds.windowed import Windowed, held_side
 from millstream.logical.plan import Plan
@@ -33,7 +33,7 @@ class MultiJoin(Windowed):
         parts = zip(self.members, self.prefixes, self.windows, self.keys, strict=True)
         return tuple(Side(member, member.schema, prefix, window, keys) for member, prefix, window, keys in parts)
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         held = list(zip(self.sides, inputs, strict=True))
         members = []
         for place, own in enumerate(held):
@@ -41,24 +41,24 @@ class MultiJoin(Windowed):
             members.append(self._member(place, [held_side("", place, own, other) for other in others]))
         return (*members, waiting(self, inputs)) if self.merges else tuple(members)
 
-    def _member(self, place: int, towards: list[Part]) -> Part:
+    def _member(self, place: int, towards: list[StatePart]) -> StatePart:
         """An input: each of the others has to do what one other side would."""
         name = f"input {self.sides[place].known}"
         for part in towards:
             if not part.bounded:
-                return Part(name, lacks=part.lacks, side=place)
-        return Part(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in towards)),), side=place)
+                return StatePart(name, lacks=part.lacks, side=place)
+        return StatePart(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in towards)),), side=place)
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return self.joined_offers(inputs, [part.empties for part in parts[: len(inputs)]])
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         others = [place for place in range(len(self.members)) if place != part.side]
         if self.windows[part.side].range is not None:
             yield Moving(tuple(self.members[place] for place in others))
         yield Together(tuple(Closed(self.members[place], self.keys[place]) for place in others))
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         if part.name == WAITING:
             return []
         moves = all(offers.time is Time.MOVES for place, offers in enumerate(inputs) if place != part.side)

@@ -14,7 +14,7 @@ from typing import Any
 from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
 from millstream.logical.contract.offers import Offers, Time, distinct, slowest
-from millstream.logical.contract.state_parts import Part
+from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
 from millstream.logical.plan import Conditions, Key, Pushed, subsets
 
@@ -68,7 +68,7 @@ class OuterJoin(TwoWindowed):
         place = {"LEFT": 0, "RIGHT": 1}.get(self.kept)
         return [" = ".join(pair) if place is None else pair[place] for pair in self.equal]
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         """Padded rows escape the templates of the other side, and wait for a tuple of a kept side to leave."""
         sides, kept, leave = self.sides, self.preserved, [part.empties for part in parts[:2]]
         found = [

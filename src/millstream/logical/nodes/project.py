@@ -17,7 +17,7 @@ from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, colum
 
 if TYPE_CHECKING:
     from millstream.logical.contract.offers import Offers
-    from millstream.logical.contract.state_parts import Part
+    from millstream.logical.contract.state_parts import StatePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Project(Stateless):
     def equal_columns(self) -> Groups:
         return ()
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return inputs[0].renamed(projected_names(self.items, self.input.schema, self.input.equal_columns))
 
     def parameters(self) -> dict[str, Any]:

@@ -19,7 +19,16 @@ from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import key_names, prefixed
 from millstream.algebra.schema import Schema
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import WAITING, Closed, Cure, Part, finite, fractional, unclosed, waiting
+from millstream.logical.contract.state_parts import (
+    WAITING,
+    Closed,
+    Cure,
+    StatePart,
+    finite,
+    fractional,
+    unclosed,
+    waiting,
+)
 from millstream.logical.nodes.kinds.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
 
@@ -74,29 +83,29 @@ class Sequence(Paired):
     def hash_keys(self) -> Iterable[Key]:
         return subsets(list(self.sides[1].key_names))
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return self._held(inputs[1]), waiting(self, inputs)
 
-    def _held(self, second: Offers) -> Part:
+    def _held(self, second: Offers) -> StatePart:
         name = f"first {self.sides[0].known}"
         if self.mode == "RECENT" and not self.keys:
-            return Part(name, ("keeping one tuple",))
+            return StatePart(name, ("keeping one tuple",))
         names = key_names((b, a) for a, b in self.keys)
         usable = [o for o in second.templates if not o.seen and o.attributes <= names.keys()]
         closing = [o.origin for o in usable if not fractional(self.first.schema, (names[a] for a in o.attributes))]
         if closing:
-            return Part(name, tuple(dict.fromkeys(closing)))
+            return StatePart(name, tuple(dict.fromkeys(closing)))
         if self.mode == "RECENT" and finite(self.first.schema, self.keys_of(0)):
-            return Part(name, ("keys that have finitely many values",), leaves=False)
-        return Part(name, lacks=unclosed(self.sides[1].known, list(self.keys_of(1)), second))
+            return StatePart(name, ("keys that have finitely many values",), leaves=False)
+        return StatePart(name, lacks=unclosed(self.sides[1].known, list(self.keys_of(1)), second))
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return self.joined_offers(inputs, [parts[0].empties, True])
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         yield Closed(self.second, self.keys_of(1))
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         if self.mode == "CHRONICLE" and not self.keys and part.name != WAITING:
             return ["add an equality on a column that its second stream closes", "use MODE RECENT"]
         return []

@@ -12,7 +12,7 @@ from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import Groups, equal_classes, prefixed
 from millstream.algebra.schema import TS, Schema
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import Part
+from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.common import Stateless
 from millstream.logical.nodes.kinds.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
@@ -66,7 +66,7 @@ class TableJoin(Stateless, Paired):
     def equal_columns(self) -> Groups:
         return () if self.outer else equal_classes([*self.equal, *self.sides[0].groups])
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return inputs[0].renamed(self.sides[0].names)
 
     def parameters(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from millstream.algebra.names import renamed
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.contract.offers import Offer, Offers, Time, slowest
-from millstream.logical.contract.state_parts import Part, waiting
+from millstream.logical.contract.state_parts import StatePart, waiting
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
 
@@ -57,10 +57,10 @@ class Merging(Plan):
         positions = [self.schema.names.index(name) for name in key]
         return [tuple(member.schema.names[position] for position in positions) for member in self.members]
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return (waiting(self, inputs),) if self.merges else ()
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         names = self.schema.names
         offered = [
             offers.renamed(dict(zip(member.schema.names, names, strict=True)))

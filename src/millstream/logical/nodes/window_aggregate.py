@@ -10,7 +10,7 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.window import MOST_PANES, PANE_END, WINDOW_END, WINDOW_START
 from millstream.logical.contract.offers import Offers, Time
-from millstream.logical.contract.state_parts import Part
+from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.grouped import Grouped
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
 from millstream.logical.windows import spelled
@@ -94,7 +94,7 @@ class WindowAggregate(Grouped):
         read = (*self.group, *(call.argument for call in calls), self.attribute)
         return replace(self, aggregates=calls), (Need(frozenset(name for name in read if name is not None)),)
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         return ["give it a window"] if self.range is None and inputs[0].time is not Time.STILL else []
 
     def parameters(self) -> dict[str, Any]:

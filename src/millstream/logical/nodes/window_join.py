@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import Part
+from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
 
 
@@ -13,5 +13,5 @@ from millstream.logical.nodes.kinds.windowed import TwoWindowed
 class WindowJoin(TwoWindowed):
     stem = "window_join"
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return self.joined_offers(inputs, [part.empties for part in parts[:2]])

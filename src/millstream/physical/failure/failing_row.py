@@ -19,7 +19,7 @@ from millstream.errors import OperatorError, reason_of
 from millstream.physical.failure.description import FAULTS, failure, row_text
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.records import Feed, Record
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 
 MOST_SECONDS = 20.0
 """How long to look for it."""
@@ -64,7 +64,7 @@ class Fed:
 class Read:
     """A part of a stream that the job reads itself."""
 
-    part: Part
+    part: ShardSplit
     now: int
 
     @property
@@ -86,7 +86,7 @@ class Read:
 Event = Told | Fed | Read
 
 
-def events(records: Sequence[Record], now: int, parts: Sequence[Part]) -> Iterator[Event]:
+def events(records: Sequence[Record], now: int, parts: Sequence[ShardSplit]) -> Iterator[Event]:
     """What a shard is handed in a batch, in order. Where rows were aggregated before, they are read once more."""
     for record in records:
         if isinstance(record, Feed):
@@ -98,7 +98,7 @@ def events(records: Sequence[Record], now: int, parts: Sequence[Part]) -> Iterat
         yield Read(part.unfolded(), now)
 
 
-def blame(fresh: Callable[[], ShardHost], given: Sequence[Event], error: BaseException) -> OperatorError:
+def find_failing_row(fresh: Callable[[], ShardHost], given: Sequence[Event], error: BaseException) -> OperatorError:
     """The error with what it failed on, as far as that can be found out in a short time."""
     try:
         return _Trial(fresh, given, _as_failure(error)).judge()

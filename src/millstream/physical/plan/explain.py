@@ -10,23 +10,23 @@ from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.placeholders import Placeholders
-from millstream.physical.plan.preparation import Plotted
+from millstream.physical.plan.preparation import PreparedPart
 from millstream.runtime.engine import Graph, format_table
 
 
-def explain_physical(plotted: Sequence[Plotted], shards: int, strategy: str) -> str:
+def explain_physical(prepared: Sequence[PreparedPart], shards: int, strategy: str) -> str:
     """The parts of a query, in the order in which they work."""
-    query = plotted[0].part.name
-    if len(plotted) == 1:
-        return "\n".join(_lines(plotted[0], query, shards, strategy))
+    query = prepared[0].part.name
+    if len(prepared) == 1:
+        return "\n".join(_lines(prepared[0], query, shards, strategy))
     texts = [
         "\n".join([f"stage {made.part.stage}", *_lines(made, query, shards, strategy)])
-        for made in sorted(plotted, key=lambda made: (made.part.stage, made.part.name))
+        for made in sorted(prepared, key=lambda made: (made.part.stage, made.part.name))
     ]
     return "\n\n".join(texts)
 
 
-def _lines(made: Plotted, query: str, shards: int, strategy: str) -> Iterator[str]:
+def _lines(made: PreparedPart, query: str, shards: int, strategy: str) -> Iterator[str]:
     yield _spread(made.keys, query, shards)
     streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
     yield f"reads {', '.join(streams)}"

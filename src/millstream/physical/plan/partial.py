@@ -119,7 +119,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class PartialSplit:
     """`plan` reads the partial stream where the whole plan read `stream`."""
 
     stream: str
@@ -131,7 +131,7 @@ class Split:
         return _name(self.stream, self.partial)
 
 
-def split(plan: Plan) -> Split | None:
+def split_aggregate(plan: Plan) -> PartialSplit | None:
     """The plan parted at its first aggregate that can be parted, or None. What is left of the plan may have another.
 
     An aggregate can be parted if it reads a stream through nothing but selections and projections, its windows are over
@@ -160,12 +160,12 @@ def _partial(node: Grouped) -> Partial | None:
     return made if mergeable and len(set(names)) == len(names) else None
 
 
-def _parted(plan: Plan, node: Grouped, partial: Partial) -> Split:
+def _parted(plan: Plan, node: Grouped, partial: Partial) -> PartialSplit:
     scan = next(partial.input.walk())
     assert isinstance(scan, Scan)
     merging = node.altered(input=Scan(_name(scan.stream, partial), partial.schema), partials=True)
     rewritten = bottom_up(plan, lambda part: merging if part == node else part)
-    return Split(scan.stream, partial, rewritten)
+    return PartialSplit(scan.stream, partial, rewritten)
 
 
 def _name(stream: str, partial: Partial) -> str:

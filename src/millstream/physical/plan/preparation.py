@@ -12,7 +12,7 @@ from millstream.logical.catalog import StreamDefinition
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import MARK, exchanged
-from millstream.physical.plan.partial import Partial, split
+from millstream.physical.plan.partial import Partial, split_aggregate
 from millstream.physical.plan.partitioning import Keys, partition_keys
 from millstream.physical.plan.stages import QueryPart, parts
 from millstream.physical.shard.topology import base_stream, scans
@@ -20,7 +20,7 @@ from millstream.physical.wire.records import OpenGroup, Sending, StartQuery
 
 
 @dataclass(frozen=True, slots=True)
-class Plotted:
+class PreparedPart:
     """A part of a query, ready to be placed: the plan that shards run, and what sources aggregate for it."""
 
     part: QueryPart
@@ -59,16 +59,16 @@ class Plotted:
         )
 
 
-def plot(query: str, plan: Plan, streams: Mapping[str, StreamDefinition], shards: int) -> list[Plotted]:
+def prepare(query: str, plan: Plan, streams: Mapping[str, StreamDefinition], shards: int) -> list[PreparedPart]:
     """The parts of a query. Aggregates are parted where they read one of the `streams` that jobs read themselves."""
-    made: list[Plotted] = []
+    made: list[PreparedPart] = []
     for part in parts(query, plan, shards):
         running, partials = part.plan, list[tuple[str, str, Partial]]()
-        while (found := split(running)) is not None and _partable(streams.get(found.stream)):
+        while (found := split_aggregate(running)) is not None and _partable(streams.get(found.stream)):
             partials.append((found.stream, found.partial_stream, found.partial))
             running = found.plan
         reads = {base_stream(scan.stream) for scan in scans(part.plan) if not exchanged(scan.stream)}
-        made.append(Plotted(part, running, tuple(partials), frozenset(reads)))
+        made.append(PreparedPart(part, running, tuple(partials), frozenset(reads)))
     return made
 
 

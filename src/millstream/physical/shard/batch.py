@@ -17,12 +17,12 @@ from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.errors import MillstreamError, OperatorError
 from millstream.physical.failure.description import FAULTS
-from millstream.physical.failure.failing_row import blame, events
+from millstream.physical.failure.failing_row import events, find_failing_row
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.reading import Control
 from millstream.physical.wire.records import Feed, Record, Send, Sending
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import NodeStatistics
 
 
@@ -42,7 +42,7 @@ class Given:
     """What a shard is given in a batch. Without `control` it brings only rows of DataFrames, or what others sent."""
 
     control: Control = field(default_factory=lambda: Control(-1, 0, []))
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ShardSplit] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
 
     def records(self) -> list[Record]:
@@ -114,7 +114,7 @@ def run_batch(host: ShardHost, given: Given, fresh: Callable[[], ShardHost] | No
     except FAULTS as error:
         if fresh is None or (isinstance(error, MillstreamError) and not isinstance(error, OperatorError)):
             raise
-        raise blame(fresh, list(events(records, given.control.now, given.parts)), error) from error
+        raise find_failing_row(fresh, list(events(records, given.control.now, given.parts)), error) from error
     results, sent = _outputs(host)
     return Made(results, sent, taken)
 

@@ -38,7 +38,7 @@ from millstream.physical.wire.records import (
     StartQuery,
     StopQuery,
 )
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.nodes import Hear, OperatorNode
 from millstream.runtime.join.settings import configure_joins
@@ -211,8 +211,8 @@ class ShardHost:
 
     # --- pages of streams that are read by the job itself -----------------------------------------------------------
 
-    def take_part(self, part: Part) -> None:
-        """Take this shard's part of a piece of a stream."""
+    def take_part(self, part: ShardSplit) -> None:
+        """Take this shard's part of a split of a stream."""
         if part.now:
             self.reach(part.now)
         source = self.sources.get(part.stream)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from millstream.algebra.schema import Schema
-from millstream.ingest.paged.split import GivenPiece, PieceRows
+from millstream.ingest.paged.split import GivenSplit, SplitRows
 from millstream.ingest.rows import read_frame
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.wire.address import PART
@@ -36,14 +36,14 @@ def pack_frame(
         assert isinstance(frame, pl.DataFrame)
         now = int(frame.get_column(NOW)[0])
         read = read_frame(frame.drop(NOW), narrow, stream.required)
-        piece = GivenPiece(PieceRows(read.frame, read.bad))
-        packed = pack(stream, piece, columns, targets, now=now)
+        split = GivenSplit(SplitRows(read.frame, read.bad))
+        packed = pack(stream, split, columns, targets, now=now)
         yield row_batch([(label, seq, PART, stream.name, *part.to_bytes()) for label, part in packed])
         seq += 1
 
 
 def _gathered(batches: Iterator[Any]) -> Iterator[list[Any]]:
-    """Batches together, up to the size of a piece."""
+    """Batches together, up to the size of a split."""
     held: list[Any] = []
     count = 0
     for batch in batches:

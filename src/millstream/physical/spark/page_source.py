@@ -20,14 +20,14 @@ from millstream.physical.spark.worker import settle
 from millstream.physical.wire.address import CONTROL, PART, address
 from millstream.physical.wire.codec import PackedRow, row_batch
 from millstream.physical.wire.control_log import ControlLog
-from millstream.physical.wire.reading import BatchReader, Offset, PieceWork
+from millstream.physical.wire.reading import BatchReader, Offset, SplitWork
 
 
 class Work(InputPartition):
-    """What one task does: pass on control, read pieces."""
+    """What one task does: pass on control, read splits."""
 
-    def __init__(self, control: list[tuple[int, int, bytes]], pieces: list[PieceWork]) -> None:
-        self.control, self.pieces = control, pieces
+    def __init__(self, control: list[tuple[int, int, bytes]], splits: list[SplitWork]) -> None:
+        self.control, self.splits = control, splits
 
 
 class PageReader:
@@ -46,8 +46,8 @@ class PageReader:
         with reporting():
             dealt = self._batches.deal(start, end)
         control = [(label, stage, encode(told)) for label, stage, told in dealt.control]
-        count = max(1, min(self._parallelism, len(dealt.pieces)))
-        return [Work(control if task == 0 else [], dealt.pieces[task::count]) for task in range(count)]
+        count = max(1, min(self._parallelism, len(dealt.splits)))
+        return [Work(control if task == 0 else [], dealt.splits[task::count]) for task in range(count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Work)
@@ -55,7 +55,7 @@ class PageReader:
         for label, stage, page in partition.control:
             shard, seq = address(label, 0, stage)
             rows.append((shard, seq, CONTROL, "", b"", page))
-        for work in partition.pieces:
+        for work in partition.splits:
             with reporting():
                 for label, part in work.packed():
                     rows.append((label, work.seq, PART, work.stream.name, *part.to_bytes()))

@@ -32,7 +32,7 @@ from millstream.physical.wire.address import (
     address,
 )
 from millstream.physical.wire.codec import decode, encode
-from millstream.physical.wire.shard_split import Part
+from millstream.physical.wire.shard_split import ShardSplit
 
 TOKEN = "token"
 
@@ -113,7 +113,7 @@ def _given(rows: Iterator[Any]) -> Given:
         if row.kind == CONTROL:
             given.control = values.decode(row.page, "a control page")
         elif row.kind == PART:
-            given.parts.append(Part.from_bytes(row.stream, row.head, row.page))
+            given.parts.append(ShardSplit.from_bytes(row.stream, row.head, row.page))
         else:
             now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else values.decode(row.page)
             given.sent.append(Sent(0, 0, row.stream, now, element))

@@ -1,13 +1,13 @@
-"""A shard's share of a piece whose rows are judged together.
+"""A shard's share of a split whose rows are judged together.
 
 Where a row breaks the order or an ascending column it is late, and then it does not count: whether a later row is late
-may depend on that, also on another shard. As a rule nothing is late. Word of the whole piece tells that, and each shard
+may depend on that, also on another shard. As a rule nothing is late. Word of the whole split tells that, and each shard
 takes its own rows. A key that comes once is closed on every shard, whichever has its row, and a second row with it is
 late wherever it goes: there every shard needs all keys.
 
-Where word of the whole does not do, every shard looks at all rows of the piece, so that all of them come to the same
+Where word of the whole does not do, every shard looks at all rows of the split, so that all of them come to the same
 result, and keeps its share of what was accepted. Of the rows of other shards it has only the columns by which they are
-judged. If it has none of them, or if there was punctuation on other columns, it reads the piece again.
+judged. If it has none of them, or if there was punctuation on other columns, it reads the split again.
 
 Where every shard counts the rows of a stream (`placeholders`), it keeps all of them, and has of most only what decides
 whether they count.
@@ -26,14 +26,14 @@ import polars as pl
 from millstream.algebra.element import Page
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import PunctuatedRows
-from millstream.ingest.paged import Piece
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.paged import Split
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.plan import Key
 from millstream.physical.wire.hashing import shard_of
 
 if TYPE_CHECKING:
-    from millstream.physical.wire.shard_split import Part, PartialStream
+    from millstream.physical.wire.shard_split import PartialStream, ShardSplit
 
 
 OWN = "__own"
@@ -42,15 +42,15 @@ OWN = "__own"
 
 @value("share")
 @dataclass(frozen=True, slots=True)
-class Share:
-    """`key`: the shard has the rows whose key hashes to its number; None: all of them. `piece`, read with these
+class OwnRows:
+    """`key`: the shard has the rows whose key hashes to its number; None: all of them. `split`, read with these
     columns, has the rows of all shards; None: it cannot be read again. `partials`: what is read in place of the rows,
     of which the shard has its groups."""
 
     key: tuple[str, ...] | None
     number: int
     count: int
-    piece: Piece | None
+    split: Split | None
     columns: tuple[str, ...]
     partials: tuple[PartialStream, ...] = ()
 
@@ -77,15 +77,15 @@ def _here(rows: pl.DataFrame, key: Key | None, number: int, count: int) -> npt.N
     return np.ones(rows.height, dtype=np.bool_) if key is None else shard_of(rows, key, count) == np.uint64(number)
 
 
-def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, Marks | None]:
+def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, PlacedPunctuations | None]:
     """Rows, and the punctuations among them if there are any."""
     if not isinstance(given, PunctuatedRows):
         return given, None
     assert isinstance(given.rows, pl.DataFrame)
-    return given.rows, Marks(given.punctuations, given.positions) if len(given.punctuations) else None
+    return given.rows, PlacedPunctuations(given.punctuations, given.positions) if len(given.punctuations) else None
 
 
-def take_share(source: StreamSource, part: Part) -> Taken:
+def take_share(source: StreamSource, part: ShardSplit) -> Taken:
     """What a source makes of a part that it can judge, as far as it is this shard's."""
     accepted, late = source.accepted, source.late
     taken = source.take(part.elements(), part.whole)

@@ -2,7 +2,7 @@
 
 One offset steers a whole batch, so that a batch that is replayed from its offsets is the same batch. Only `latest`
 looks at the clock and at what has arrived. Spark asks a reader next to the driver (`page_source`); a job in one process
-asks it directly. Rows are read and packed wherever the pieces are handed to.
+asks it directly. Rows are read and packed wherever the splits are handed to.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from millstream.algebra.values import value
-from millstream.ingest.paged import PagedSource, Piece, open_paged
-from millstream.ingest.paged.split import EndPiece
+from millstream.ingest.paged import PagedSource, Split, open_paged
+from millstream.ingest.paged.split import EndSplit
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.shard.topology import Route, StreamKey, Topology, adopted
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.records import OpenGroup, Record
-from millstream.physical.wire.shard_split import Part, Target
+from millstream.physical.wire.shard_split import ShardSplit, Target
 
 Offset = dict[str, Any]
 
@@ -42,26 +42,26 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceWork:
-    """A piece of a stream to be read and packed."""
+class SplitWork:
+    """A split of a stream to be read and packed."""
 
     seq: int
     stream: StreamDefinition
-    piece: Piece
+    split: Split
     columns: tuple[str, ...]
     targets: tuple[Target, ...]
 
-    def packed(self) -> Iterator[tuple[int, Part]]:
+    def packed(self) -> Iterator[tuple[int, ShardSplit]]:
         """What each shard gets of it, by label."""
-        return pack(self.stream, self.piece, self.columns, self.targets)
+        return pack(self.stream, self.split, self.columns, self.targets)
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """A batch: what each shard hears, given as its label, its stage and the control, and the pieces to be read."""
+    """A batch: what each shard hears, given as its label, its stage and the control, and the splits to be read."""
 
     control: list[tuple[int, int, Control]]
-    pieces: list[PieceWork]
+    splits: list[SplitWork]
 
 
 class BatchReader:
@@ -120,8 +120,8 @@ class BatchReader:
                 groups |= dict.fromkeys(record.labels, record)
         self._dealt_at = end["log"]
         moved = start["streams"] != end["streams"]
-        pieces = list(self._pieces(json.loads(start["streams"]), json.loads(end["streams"]))) if moved else []
-        given = {label for work in pieces for target in work.targets for label in target.labels}
+        splits = list(self._splits(json.loads(start["streams"]), json.loads(end["streams"]))) if moved else []
+        given = {label for work in splits for target in work.targets for label in target.labels}
         busy = {groups[label].mill for label, told in heard.items() if told or label in given}
         busy |= self._dealt.adopting()
         control = [
@@ -129,9 +129,9 @@ class BatchReader:
             for label, told in heard.items()
             if not busy or groups[label].mill in busy
         ]
-        return Dealt(control, pieces)
+        return Dealt(control, splits)
 
-    def _pieces(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[PieceWork]:
+    def _splits(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[SplitWork]:
         seq = 0
         for key, route in _read_here(self._dealt):
             source, name = self._source(key, route), "/".join(key)
@@ -140,12 +140,12 @@ class BatchReader:
             place = start.get(name) or {"at": source.start(), "ended": False}
             schema, targets = route.definition.schema, tuple(route.targets)
             columns = tuple(column for column in schema.names if column in route.columns)
-            pieces = source.pieces(place["at"], end[name]["at"], self._parallelism) if end[name] != place else []
+            splits = source.splits(place["at"], end[name]["at"], self._parallelism) if end[name] != place else []
             if end[name]["ended"] and not place["ended"]:
-                pieces = [*pieces, EndPiece(schema, columns)]
-            for piece in pieces:
+                splits = [*splits, EndSplit(schema, columns)]
+            for split in splits:
                 seq += 1
-                yield PieceWork(seq, route.definition, piece, columns, targets)
+                yield SplitWork(seq, route.definition, split, columns, targets)
 
 
 def _read_here(topology: Topology) -> list[tuple[StreamKey, Route]]:

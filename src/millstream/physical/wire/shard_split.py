@@ -1,4 +1,4 @@
-"""What a shard gets of a piece of a stream: the part, how it travels, and who it is for."""
+"""What a shard gets of a split of a stream: the part, how it travels, and who it is for."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from millstream.algebra import values
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows
-from millstream.ingest.placed_punctuations import TIME_LIMIT, Marks
+from millstream.ingest.placed_punctuations import TIME_LIMIT, PlacedPunctuations
 from millstream.ingest.source import StreamSource
-from millstream.ingest.split_summary import Whole, whole_of
+from millstream.ingest.split_summary import SplitSummary, summary_of
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.placeholders import Counted
 from millstream.physical.wire.codec import decode, encode
-from millstream.physical.wire.own_rows import OWN, Share, marked
+from millstream.physical.wire.own_rows import OWN, OwnRows, marked
 
 
 @value("partial_stream")
@@ -45,29 +45,29 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one shard gets of a piece. With word of the whole: its own rows, or partial groups by stream in their place.
+class ShardSplit:
+    """What one shard gets of a split. With word of the whole: its own rows, or partial groups by stream in their place.
     Without it: the rows of all shards, of which `share` knows the shard's own."""
 
     stream: str
     rows: pl.DataFrame
-    share: Share
+    share: OwnRows
     count: int
-    """How many rows of the piece this shard counts: those that go to every shard are counted by the first one."""
-    whole: Whole | None = None
-    marks: Marks | None = None
+    """How many rows of the split this shard counts: those that go to every shard are counted by the first one."""
+    whole: SplitSummary | None = None
+    placed: PlacedPunctuations | None = None
     bad: pl.DataFrame | None = None
     partials: dict[str, pl.DataFrame] = field(default_factory=dict)
     common: pl.DataFrame | None = None
-    """Of all rows of the piece the columns that every shard needs, and which ones are among `rows`; None: there is
+    """Of all rows of the split the columns that every shard needs, and which ones are among `rows`; None: there is
     nothing but `rows`."""
     now: int = 0
     """The time of the batch, where the part itself must tell."""
 
     def elements(self) -> list[CheckedRows]:
-        return [CheckedRows(self.filled().rows, self.marks, self.bad)]
+        return [CheckedRows(self.filled().rows, self.placed, self.bad)]
 
-    def judged_by(self, source: StreamSource) -> Part:
+    def judged_by(self, source: StreamSource) -> ShardSplit:
         """The part as this source can judge it: as it is, or with the whole rows of all shards."""
         if self.whole is not None:
             enough = source.knows(self.whole, folded=bool(self.partials))
@@ -75,15 +75,15 @@ class Part:
             enough = self.common is None or source.judges(self.common.columns)
         return self if enough else self.unfolded()
 
-    def unfolded(self) -> Part:
+    def unfolded(self) -> ShardSplit:
         """A part with the rows of all shards, read again where it has less; as far as they are here if they cannot
         be."""
-        if self.share.piece is None or (self.whole is None and self.common is None):
+        if self.share.split is None or (self.whole is None and self.common is None):
             return self.filled()
-        rows, marks = marked(self.share.piece.read(self.share.columns).rows)
-        return replace(self, rows=rows, whole=None, marks=marks, partials={}, common=None)
+        rows, placed = marked(self.share.split.read(self.share.columns).rows)
+        return replace(self, rows=rows, whole=None, placed=placed, partials={}, common=None)
 
-    def filled(self) -> Part:
+    def filled(self) -> ShardSplit:
         """A part with the rows of all shards, as far as they are here: NULL stands for what only their own shard
         has."""
         if self.common is None:
@@ -94,28 +94,28 @@ class Part:
         rows = common.hstack(rest.select(pl.all().gather(place))).select(self.rows.columns)
         return replace(self, rows=rows, common=None)
 
-    def cut(self, first: int, last: int, end: int | None, schema: Schema) -> Part:
+    def cut(self, first: int, last: int, end: int | None, schema: Schema) -> ShardSplit:
         """The rows from `first` to `last` by themselves, with the time of the rows up to `end` and the punctuations
         before the last of them; None: with all there is of both."""
         height = self.rows.height
         place, known = np.arange(height), self.rows if end is None else self.rows.head(end)
         mine = (place >= first) & (place < last) & self.share.owned(self.rows)
-        marks = self.marks if self.marks is None or end is None else self.marks.keep(self.marks.positions < end)
+        placed = self.placed if self.placed is None or end is None else self.placed.keep(self.placed.positions < end)
         whole = None if end is not None else self.whole
         return replace(
             self,
             rows=self.rows.filter(pl.Series(mine)),
-            share=replace(self.share, piece=None),
-            whole=whole_of(known, None, schema, TIME_LIMIT) if whole is None else whole,
-            marks=None if marks is None else marks.among(mine),
+            share=replace(self.share, split=None),
+            whole=summary_of(known, None, schema, TIME_LIMIT) if whole is None else whole,
+            placed=None if placed is None else placed.among(mine),
             bad=self.bad if end is None else None,
         )
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
-        head = self.share, self.count, self.whole, self.marks, self.bad, self.partials, self.common, self.now
+        head = self.share, self.count, self.whole, self.placed, self.bad, self.partials, self.common, self.now
         return values.encode(head), encode(self.rows) if self.rows.columns else b""
 
     @classmethod
-    def from_bytes(cls, stream: str, head: bytes, page: bytes) -> Part:
+    def from_bytes(cls, stream: str, head: bytes, page: bytes) -> ShardSplit:
         return cls(stream, decode(page) if page else pl.DataFrame(), *values.decode(head, "the head of a page"))

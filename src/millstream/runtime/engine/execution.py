@@ -35,9 +35,9 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
     counters = node.counters
     counters.steps += 1
     counters.tuples_in += taken.rows
-    counters.punctuations_in += taken.marks
+    counters.punctuations_in += taken.punctuation_count
     if graph.on_step is not None:
-        graph.on_step(node, taken.rows + taken.marks)
+        graph.on_step(node, taken.rows + taken.punctuation_count)
     if graph.trace is not None:
         graph.trace(("execute", node.name))
     if taken.met is not None and node.prone and node.known != tuple(offer.bound for offer in taken.inputs):
@@ -80,13 +80,13 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     if output.elements:
         node.sent = max(node.sent, NEVER if told is None else told.progress)
         for element in (told, *output.elements) if told else output.elements:
-            counters.punctuations_out += element.marks
+            counters.punctuations_out += element.punctuation_count
             node.buffer.append(element)
         told = None
     if node.prone and passes_time:
         told = _carry_time(graph, node, taken, told, silent=rows is None)
     if told:
-        counters.punctuations_out += told.marks
+        counters.punctuations_out += told.punctuation_count
         node.buffer.append(told)
     for port, message in output.upstream:
         upstream.send(graph, node.ports[port], message)

@@ -51,7 +51,7 @@ class Source:
 
     def put(self, element: Element) -> None:
         self.counters.tuples_out += element.tuples
-        self.counters.punctuations_out += element.marks
+        self.counters.punctuations_out += element.punctuation_count
         self.promised = max(self.promised, element.progress)
         self.buffer.append(element)
 
@@ -71,7 +71,7 @@ class Sink:
     def deliver(self, element: Element) -> None:
         self.counters.steps += 1
         self.counters.tuples_in += element.tuples
-        self.counters.punctuations_in += element.marks
+        self.counters.punctuations_in += element.punctuation_count
         self.callback(element)
 
     def __repr__(self) -> str:
@@ -110,14 +110,14 @@ UNLIMITED = 1 << 62
 
 
 class Taken(NamedTuple):
-    """The input of one step. `rows` and `marks` count tuples and punctuations; `latest` is the highest timestamp of
+    """The input of one step. `rows` and `punctuation_count` count its elements; `latest` is the highest timestamp of
     the rows; `progress` says that time came in band; `fresh` tells a step that took tuples from one that did not;
     `pages` is what a batching strategy counts. `met`: an element that keeps its position, and the port where it came;
     then the inputs bring only the time."""
 
     inputs: Sequence[Input]
     rows: int
-    marks: int
+    punctuation_count: int
     latest: int
     progress: bool
     fresh: bool
@@ -129,7 +129,7 @@ def take_element(ports: Sequence[Port], index: int) -> Taken:
     """Take the next element of one port, which keeps its position."""
     inputs = [Input(bound=port.bound()) for port in ports]  # as it is before the tuples behind the element are seen
     element = ports[index].pass_element()
-    return Taken(inputs, 0, element.marks, NEVER, progress=False, fresh=False, met=(index, element))
+    return Taken(inputs, 0, element.punctuation_count, NEVER, progress=False, fresh=False, met=(index, element))
 
 
 def took_punctuations(inputs: Sequence[Input]) -> Taken:
@@ -292,8 +292,8 @@ def take_head(ports: Sequence[Port], index: int, entry: Entry, page_rows: int) -
         return Taken(_offer(ports, index, rows, None), rows.height, 0, latest, False, True)
     punctuations = port.take_punctuations(behind)
     inputs = _offer(ports, index, rows, punctuations)
-    marks = max(1, len(punctuations))
-    return Taken(inputs, rows.height, marks, latest, punctuations.progress > NEVER, True)
+    punctuation_count = max(1, len(punctuations))
+    return Taken(inputs, rows.height, punctuation_count, latest, punctuations.progress > NEVER, True)
 
 
 def _take_page(port: Port, entry: Entry, most: int) -> tuple[pl.DataFrame, int]:
@@ -339,15 +339,15 @@ def batch_of(
     """One step of many elements, given per port."""
     inputs: list[Input] = []
     for place, port in enumerate(ports):
-        parts, marks = rows.get(place), told.get(place)
+        parts, batches = rows.get(place), told.get(place)
         page = stack(parts) if parts else None
-        punctuations = (marks[0] if len(marks) == 1 else Punctuations.concat(marks)) if marks else None
+        punctuations = (batches[0] if len(batches) == 1 else Punctuations.concat(batches)) if batches else None
         inputs.append(Input(page, punctuations, port.bound()))
     heard = [batch for batches in told.values() for batch in batches]
     return Taken(
         inputs,
         rows=sum(i.rows.height for i in inputs if i.rows is not None),
-        marks=sum(max(1, len(batch)) for batch in heard),
+        punctuation_count=sum(max(1, len(batch)) for batch in heard),
         latest=latest,
         progress=any(batch.progress > NEVER for batch in heard),
         fresh=any(rows.values()),

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import BindError
-from millstream.ingest.paged.base import Offset, PagedSource, Piece, open_paged
+from millstream.ingest.paged.base import Offset, PagedSource, Split, open_paged
 from millstream.ingest.paged.files.csv import CsvFormat
 from millstream.ingest.paged.files.json import JsonFormat
 from millstream.ingest.paged.files.parquet import ParquetFormat
@@ -61,12 +61,12 @@ def batches(source: PagedSource, now: int = 0, offset: Offset | None = None) -> 
         start = end
 
 
-def frame_of(pieces: list[Piece], columns: list[str] | None = None) -> pl.DataFrame:
+def frame_of(splits: list[Split], columns: list[str] | None = None) -> pl.DataFrame:
     frames = []
-    for piece in pieces:
-        made = pickle.loads(pickle.dumps(piece)).read(columns)
+    for split in splits:
+        made = pickle.loads(pickle.dumps(split)).read(columns)
         assert made.bad.is_empty() and isinstance(made.rows, pl.DataFrame)
-        assert piece.rows in (None, made.rows.height)
+        assert split.rows in (None, made.rows.height)
         frames.append(made.rows)
     return pl.concat(frames)
 
@@ -82,7 +82,7 @@ def arrivals(draw: st.DrawFn) -> list[list[tuple[str, int]]]:
 
 
 @pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     for format_, worth in ((ParquetFormat, 2), (CsvFormat, 40), (JsonFormat, 40)):
         monkeypatch.setattr(format_, "worth", worth)
 
@@ -109,9 +109,9 @@ def test_each_row_comes_once_in_the_order_of_names_within_a_discovery(
                 written |= dict.fromkeys(range(number, number + count), name)
                 number += count
             for polled, (start, end) in enumerate(batches(source, offset=offset)):
-                pieces = source.pieces(start, end, parallelism)
-                cut.append((start, end, pieces))
-                taken.append(frame_of(pieces) if pieces else None)
+                splits = source.splits(start, end, parallelism)
+                cut.append((start, end, splits))
+                taken.append(frame_of(splits) if splits else None)
                 offset = end
                 if polled == polls and arriving is not rounds[-1]:
                     break  # more files appear before all have been read
@@ -119,12 +119,12 @@ def test_each_row_comes_once_in_the_order_of_names_within_a_discovery(
         assert sorted(got) == list(range(number))
         assert source.behind(offset) == 0
         again = opened(folder, connector, **limits)
-        for (start, end, pieces), frame in zip(cut, taken, strict=True):
-            made = again.pieces(start, end, parallelism)
-            assert made == pieces
+        for (start, end, splits), frame in zip(cut, taken, strict=True):
+            made = again.splits(start, end, parallelism)
+            assert made == splits
             if frame is None:
                 continue
-            assert frame.equals(frame_of(again.pieces(start, end, 1)))
+            assert frame.equals(frame_of(again.splits(start, end, 1)))
             names = [written[k] for k in frame["k"]]
             if start["cut"] is not None:
                 names = names[names.count(start["cut"][0].removesuffix(f".{connector}")) :]
@@ -139,7 +139,7 @@ def test_a_file_is_cut_in_the_middle_and_goes_on_before_others(tmp_path: Path) -
     first = source.latest(source.start(), 0)
     assert first["cut"][0::2] == ["b.parquet", 4] and source.behind(first) == 6
     write(tmp_path / "a.parquet", numbered(10, 3))
-    got = [frame_of(source.pieces(start, end, 1))["k"].to_list() for start, end in batches(source, offset=first)]
+    got = [frame_of(source.splits(start, end, 1))["k"].to_list() for start, end in batches(source, offset=first)]
     assert got == [[4, 5, 6, 7], [8, 9, 10, 11], [12]]
 
 
@@ -150,21 +150,21 @@ def test_old_modification_times_do_not_hide_a_file(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", numbered(2, 2))
     os.utime(tmp_path / "a.csv", (0, 0))
     os.utime(tmp_path / "b.csv")
-    assert [frame_of(source.pieces(s, e, 1))["k"].to_list() for s, e in batches(source, offset=offset)] == [[2, 3]]
+    assert [frame_of(source.splits(s, e, 1))["k"].to_list() for s, e in batches(source, offset=offset)] == [[2, 3]]
 
 
 @pytest.mark.parametrize("connector", ["parquet", "json"])
-def test_pieces_are_as_many_as_are_asked_for_if_there_is_enough(tmp_path: Path, connector: str) -> None:
+def test_splits_are_as_many_as_are_asked_for_if_there_is_enough(tmp_path: Path, connector: str) -> None:
     write(tmp_path / f"a.{connector}", numbered(0, 100), row_group_size=7)
     write(tmp_path / f"b.{connector}", numbered(100, 3))
     source = opened(tmp_path, connector)
     [(start, end)] = batches(source)
     for parallelism in (1, 2, 3, 7):
-        pieces = source.pieces(start, end, parallelism)
-        assert len(pieces) == parallelism
-        assert frame_of(pieces)["k"].to_list() == list(range(103))
+        splits = source.splits(start, end, parallelism)
+        assert len(splits) == parallelism
+        assert frame_of(splits)["k"].to_list() == list(range(103))
     if connector == "parquet":
-        assert [piece.rows for piece in source.pieces(start, end, 3)] == [35, 35, 33]  # between row groups
+        assert [split.rows for split in source.splits(start, end, 3)] == [35, 35, 33]  # between row groups
 
 
 def test_what_is_hidden_or_unfinished_is_no_data(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_what_is_hidden_or_unfinished_is_no_data(tmp_path: Path) -> None:
         (tmp_path / name).write_text("nonsense")
     write(tmp_path / "deep/er/a.csv", numbered(0, 2))
     [(start, end)] = batches(source := opened(tmp_path, "csv"))
-    assert frame_of(source.pieces(start, end, 1))["k"].to_list() == [0, 1]
+    assert frame_of(source.splits(start, end, 1))["k"].to_list() == [0, 1]
 
 
 def test_a_path_is_a_folder_a_file_or_a_pattern(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_path_is_a_folder_a_file_or_a_pattern(tmp_path: Path) -> None:
         write(tmp_path / name, numbered(number, 1))
     for path, expected in (("", [0, 1, 2]), ("a", [0, 1]), ("a/y-1.csv", [1]), ("*/x-*.csv", [0, 2]), ("**/y*", [1])):
         [(start, end)] = batches(source := opened(tmp_path / path, "csv"))
-        assert frame_of(source.pieces(start, end, 1))["k"].to_list() == expected
+        assert frame_of(source.splits(start, end, 1))["k"].to_list() == expected
 
 
 def test_only_once_ends(tmp_path: Path) -> None:
@@ -197,14 +197,14 @@ def test_columns_are_pruned_and_stand_in_the_order_of_the_schema(tmp_path: Path,
     write(tmp_path / f"b.{connector}", numbered(5, 2).with_columns(more=pl.lit("x")))
     source = opened(tmp_path, connector)
     [(start, end)] = batches(source)
-    [piece] = source.pieces(start, end, 1)
-    assert frame_of([piece]).columns == ["ts", "k", "note"]
-    assert frame_of([piece], ["note", "ts"]).columns == ["ts", "note"]
-    assert frame_of([piece], ["k"]).to_dict(as_series=False) == {"k": [0, 1, 2, 3, 4, 5, 6]}
-    none = piece.read([]).rows
+    [split] = source.splits(start, end, 1)
+    assert frame_of([split]).columns == ["ts", "k", "note"]
+    assert frame_of([split], ["note", "ts"]).columns == ["ts", "note"]
+    assert frame_of([split], ["k"]).to_dict(as_series=False) == {"k": [0, 1, 2, 3, 4, 5, 6]}
+    none = split.read([]).rows
     assert isinstance(none, pl.DataFrame) and none.shape == (7, 0)
     with pytest.raises(BindError, match="unknown column 'nope'"):
-        piece.read(["nope"])
+        split.read(["nope"])
 
 
 def test_a_column_that_is_not_needed_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_a_column_that_is_not_needed_is_not_read(tmp_path: Path, monkeypatch: py
     [(start, end)] = batches(source)
     read, asked = pl.LazyFrame.select, []
     monkeypatch.setattr(pl.LazyFrame, "select", lambda self, what: asked.append(what) or read(self, what))
-    source.pieces(start, end, 1)[0].read(["k"])
+    source.splits(start, end, 1)[0].read(["k"])
     assert [expression.meta.output_name() for expression in asked[0]] == ["ts", "k"]
 
 
@@ -225,7 +225,7 @@ def test_types_are_made_to_fit(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", frame)
     source = opened(tmp_path, schema=STAMPED)
     [(start, end)] = batches(source)
-    made = source.pieces(start, end, 1)[0].read()
+    made = source.splits(start, end, 1)[0].read()
     assert isinstance(made.rows, pl.DataFrame) and made.rows.rows() == [(times[0], 1.0, 1), (times[2], 3.0, None)]
     assert made.rows.dtypes == [a.type.polars for a in STAMPED]
     assert made.bad["reason"].to_list() == ["column 'n': 2.5 is not a value of type INT"]
@@ -235,6 +235,6 @@ def test_rows_without_a_time_are_bad_even_if_the_time_is_not_asked_for(tmp_path:
     write(tmp_path / "a.parquet", pl.DataFrame({"ts": [1, None], "k": [1, 2], "note": ["a", "b"]}))
     source = opened(tmp_path)
     [(start, end)] = batches(source)
-    made = source.pieces(start, end, 1)[0].read(["k"])
+    made = source.splits(start, end, 1)[0].read(["k"])
     assert isinstance(made.rows, pl.DataFrame) and made.rows.rows() == [(1,)]
     assert made.bad.rows() == [("NULL | 2", "column 'ts' must not be NULL")]

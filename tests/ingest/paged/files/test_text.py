@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.ingest.paged.base import PieceRows, open_paged
+from millstream.ingest.paged.base import SplitRows, open_paged
 from millstream.ingest.paged.files import csv as csv_files
 from millstream.ingest.paged.files import json as json_files
 from millstream.ingest.paged.files import text
-from millstream.ingest.paged.files.csv_lines import records, split
+from millstream.ingest.paged.files.csv_lines import fields, records
 from tests.tries import tries
 
 PAIRS = Schema.of(("k", Type.BIGINT), ("note", Type.VARCHAR))
@@ -28,16 +28,16 @@ TEXTS = Schema.of(("a", Type.VARCHAR), ("b", Type.VARCHAR))
 ALL = Schema.of(*((type_.value.lower(), type_) for type_ in Type if type_ is not Type.NULL))
 
 
-def read(data: bytes, connector: str, schema: Schema = PAIRS, required: Any = (), **options: str) -> PieceRows:
+def read(data: bytes, connector: str, schema: Schema = PAIRS, required: Any = (), **options: str) -> SplitRows:
     with TemporaryDirectory() as folder:
         Path(folder, "data").write_bytes(data)
         source = open_paged("s", schema, {"connector": connector, "path": folder} | options, required)
         start = source.start()
-        [piece] = source.pieces(start, source.latest(start, 0), 1)
-        return piece.read()
+        [split] = source.splits(start, source.latest(start, 0), 1)
+        return split.read()
 
 
-def rows(made: PieceRows) -> list[tuple[Any, ...]]:
+def rows(made: SplitRows) -> list[tuple[Any, ...]]:
     assert isinstance(made.rows, pl.DataFrame)
     return made.rows.rows()
 
@@ -195,7 +195,7 @@ def test_json_at_once_is_as_line_by_line(lines: list[str]) -> None:
 @given(st.lists(st.text(alphabet='a,"\n', min_size=0, max_size=8), min_size=1, max_size=12))
 def test_quotes_anywhere_lose_nothing(values: list[str]) -> None:
     proper = ",".join('"' + value.replace('"', '""') + '"' for value in values)
-    assert [value for value, _ in split(proper, ",")] == values
+    assert [value for value, _ in fields(proper, ",")] == values
     assert records(f"{proper}\n{proper}\n".encode()) == [proper.encode()] * 2
     wild = "\n".join(values)
     assert b"".join(records(wild.encode())).replace(b"\n", b"") == wild.replace("\n", "").encode()
@@ -211,7 +211,7 @@ def test_json_is_cut_anywhere(lines: list[str], parallelism: int) -> None:
         start = source.start()
         end = source.latest(start, 0)
         with patch.object(type(source._format), "worth", 1, create=True):
-            got = [row for piece in source.pieces(start, end, parallelism) for row in rows(piece.read())]
+            got = [row for split in source.splits(start, end, parallelism) for row in rows(split.read())]
     expected = [json.loads(line) for line in lines if line]
     assert got == [(line.get("k"), line.get("note")) for line in expected]
 

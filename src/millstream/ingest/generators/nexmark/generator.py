@@ -27,7 +27,7 @@ from millstream.ingest.generators.nexmark.auctions import AUCTIONS, FIRST_AUCTIO
 from millstream.ingest.generators.nexmark.values import channel_columns, item_columns, person_columns, prices
 from millstream.ingest.generators.options import GeneratorOptions, Length, Moment, Names, Pace
 from millstream.ingest.generators.timeline import Timeline
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 _PLACES = {
     "person": (0, FIRST_AUCTION),
@@ -120,16 +120,16 @@ class Nexmark(Generator):
         rounds = rows // (high - low)
         return rows + (rounds * (ROUND - (high - low)) + low)
 
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> Marks:
+    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
         made = []
         if "auction" in self._options.punctuation and stream == "bid" and "auction" in rows.columns:
             auctions, closes = self._auctions.closing(first, last, final=final)
-            made.append(Marks.equalities(pl.DataFrame({"auction": auctions + _FIRST_ID}), closes))
+            made.append(PlacedPunctuations.equalities(pl.DataFrame({"auction": auctions + _FIRST_ID}), closes))
         if "time" in self._options.punctuation:
             made.append(self._timeline.bounds(first, last, self._options.punctuate_every, final=final))
-        marks = Marks.interleave(made)
-        positions = _rows_before(stream, marks.positions) - _rows_before(stream, np.array([first]))
-        return Marks(marks.punctuations, positions)
+        placed = PlacedPunctuations.interleave(made)
+        positions = _rows_before(stream, placed.positions) - _rows_before(stream, np.array([first]))
+        return PlacedPunctuations(placed.punctuations, positions)
 
     def _expire(self, events: Integers) -> Integers:
         return self._timeline.times(self._auctions.closes(_auction_ids(events) - _FIRST_ID))

@@ -29,7 +29,7 @@ from millstream.ingest.generators.traffic.flow import FULL, Flow
 from millstream.ingest.generators.traffic.options import TrafficOptions
 from millstream.ingest.generators.traffic.readings import Detectors, Probes
 from millstream.ingest.generators.traffic.schedule import Schedule
-from millstream.ingest.placed_punctuations import Marks
+from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 
 class Traffic(Generator):
@@ -58,32 +58,32 @@ class Traffic(Generator):
         at = self._of(stream)
         return np.arange(self._schedule.split(first)[at], self._schedule.split(last)[at], dtype=np.int64)
 
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> Marks:
+    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
         # What comes after a reading precedes a bound that comes before the next event, also where both are at one place
         # among the rows: so the order does not depend on the cut.
         made = []
         if "segment" in self._options.punctuation and stream == "sensors" and "segment" in rows.columns:
             made.append(self._segment_ends(self._keys(stream, first, last)))
         if "probe" in self._options.punctuation and stream == "probes" and "probe_id" in rows.columns:
-            made.append(Marks.equalities(rows.select("probe_id", TIME), np.arange(1, rows.height + 1)))
+            made.append(PlacedPunctuations.equalities(rows.select("probe_id", TIME), np.arange(1, rows.height + 1)))
         if "time" in self._options.punctuation:
             made.append(self._bounds(stream, first, last, final=final))
-        return Marks.interleave(made)
+        return PlacedPunctuations.interleave(made)
 
-    def _segment_ends(self, keys: Integers) -> Marks:
+    def _segment_ends(self, keys: Integers) -> PlacedPunctuations:
         """`[segment = s, ts < t]` after the last detector of s in the last round before t."""
         every, period = self._options.punctuate_every, self._options.sensor_period
         periods = self._schedule.detector_times(keys) // every
         last_round = (self._schedule.detector_times(keys) + period) // every > periods
         at = np.flatnonzero(last_round & ((keys + 1) % self._options.detectors == 0))
         if not len(at):
-            return Marks.interleave([])
+            return PlacedPunctuations.interleave([])
         bounds = pl.Series(self._options.start + (periods[at] + 1) * every).cast(Type.TIMESTAMP.polars)
         segments = pl.Series(self._detectors.segments(keys[at]) + 1)
         group = Group.of({"segment": ("=", segments), TIME: ("<", bounds)})
-        return Marks(Punctuations(len(at), NEVER, parts=Parts((group,), ())), at + 1)
+        return PlacedPunctuations(Punctuations(len(at), NEVER, parts=Parts((group,), ())), at + 1)
 
-    def _bounds(self, stream: str, first: int, last: int, *, final: bool) -> Marks:
+    def _bounds(self, stream: str, first: int, last: int, *, final: bool) -> PlacedPunctuations:
         """`[ts < t]`, and at the end one more, beyond all times."""
         schedule, every, at = self._schedule, self._options.punctuate_every, self._of(stream)
         lowest = schedule.time(first - 1) // every + 1 if first else 1

@@ -19,7 +19,7 @@ import polars as pl
 from millstream.algebra.types import Type
 from millstream.algebra.values import value
 from millstream.errors import did_you_mean
-from millstream.ingest.paged.files.csv_lines import even, records, split
+from millstream.ingest.paged.files.csv_lines import even, fields, records
 from millstream.ingest.paged.files.formats import File, Part, no_column
 from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines, rows_of
 from millstream.ingest.rows import Rows, read_frame
@@ -61,7 +61,7 @@ class CsvFormat(TextFormat):
         """By the first line of a file."""
         names = list(self.schema.names)
         if self.header and lines:
-            names = [name.strip() for name, _ in split(lines[0].decode("utf-8", "replace"), self.delimiter)]
+            names = [name.strip() for name, _ in fields(lines[0].decode("utf-8", "replace"), self.delimiter)]
         lower = {name.lower(): at for at, name in reversed(list(enumerate(names)))}
         for a in self.schema:
             if a.name.lower() not in lower:
@@ -102,7 +102,7 @@ class _Reader:
 
     def _values(self, line: bytes) -> list[Any] | str:
         try:
-            values = split(line.decode(), self.format.delimiter)
+            values = fields(line.decode(), self.format.delimiter)
         except UnicodeDecodeError:
             return NO_TEXT
         except ValueError as error:

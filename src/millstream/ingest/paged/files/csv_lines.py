@@ -3,7 +3,7 @@
 A value that starts with a double quote goes to the closing one; inside, a doubled quote stands for one, and delimiters
 and line breaks are data. Any other value is taken as it stands.
 
->>> split('1,"a ""b"", c", d', ",")
+>>> fields('1,"a ""b"", c", d', ",")
 [('1', False), ('a "b", c', True), (' d', False)]
 """
 
@@ -53,7 +53,7 @@ def _joined(lines: Sequence[bytes]) -> list[bytes]:
     return made + list(lines[done:])
 
 
-def split(record: str, delimiter: str) -> list[tuple[str, bool]]:
+def fields(record: str, delimiter: str) -> list[tuple[str, bool]]:
     """The values of a record, and whether each is quoted; ValueError if it is malformed."""
     if '"' not in record:
         return [(value, False) for value in record.split(delimiter)]

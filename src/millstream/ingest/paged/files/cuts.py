@@ -1,7 +1,7 @@
-"""Cutting a row of file parts into pieces of about equal size, where that costs least.
+"""Cutting a row of file parts into splits of about equal size, where that costs least.
 
 >>> file = File("a", 0)
->>> [[part[1:] for part in piece] for piece in cut([Part(file, 0, 10), Part(file, 10, 30)], 2, lambda part: [16])]
+>>> [[part[1:] for part in split] for split in cut([Part(file, 0, 10), Part(file, 10, 30)], 2, lambda part: [16])]
 [[(0, 10), (10, 16)], [(16, 30)]]
 """
 
@@ -16,11 +16,11 @@ from millstream.ingest.paged.files.formats import File, Part
 __all__ = ["File", "Part", "cut"]
 
 NEAR = 4
-"""A cut goes to a place where it costs nothing if that is nearer than the fourth part of a piece."""
+"""A cut goes to a place where it costs nothing if that is nearer than the fourth part of a split."""
 
 
 def cut(parts: Sequence[Part], number: int, borders: Callable[[Part], Sequence[int] | None]) -> list[tuple[Part, ...]]:
-    """So many pieces, or fewer if parts can only be read as a whole. `borders` says where a part is best cut."""
+    """So many splits, or fewer if parts can only be read as a whole. `borders` says where a part is best cut."""
     if number == 1:
         return [tuple(parts)]
     starts = [0, *accumulate(part.last - part.first for part in parts)]

@@ -1,6 +1,6 @@
-"""What a file source asks of a file format, and the pieces it makes.
+"""What a file source asks of a file format, and the splits it makes.
 
-The extent of a file is counted in what its format is cut by: rows for parquet, bytes for text. Formats and pieces are
+The extent of a file is counted in what its format is cut by: rows for parquet, bytes for text. Formats and splits are
 values.
 """
 
@@ -16,7 +16,7 @@ import polars as pl
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.values import value
 from millstream.errors import InputError
-from millstream.ingest.paged.split import PieceRows
+from millstream.ingest.paged.split import SplitRows
 from millstream.ingest.rows import NO_BAD, Rows
 
 BEFORE_ALL = -(1 << 63)
@@ -45,7 +45,7 @@ class Format(Protocol):
 
     @property
     def worth(self) -> int:
-        """What a piece should have at least, to be worth a task of its own."""
+        """What a split should have at least, to be worth a task of its own."""
 
     @property
     def by_row(self) -> bool:
@@ -68,12 +68,12 @@ class Format(Protocol):
     def released(self, part: Part, until: int) -> int:
         """Up to where the part can be read if rows after an event time are held back."""
 
-    def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows: ...
+    def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows: ...
 
 
 @value("file_piece")
 @dataclass(frozen=True, slots=True)
-class FilePiece:
+class FileSplit:
     format: Format
     parts: tuple[Part, ...]
 
@@ -81,12 +81,12 @@ class FilePiece:
     def rows(self) -> int | None:
         return sum(part.last - part.first for part in self.parts) if self.format.by_row else None
 
-    def read(self, columns: Sequence[str] | None = None) -> PieceRows:
+    def read(self, columns: Sequence[str] | None = None) -> SplitRows:
         made = [self.format.read(part, columns) for part in self.parts]
         if len(made) == 1:
             return made[0]
-        rows = [piece.rows for piece in made if isinstance(piece.rows, pl.DataFrame)]
-        return PieceRows(_stacked(rows), pl.concat([piece.bad for piece in made]))
+        rows = [split.rows for split in made if isinstance(split.rows, pl.DataFrame)]
+        return SplitRows(_stacked(rows), pl.concat([split.bad for split in made]))
 
 
 def _stacked(frames: list[pl.DataFrame]) -> pl.DataFrame:
@@ -106,15 +106,15 @@ def needed(schema: Schema, required: Sequence[str], columns: Sequence[str] | Non
     return schema.with_attributes(kept or schema.attributes[:1])
 
 
-def given_out(rows: Rows, schema: Schema, columns: Sequence[str] | None) -> PieceRows:
+def given_out(rows: Rows, schema: Schema, columns: Sequence[str] | None) -> SplitRows:
     """Rows that were read, with the columns that are asked for."""
     frame, bad = rows.frame, rows.bad if rows.bad.height else NO_BAD
     if columns is None:
-        return PieceRows(frame, bad)
+        return SplitRows(frame, bad)
     wanted = [name for name in schema.names if name in columns]
     if not wanted:
-        return PieceRows(pl.DataFrame(height=frame.height), bad)
-    return PieceRows(frame if wanted == frame.columns else frame.select(wanted), bad)
+        return SplitRows(pl.DataFrame(height=frame.height), bad)
+    return SplitRows(frame if wanted == frame.columns else frame.select(wanted), bad)
 
 
 def check_whole(file: File) -> None:

@@ -4,7 +4,7 @@
 |---|---|
 | names | are those of the columns, not case-sensitive; others are not looked at, and one that is missing is NULL |
 | values | fit as in `coerce`: numbers in quotes are numbers, a number is seconds where a TIMESTAMP is wanted |
-| pieces | a file is cut anywhere: a piece has the lines that start in it |
+| splits | a file is cut anywhere: a split has the lines that start in it |
 """
 
 from __future__ import annotations

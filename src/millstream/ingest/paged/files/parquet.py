@@ -37,7 +37,7 @@ from millstream.ingest.paged.files.formats import (
     no_column,
     unreadable,
 )
-from millstream.ingest.paged.split import PieceRows
+from millstream.ingest.paged.split import SplitRows
 from millstream.ingest.rows import read_frame
 
 
@@ -98,7 +98,7 @@ class ParquetFormat:
                 return start + int(held[0])
         return part.last
 
-    def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows:
+    def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
         schema = needed(self.schema, self.required, columns)
         frame = _read(part, schema)
         return given_out(read_frame(frame, schema, self.required), self.schema, columns)

@@ -17,12 +17,12 @@ from itertools import islice
 
 from millstream.errors import InputError
 from millstream.ingest.paged.files.cuts import cut
-from millstream.ingest.paged.files.formats import File, FilePiece, Format, Part
+from millstream.ingest.paged.files.formats import File, FileSplit, Format, Part
 from millstream.ingest.paged.files.listing import Listing
 from millstream.ingest.paged.files.seen import SeenFiles
 from millstream.ingest.paged.options import FileOptions
 from millstream.ingest.paged.replay import Anchor, Replay
-from millstream.ingest.paged.split import Offset, Piece, how_many
+from millstream.ingest.paged.split import Offset, Split, how_many
 
 LOOKED_INTO = 256
 """To say how many rows wait, so many files are looked into; the rest is taken to be like them."""
@@ -55,7 +55,7 @@ class FileSource:
             "anchor": batch.anchor,
         }
 
-    def pieces(self, start: Offset, end: Offset, parallelism: int) -> list[Piece]:
+    def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
         if start["number"] == end["number"]:
             return []
         if start["number"] + 1 != end["number"]:
@@ -66,7 +66,7 @@ class FileSource:
             return []
         total = sum(part.last - part.first for part in parts)
         number = how_many(total, self._format.worth, parallelism)
-        return [FilePiece(self._format, made) for made in cut(parts, number, self._format.borders)]
+        return [FileSplit(self._format, made) for made in cut(parts, number, self._format.borders)]
 
     def ended(self, offset: Offset) -> bool:
         if not self._options.once:

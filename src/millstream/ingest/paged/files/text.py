@@ -21,7 +21,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.ingest.coerce import coerce
 from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, given_out, unreadable
-from millstream.ingest.paged.split import PieceRows
+from millstream.ingest.paged.split import SplitRows
 from millstream.ingest.rows import NO_BAD, Rows, read_values
 
 CHUNK = 65_536
@@ -57,7 +57,7 @@ class TextFormat(ABC):
     def released(self, part: Part, until: int) -> int:
         return part.last if _times(self, part.file)[1] <= until else part.first
 
-    def read(self, part: Part, columns: Sequence[str] | None) -> PieceRows:
+    def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
         for name in columns or ():
             self.schema.index(name)
         return given_out(self.read_all(part), self.schema, columns)

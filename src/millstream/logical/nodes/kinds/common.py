@@ -12,7 +12,7 @@ from millstream.logical.plan import Key, Names, Plan
 
 if TYPE_CHECKING:
     from millstream.logical.contract.offers import Offers
-    from millstream.logical.contract.state_parts import Part
+    from millstream.logical.contract.state_parts import StatePart
 
 
 class Leaf(Plan):
@@ -31,10 +31,10 @@ class Leaf(Plan):
     def keys_below(self, key: Key) -> list[Key] | None:
         return None
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return ()
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         """What the stream itself promises."""
         return inputs[0]
 
@@ -58,7 +58,7 @@ class Stateless(Plan):
         sources = [source for name in key for _, source in self.copied(name)]
         return [tuple(sources)] if len(sources) == len(key) else None
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return ()
 
 
@@ -80,5 +80,5 @@ class Passing(Plan):
     def equal_columns(self) -> Groups:
         return self.input.equal_columns
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return inputs[0]

@@ -20,7 +20,7 @@ from millstream.algebra.names import Groups
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
-from millstream.logical.contract.state_parts import Closed, Cure, Moving, Part, finite, listed, named, stands
+from millstream.logical.contract.state_parts import Closed, Cure, Moving, StatePart, finite, listed, named, stands
 from millstream.logical.plan import Key, Names, Plan, subsets
 from millstream.logical.windows import attribute_unit
 
@@ -106,18 +106,18 @@ class Grouped(Plan):
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         (source,) = inputs
         bounds = [" and ".join(source.clocks)] if self.timed and source.time is not Time.STILL else []
         bounds += [offer.origin for offer in source.templates if self._closed_by(offer)]
         if bounds:
-            return (Part(self.held, tuple(dict.fromkeys(bounds))),)
+            return (StatePart(self.held, tuple(dict.fromkeys(bounds))),)
         if self.end is None and finite(self.input.schema, self.group):
-            return (Part(self.held, ("groups that have finitely many values",), leaves=False),)
+            return (StatePart(self.held, ("groups that have finitely many values",), leaves=False),)
         if self.timed:
-            return (Part(self.held, lacks=stands(named(self, None), source.time)),)
+            return (StatePart(self.held, lacks=stands(named(self, None), source.time)),)
         closing = (f"{self.attribute} +",) if self.end is not None else ()
-        return (Part(self.held, lacks=f"no punctuation closes {listed((*self.group, *closing))}"),)
+        return (StatePart(self.held, lacks=f"no punctuation closes {listed((*self.group, *closing))}"),)
 
     def _closed_by(self, offer: Offer) -> bool:
         """Whether punctuation of the input closes every group, or every window of it, sooner or later."""
@@ -126,7 +126,7 @@ class Grouped(Plan):
             return False
         return time not in offer.attributes or offer.class_of(str(time)) == "+"
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[Part, ...]) -> Offers:
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         (source,) = inputs
         names = {name: name for name in self.group}
         if self.windowing is not None and self.end is not None:
@@ -136,7 +136,7 @@ class Grouped(Plan):
             return Offers(source.time, source.clocks, closing)
         return Offers(templates=closing)
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         if self.timed:
             yield Moving((self.input,))
         elif self.attribute is not None:

@@ -23,7 +23,7 @@ from millstream.logical.contract.state_parts import (
     Closed,
     Cure,
     Moving,
-    Part,
+    StatePart,
     fractional,
     stands,
     unclosed,
@@ -103,7 +103,7 @@ class TwoWindowed(Paired, Windowed):
         NULL."""
         return False, False
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[Part, ...]:
+    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         left, right = self.sides
         held = (
             held_side(f"left {left.known}", 0, (left, inputs[0]), (right, inputs[1])),
@@ -111,13 +111,13 @@ class TwoWindowed(Paired, Windowed):
         )
         return (*held, waiting(self, inputs)) if self.merges else held
 
-    def cures(self, part: Part) -> Iterator[Cure]:
+    def cures(self, part: StatePart) -> Iterator[Cure]:
         other = self.inputs[1 - part.side]
         if self.sides[part.side].range is not None:
             yield Moving((other,))
         yield Closed(other, self.keys_of(1 - part.side))
 
-    def advice(self, part: Part, inputs: tuple[Offers, ...]) -> list[str]:
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         own = self.sides[part.side]
         if part.name == WAITING or own.range is not None:
             return []
@@ -134,11 +134,11 @@ class TwoWindowed(Paired, Windowed):
         return schemas | self.values("schema", "keys", "residual", "left_window", "right_window", "merges")
 
 
-def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers]) -> Part:
+def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers]) -> StatePart:
     """The tuples of a side that wait for those of another one."""
     (own, promised), (other, offers) = held, partner
     if own.rows is not None:
-        return Part(name, (str(own.window),), side=place)
+        return StatePart(name, (str(own.window),), side=place)
     bounds: list[str] = []
     if own.range is not None and offers.time is Time.MOVES:
         bounds.append(f"{own.kept} and {' and '.join(offers.clocks)}")
@@ -147,10 +147,10 @@ def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[S
     bounds += [f"{own.kept} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
     bounds += _partners_come(own, promised, other, offers)
     if bounds:
-        return Part(name, tuple(dict.fromkeys(bounds)), side=place)
+        return StatePart(name, tuple(dict.fromkeys(bounds)), side=place)
     if own.range is not None:
-        return Part(name, lacks=f"{stands(other.known, offers.time)}, and nothing closes its keys", side=place)
-    return Part(name, lacks=unclosed(other.known, list(dict.fromkeys(other.keys)), offers), side=place)
+        return StatePart(name, lacks=f"{stands(other.known, offers.time)}, and nothing closes its keys", side=place)
+    return StatePart(name, lacks=unclosed(other.known, list(dict.fromkeys(other.keys)), offers), side=place)
 
 
 def _closes_partners(offer: Offer, own: Side, other: Side) -> bool:

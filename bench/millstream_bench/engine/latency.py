@@ -35,7 +35,7 @@ def modes_and_strategies(
             row = (strategy, label, span, measured.mean_latency, expected_ms(label, rate, effective))
             result.rows.append((*row, len(measured.latencies), measured.ets))
     result.notes.append("expected: idle-waiting alone, in the limit of a long run")
-    result.notes.append("`none` has one sample per sparse tuple (about 48 in 100 s), so its mean scatters")
+    result.notes.append("`none` has one sample per sparse tuple (about 285 in 600 s), so its mean scatters")
     return result
 
 

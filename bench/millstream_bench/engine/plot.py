@@ -10,6 +10,7 @@ from millstream_bench.engine.experiment import Experiment
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_STRATEGIES = {"dfs": "depth first (dfs)", "bfs": "breadth first (bfs)"}
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 
 
@@ -52,7 +53,7 @@ def _fig_14a(experiment: Experiment, axes: Axes) -> None:
     places = range(len(modes))
     for shift, strategy, colour in ((-0.2, "dfs", BLUE), (0.2, "bfs", ORANGE)):
         values = experiment.column("latency_ms", strategy=strategy)
-        bars = axes.bar([p + shift for p in places], values, 0.38, label=strategy.upper(), color=colour)
+        bars = axes.bar([p + shift for p in places], values, 0.38, label=_STRATEGIES[strategy], color=colour)
         axes.bar_label(bars, [_short(value, 2) for value in values], fontsize=8, padding=2)
     expected = [(p, v) for p, v in zip(places, experiment.column("expected_ms", strategy="dfs"), strict=True) if v]
     axes.hlines(
@@ -61,7 +62,7 @@ def _fig_14a(experiment: Experiment, axes: Axes) -> None:
         [p + 0.42 for p, _ in expected],
         color="black",
         linewidth=1,
-        label="idle-waiting, analytic",
+        label="waiting for the slow stream, by analysis",
     )
     axes.set_yscale("log")
     axes.set_ylabel("mean latency, ms (log scale)")
@@ -72,17 +73,21 @@ def _fig_14a(experiment: Experiment, axes: Axes) -> None:
 
 def _fig_14b(experiment: Experiment, latent: Axes, demand: Axes) -> None:
     k = experiment.parameters["k"]
-    styles = (("dfs", "DFS", BLUE, "o"), ("bfs", "BFS", ORANGE, "s"), (f"batch:{k}", f"batches of {k}", GREEN, "^"))
+    styles = (
+        ("dfs", _STRATEGIES["dfs"], BLUE, "o"),
+        ("bfs", _STRATEGIES["bfs"], ORANGE, "s"),
+        (f"batch:{k}", f"batches of {k}", GREEN, "^"),
+    )
     for strategy, label, colour, marker in styles:
         sizes = experiment.column("n", timestamps="latent", strategy=strategy)
         analytic = experiment.column("analytic_ms", timestamps="latent", strategy=strategy)
         measured = experiment.column("latency_ms", timestamps="latent", strategy=strategy)
-        latent.plot(sizes, analytic, color=colour, linewidth=1, label=f"{label}, analytic")
+        latent.plot(sizes, analytic, color=colour, linewidth=1, label=f"{label}, by analysis")
         latent.plot(sizes, measured, color=colour, linestyle="none", marker=marker, label=f"{label}, measured")
         if not strategy.startswith("batch"):
             values = experiment.column("latency_ms", timestamps="on demand", strategy=strategy)
             demand.plot(sizes, values, color=colour, marker=marker, label=label)
-    latent.set_title("latent timestamps, single bursts", fontsize=10)
+    latent.set_title("latent time (no timestamps), single bursts", fontsize=10)
     demand.set_title("timestamps on demand, Poisson bursts, 1000 tuples/s", fontsize=10)
     for axes in (latent, demand):
         axes.set_xlabel("tuples per burst")
@@ -92,7 +97,11 @@ def _fig_14b(experiment: Experiment, latent: Axes, demand: Axes) -> None:
 
 
 def _fig_15(experiment: Experiment, all_modes: Axes, zoom: Axes) -> None:
-    names = {"none": ("no timestamps", GREY), "punctuation": ("punctuation", ORANGE), "eqg": ("enhanced graph", BLUE)}
+    names = {
+        "none": ("no promises: wait for the slow stream", GREY),
+        "punctuation": ("promises as punctuation, through every operator", ORANGE),
+        "eqg": ("promises written into the registers of waiting operators", BLUE),
+    }
     counts = experiment.column("plain", mode="eqg")
     for mode, (label, colour) in names.items():
         values = experiment.column("latency_ms", mode=mode)
@@ -103,23 +112,23 @@ def _fig_15(experiment: Experiment, all_modes: Axes, zoom: Axes) -> None:
     for count, value, percent in zip(counts, experiment.column("latency_ms", mode="punctuation"), over, strict=True):
         zoom.annotate(f"+{percent:.0f} %", (count, value), (0, 7), textcoords="offset points", ha="center", fontsize=8)
     all_modes.set_yscale("log")
-    all_modes.set_title("(a) both transports end idle-waiting", fontsize=10)
+    all_modes.set_title("(a) all three", fontsize=10)
     all_modes.set_ylabel("mean latency, ms (log scale)")
-    zoom.set_title("(b) punctuation against the enhanced graph", fontsize=10)
+    zoom.set_title("(b) the two ways of carrying promises", fontsize=10)
     zoom.set_ylabel("mean latency, ms")
     zoom.set_ylim(bottom=0)
     zoom.margins(y=0.15)
     for axes in (all_modes, zoom):
-        axes.set_xlabel("operators that never wait")
+        axes.set_xlabel("operators on the way that never wait")
         axes.legend(frameon=False, fontsize=8)
 
 
 def _fig_16(experiment: Experiment, axes: Axes) -> None:
     slides = experiment.column("slide", mode="none")
-    axes.plot(slides, experiment.column("burstiness", mode="none"), marker="o", color=ORANGE, label="no timestamps")
+    axes.plot(slides, experiment.column("burstiness", mode="none"), marker="o", color=ORANGE, label="no promises")
     model = experiment.column("model", mode="none")
-    axes.plot(slides, model, color=ORANGE, linewidth=1, linestyle="--", label="time of one slide / 0.02 s")
-    axes.plot(slides, experiment.column("burstiness", mode="eqg"), marker="s", color=BLUE, label="on demand")
+    axes.plot(slides, model, color=ORANGE, linewidth=1, linestyle="--", label="by analysis: time of one slide / 0.02 s")
+    axes.plot(slides, experiment.column("burstiness", mode="eqg"), marker="s", color=BLUE, label="promises on demand")
     axes.set_xlabel("slide, tuples")
     axes.set_ylabel("burstiness of output, (max − min) / mean")
     axes.set_ylim(bottom=0)
@@ -130,12 +139,16 @@ def _policy_axis(experiment: Experiment, axes: Axes, column: str) -> None:
     """Heartbeat rate on the axis as a curve; the other policies as level lines."""
     rows = [(rate, v) for rate, v in zip(experiment.column("beats/s"), experiment.column(column), strict=True) if rate]
     axes.plot(*zip(*rows, strict=True), marker="o", color=ORANGE, label="heartbeats")
-    for policy, colour, style in (("none", GREY, "--"), ("on demand", BLUE, "-"), ("latent", GREEN, ":")):
+    for policy, label, style in (
+        ("none", "no promises", {"color": GREY, "linestyle": "--"}),
+        ("on demand", "promises on demand", {"color": BLUE, "linewidth": 3}),
+        ("latent", "latent time", {"color": GREEN, "linestyle": ":", "linewidth": 2}),
+    ):
         (value,) = experiment.column(column, policy=policy)
         if value > 0:
-            axes.axhline(value, color=colour, linestyle=style, label=f"{policy}: {_short(value)}")
+            axes.axhline(value, label=f"{label}: {_short(value)}", **style)
         else:
-            axes.plot([], [], color=colour, linestyle=style, label=f"{policy}: 0")
+            axes.plot([], [], label=f"{label}: 0, below this scale", **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("heartbeats per second")

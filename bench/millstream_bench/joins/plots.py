@@ -1,4 +1,4 @@
-"""Plots of what the experiments have found."""
+"""Plots of the experiments' findings."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def _done(figure: Any, path: Path, **legend: Any) -> None:
 def _growth(findings: Findings, path: Path) -> None:
     figure, (state, speed) = _panels(2)
     for (name, curve), colour in zip(findings["growth"].curves.items(), _COLOURS, strict=False):
-        state.plot([count / 1e6 for count in curve["tuples"]], curve["state"], color=colour, label=name)
+        label = "without punctuation" if name == "without" else name
+        state.plot([count / 1e6 for count in curve["tuples"]], curve["state"], color=colour, label=label)
     for (name, curve), colour in zip(findings["output_rate"].curves.items(), _COLOURS, strict=False):
-        speed.plot(curve["cpu_s"], [rows / 1e6 for rows in curve["results"]], color=colour, label=name)
+        label = "without punctuation" if name == "without" else name
+        speed.plot(curve["cpu_s"], [rows / 1e6 for rows in curve["results"]], color=colour, label=label)
     state.set_yscale("log")
     state.set_xlabel("tuples so far, millions")
     state.set_ylabel("tuples in state (log scale)")
@@ -59,43 +61,70 @@ def _growth(findings: Findings, path: Path) -> None:
 
 
 def _purging(findings: Findings, path: Path) -> None:
-    figure, (lazy, rates, out) = _panels(3)
-    for (name, curve), colour in zip(findings["thresholds"].curves.items(), _COLOURS, strict=False):
-        lazy.plot(curve["cpu_s"], [rows / 1e3 for rows in curve["results"]], color=colour, label=name)
-    lazy.set_xlabel("CPU seconds")
-    lazy.set_ylabel("results so far, thousands")
-    for (name, curve), colour in zip(findings["asymmetric"].curves.items(), _COLOURS, strict=False):
+    """Tuples held by purge threshold, and by which stream closes its values how fast."""
+    figure, (lazy, rates) = _panels(2)
+    found = findings["thresholds"].numbers
+    places = range(len(found))
+    held = [numbers["state"] for numbers in found.values()]
+    lazy.bar(places, held, 0.7, color=_OURS, label="tuples held, mean")
+    for place, count in zip(places, held, strict=True):
+        lazy.text(place, count, f"{count:,.0f}", ha="center", va="bottom", fontsize=8)
+    lazy.set_xticks(places, [name.removeprefix("PJoin-") for name in found])
+    lazy.set_xlabel("purge threshold: punctuations that a purge waits for")
+    lazy.set_ylabel("tuples in state")
+    for number, (name, curve) in enumerate(findings["asymmetric"].curves.items()):
         share = range(1, len(curve["state"]) + 1)
-        rates.plot([place / len(share) for place in share], curve["state"], color=colour, label=name)
+        style: dict[str, Any] = {"linestyle": "--", "linewidth": 2} if name.startswith("PJoin-100") else {}
+        parts = [place / len(share) for place in share]
+        rates.plot(parts, curve["state"], color=_COLOURS[number], label=_case(name), **style)
+    rates.set_yscale("log")
     rates.set_xlabel("part of the stream")
-    rates.set_ylabel("tuples in state; A is closed every 10")
-    for (name, curve), colour in zip(findings["propagation"].curves.items(), _COLOURS, strict=False):
-        out.plot(curve["steps"], curve["punctuations"], color=colour, label=name)
-    out.set_xlabel("steps so far")
-    out.set_ylabel("punctuation put out so far")
+    rates.set_ylabel("tuples in state (log scale)")
+    rates.set_title("stream A closes a value every 10 tuples", fontsize=10)
     _done(figure, path)
 
 
+def _case(name: str) -> str:
+    """
+    >>> _case("PJoin-100, B every 20"), _case("unaware, B every 20")
+    ('B every 20 tuples, threshold 100', 'no purging')
+    """
+    join, _, slower = name.partition(", ")
+    return "no purging" if join == "unaware" else f"{slower} tuples, threshold {join.removeprefix('PJoin-')}"
+
+
 def _windows(findings: Findings, path: Path) -> None:
+    """Tuples held and CPU time with punctuation and without, by window; and when punctuation leaves the join."""
     figure, (state, speed, early) = _panels(3)
-    names = findings["windows"].curves
-    for number, (name, curve) in enumerate(names.items()):
-        style: dict[str, Any] = {
-            "color": _COLOURS[number // 2],
-            "linestyle": "-" if name.startswith("PWJoin") else "--",
-            "label": name,
-        }
-        share = range(1, len(curve["state"]) + 1)
-        state.plot([place / len(share) for place in share], curve["state"], **style)
-        speed.plot(curve["cpu_s"], [rows / 1e6 for rows in curve["results"]], **style)
-    state.set_xlabel("part of the stream")
-    state.set_ylabel("tuples in state")
-    speed.set_xlabel("CPU seconds")
-    speed.set_ylabel("results so far, millions")
+    rows = findings["windows"].rows
+    seconds, sizes = sorted({row[0] for row in rows}), sorted({row[1] for row in rows})
+    small = {row[0]: row for row in rows if row[1] == sizes[0]}
+    for shift, column, colour, label in (
+        (-0.2, 2, _OURS, "window and punctuation"),
+        (0.2, 3, _OTHERS, "window alone"),
+    ):
+        counts = [small[length][column] for length in seconds]
+        bars = state.bar([place + shift for place in range(len(seconds))], counts, 0.38, color=colour, label=label)
+        state.bar_label(bars, [f"{count:,}" for count in counts], fontsize=8)
+    state.set_ylabel("tuples in state, mean")
+    for shift, size, colour in zip((-0.2, 0.2), sizes, (_OTHERS, _OURS), strict=False):
+        ratios = {row[0]: row[7] for row in rows if row[1] == size}
+        places = [place + shift for place in range(len(seconds))]
+        times = [ratios[length] for length in seconds]
+        bars = speed.bar(places, times, 0.38, color=colour, label=f"steps of {size:,} tuples")
+        speed.bar_label(bars, fmt="%.2f", fontsize=8)
+    speed.axhline(1, color="#718096", linewidth=1)
+    speed.set_ylabel("CPU time with punctuation, without = 1")
+    for axes in (state, speed):
+        axes.set_xticks(range(len(seconds)), [f"{length} s" for length in seconds])
+        axes.set_xlabel("window")
+        axes.margins(y=0.2)
     for (name, curve), colour in zip(findings["early_punctuation"].curves.items(), _COLOURS, strict=False):
-        early.plot(curve["seconds"][:60], curve["punctuations"][:60], color=colour, label=name)
+        label = "no window" if "no window" in name else f"window of {name.rpartition(', ')[2]}"
+        early.plot(curve["seconds"][:60], curve["punctuations"][:60], color=colour, label=label)
     early.set_xlabel("seconds of the stream")
-    early.set_ylabel("punctuation put out so far")
+    early.set_ylabel("punctuations emitted so far")
+    early.set_title("the second stream closes values 5 s after the first", fontsize=10)
     _done(figure, path)
 
 
@@ -112,7 +141,10 @@ def _several(findings: Findings, path: Path) -> None:
     bars.axvline(1, color="#718096", linewidth=1)
     bars.set_yticks(range(len(cases)), [name for name, _ in cases], fontsize=8)
     bars.invert_yaxis()
-    bars.set_xlabel("one operator; the fastest tree of window joins = 1")
+    bars.set_xlabel(
+        "one operator; the fastest tree of window joins = 1\n"
+        "partners: tuples that a tuple joins in each other stream, on average"
+    )
     _done(figure, path, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
@@ -122,14 +154,14 @@ def _open_auctions(findings: Findings, path: Path) -> None:
     for (name, curve), colour in zip(findings["open_auctions"].curves.items(), _COLOURS, strict=False):
         state.plot(curve["millions"], curve["state"], color=colour, marker=".", label=name)
     state.set_yscale("log")
-    state.set_xlabel("auctions and bids so far, millions")
+    state.set_xlabel("auctions and bids read so far, millions")
     state.set_ylabel("rows held (log scale)")
     _done(figure, path)
 
 
 PICTURES: dict[str, tuple[tuple[str, ...], Callable[[Findings, Path], None]]] = {
     "state": (("growth", "output_rate"), _growth),
-    "purging": (("thresholds", "asymmetric", "propagation"), _purging),
+    "purging": (("thresholds", "asymmetric"), _purging),
     "windows": (("windows", "early_punctuation"), _windows),
     "several": (("several",), _several),
     "open_auctions": (("open_auctions",), _open_auctions),

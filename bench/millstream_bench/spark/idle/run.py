@@ -87,13 +87,14 @@ def plot(made: list[dict[str, Any]], path: Path) -> None:
         for place, (case, colour) in enumerate(zip(cases, _COLOURS, strict=False)):
             middle, high = case["median_ms"] / 1e3, case["p95_ms"] / 1e3
             axes.bar(place, middle, 0.7, color=colour)
+            axes.text(place, middle / 2, f"{middle:.2f}", ha="center", va="center", fontsize=9, color="white")
             axes.vlines(place, middle, high, color="#4a5568", linewidth=1)
-            axes.text(place, high, f"{middle:.2f} s", ha="center", va="bottom", fontsize=8)
+            axes.text(place, high, f"{high:.2f}", ha="center", va="bottom", fontsize=8, color="#4a5568")
         axes.set_xticks(range(len(cases)), [case["mode"].replace(" ", "\n", 1) for case in cases], fontsize=8)
         axes.set_title(f"counts over a {query}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("from the newest row to its count, s")
-    figure.suptitle("1,000 rows/s and 0.5 rows/s: median, and line up to the 95th percentile", fontsize=10)
+    figure.axes[0].set_ylabel("seconds from the newest row to its count")
+    figure.suptitle("1,000 rows/s and 0.5 rows/s; bars: median, lines: up to the 95th percentile", fontsize=10)
     figure.savefig(path, dpi=130)
 
 

@@ -87,20 +87,23 @@ def plot(made: list[dict[str, Any]], path: Path) -> None:
 
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     panels = (
-        ("written", "bytes of state written per batch"),
-        ("shard_ms", "slowest shard, ms"),
-        ("batch_ms", "batch, ms"),
+        ("written", "bytes of state written per batch, median"),
+        ("shard_ms", "time in the slowest shard, ms, median"),
+        ("batch_ms", "time of the whole batch, ms, median"),
     )
     for axes, (key, title) in zip(figure.subplots(1, len(panels)), panels, strict=True):
-        for host, colour in (("on Spark", _SPARK), ("shards alone", _ALONE)):
+        for host, label, style in (
+            ("on Spark", "on Spark", {"color": _SPARK, "marker": "o", "markersize": 9}),
+            ("shards alone", "the shards alone, without Spark", {"color": _ALONE, "marker": "s", "linestyle": "--"}),
+        ):
             points = [(case["state_rows"], case[key]) for case in made if case["host"] == host]
             if points:
-                axes.plot(*zip(*points, strict=True), color=colour, marker="o", label=host)
+                axes.plot(*zip(*points, strict=True), label=label, **style)
         axes.set_xscale("log")
         axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.set_title(title, fontsize=10)
-        axes.set_xlabel("tuples held")
+        axes.set_xlabel("tuples held by the join (log scale)")
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].legend(frameon=False, fontsize=8)
     figure.suptitle(f"{ROWS:,} rows a batch on either side", fontsize=10)

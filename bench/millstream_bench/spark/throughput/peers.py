@@ -1,9 +1,9 @@
 """Other stream engines on the same files: each in an environment of its own, started by `scripts/bench_peers.sh`.
 
 `python -m millstream_bench.spark.throughput.peers RESULTS NAME=PYTHON…` runs `bench/peers/NAME_runner.py` with that
-interpreter for w1 and w2, checks the answers against DuckDB's, and prints their rows below those of the table in
-RESULTS, which `millstream bench w1 w2` has written. A peer is measured over its whole run, start of its workers and
-warm-up included, and over the first two million events, for which some need minutes already.
+interpreter for w1 and w2 and checks the answers against DuckDB's. RESULTS is the file that `millstream bench w1 w2`
+wrote: the peers are added to it, to the table and to the bars. A peer is measured over its whole run, start of its
+workers and warm-up included, and over the first two million events, for which some need minutes already.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from millstream_bench.spark.processes import Sampler
 from millstream_bench.spark.throughput.contest import WrongAnswer, check
 from millstream_bench.spark.throughput.data import EventFiles, prepare
 from millstream_bench.spark.throughput.golden import golden
+from millstream_bench.spark.throughput.plot import throughput_plot
 from millstream_bench.spark.throughput.workloads import WORKLOADS, Workload
 
 RUNNERS = Path("bench/peers")
@@ -86,6 +87,7 @@ def main(target: str, *peers: str) -> None:
                 continue
             result["peers"][name] = found
     path.write_text(json.dumps(results, indent=1))
+    throughput_plot(results, path.with_name("spark_throughput.png"))
     print("\n".join(lines(results)))
 
 

@@ -54,7 +54,7 @@ def run(
     target = json_file or out / "spark.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(made, indent=1))
-    throughput_plot(results, out / "spark_throughput.png")
+    throughput_plot(made, out / "spark_throughput.png")
     state_plot(results, out / "spark_state.png")
     console.print(f"written to {target} and {out}")
     return made

@@ -21,7 +21,7 @@ def experiments(*, quick: bool) -> list[Callable[[], Experiment]]:
     return [
         lambda: latency.modes_and_strategies(
             seconds=10 * scale,
-            silent_seconds=10 if quick else 100,
+            silent_seconds=10 if quick else 600,
             cost=20,
             seed=SEED,
             beats=(10.0,) if quick else (1.0, 10.0, 100.0),

@@ -142,7 +142,7 @@ def _policy_axis(experiment: Experiment, axes: Axes, column: str) -> None:
     for policy, label, style in (
         ("none", "no promises", {"color": GREY, "linestyle": "--"}),
         ("on demand", "promises on demand", {"color": BLUE, "linewidth": 3}),
-        ("latent", "latent time", {"color": GREEN, "linestyle": ":", "linewidth": 2}),
+        ("latent", "latent time", {"color": "#9ae6b4", "linestyle": ":", "linewidth": 2, "zorder": 3}),
     ):
         (value,) = experiment.column(column, policy=policy)
         if value > 0:

@@ -1,4 +1,4 @@
-"""`millstream bench` and `millstream soak`: what this package adds to the command line."""
+"""`millstream bench` and `millstream soak`: the commands of this package."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def bench_spark(
     out: Out = Path("bench/results"),
     data: Annotated[Path | None, typer.Option(help="folder for the events")] = None,
     events: Annotated[int, typer.Option(min=1_000_000, help="Nexmark events")] = 20_000_000,
-    warm_up: Annotated[int, typer.Option(min=1, help="batches that are not measured")] = 12,
-    rounds: Annotated[int, typer.Option(min=1, help="how often each runs")] = 1,
+    warm_up: Annotated[int, typer.Option(min=1, help="batches before the measurement")] = 12,
+    rounds: Annotated[int, typer.Option(min=1, help="rounds per contestant")] = 1,
 ) -> None:
     """Millstream and Spark's own operators on the same files (`bench w1 w2` for short)."""
     from millstream_bench.spark.throughput.run import run
@@ -71,7 +71,7 @@ def bench_spark(
 def bench_latency(
     json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
     out: Out = Path("bench/results"),
-    seconds: Annotated[float, typer.Option(min=5, help="how long each rate is kept up")] = 20,
+    seconds: Annotated[float, typer.Option(min=5, help="seconds at each rate")] = 20,
 ) -> None:
     """From arrival to result at 1 k, 10 k and 50 k rows a second, beside Spark's own operators."""
     from millstream_bench.spark.latency.run import run
@@ -83,9 +83,9 @@ def bench_latency(
 def bench_idle(
     json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
     out: Out = Path("bench/results"),
-    seconds: Annotated[float, typer.Option(min=2, help="how long each case is measured")] = 20,
+    seconds: Annotated[float, typer.Option(min=2, help="seconds per case")] = 20,
 ) -> None:
-    """How long results on Spark wait for a nearly silent stream, by the way of promising time."""
+    """Time that results on Spark wait for a nearly silent stream, by way of promising time."""
     from millstream_bench.spark.idle.run import run
 
     run(out=out, json_file=json_file, seconds=seconds)
@@ -97,7 +97,7 @@ def bench_state(
     out: Out = Path("bench/results"),
     spark: Annotated[bool, typer.Option(help="on Spark too, not only the shards alone")] = True,
 ) -> None:
-    """What a batch costs when the input stays the same and the state grows."""
+    """Cost of a batch as the state grows and the input stays the same."""
     from millstream_bench.spark.state.run import run
 
     run(out=out, json_file=json_file, spark=spark)
@@ -108,7 +108,7 @@ def bench_joins(
     names: Annotated[list[str] | None, typer.Argument(help="experiments; all of them if none is named")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
     out: Out = Path("bench/results"),
-    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, to see that it works")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, as a check that it runs")] = False,
     spark: Annotated[bool, typer.Option(help="on Spark too: open auctions against its own join")] = True,
 ) -> None:
     """Joins that purge against joins that do not: state, speed, memory, several streams, on disk."""
@@ -119,11 +119,11 @@ def bench_joins(
 
 @soak.command()
 def run_soak(
-    kills: Annotated[int, typer.Option(min=1, help="how often, of each kind")] = 20,
-    what: Annotated[list[str] | None, typer.Option(help="driver, worker or cluster; again for another one")] = None,
-    seconds: Annotated[float, typer.Option(min=10, help="a run that takes longer has failed")] = 300,
-    seed: Annotated[int, typer.Option(help="another seed chooses other moments")] = 0,
-    folder: Annotated[Path, typer.Option(help="for checkpoints and results")] = Path("results/soak"),
+    kills: Annotated[int, typer.Option(min=1, help="kills of each kind")] = 20,
+    what: Annotated[list[str] | None, typer.Option(help="driver, worker or cluster; may be repeated")] = None,
+    seconds: Annotated[float, typer.Option(min=10, help="time limit of a run")] = 300,
+    seed: Annotated[int, typer.Option(help="seed of the random moments")] = 0,
+    folder: Annotated[Path, typer.Option(help="folder for checkpoints and results")] = Path("results/soak"),
 ) -> None:
     """Kill a join on Spark at random moments and compare what it writes with an undisturbed run."""
     from millstream_bench.soak.run import run_soak as run

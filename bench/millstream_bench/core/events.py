@@ -1,7 +1,7 @@
 """Auction events for measurements: persons, auctions and bids in the benchmark's proportions (1 : 3 : 46 in 50 events).
 
-Half of the bids go to a hot auction, the others to one of the last hundred; some bids come before their auction. An
-auction gets no more bids once a hundred newer ones have opened: `closings` says after which bid that is known.
+Half of the bids are for a hot auction, the others for one of the last hundred; some bids arrive before their auction.
+An auction receives no bid once a hundred newer ones have opened; `closings` holds the bid after which that is known.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class AuctionEvents:
     auctions: pl.DataFrame
     bids: pl.DataFrame
     closings: pl.DataFrame
-    """`auction`, and `position`: the number of bids that come before the promise that it gets no more."""
+    """`auction`, and `position`: the number of bids before the promise that it receives no more."""
 
     def batches(self, size: int) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """The two streams side by side, so many bids at a time, cut at the same times."""
+        """Both streams in batches of `size` bids, cut at the same times."""
         times = self.auctions["ts"].to_physical().to_numpy()
         ends = self.bids["ts"].to_physical().to_numpy()
         done = 0
@@ -39,7 +39,7 @@ class AuctionEvents:
             done = upto
 
     def closing(self, bids: pl.DataFrame, before: int) -> PunctuatedRows:
-        """A batch of bids, so many of which came before, with the closings that fall into it."""
+        """A batch of bids with the closings that fall into it; `before` bids precede it."""
         here = self.closings.filter(pl.col("position").is_between(before, before + bids.height, closed="right"))
         closed = Punctuations.from_column("auction", "=", here["auction"])
         return PunctuatedRows(bids, closed, (here["position"] - before).to_numpy())

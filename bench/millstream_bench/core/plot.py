@@ -31,7 +31,7 @@ def ratio_plot(workloads: list[dict[str, Any]], path: Path) -> None:
 
 
 def growth_plot(growth: list[dict[str, Any]], path: Path) -> None:
-    """Tuples held by the punctuated join as the stream goes on."""
+    """Tuples held by the punctuated join over the stream."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 3.2), layout="constrained")

@@ -1,9 +1,9 @@
 """The in-process engine against the same computation in Polars over the whole input at once, both on one thread.
 
-Pages have 8,192 rows. Millstream runs as it does unless told otherwise, with up to sixteen pages a step, and page by
-page. What punctuation costs is measured on the same streams, with one every twenty tuples and with one a batch.
-Every workload is checked: Millstream's rows, as a bag, equal Polars'. Times are CPU seconds of this process, the best
-of several rounds in a row. Timings are reported, they decide nothing.
+Pages have 8,192 rows. Millstream runs with its default of up to sixteen pages a step, and with one page a step. The
+same streams with a punctuation every twenty tuples, and with one a batch, show the cost of punctuation. Every workload
+is checked: Millstream's rows, as a bag, equal Polars'. Times are CPU seconds of this process, the best of several
+consecutive rounds. No test depends on them.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _compare(workload: Workload, data: AuctionEvents, rounds: int) -> dict[str, 
     best = dict.fromkeys(contestants, float("inf"))
     answers: dict[str, pl.DataFrame] = {}
     for name, contestant in contestants.items():
-        for _ in range(rounds):  # in a row, so that none pays for the memory that another has given back
+        for _ in range(rounds):  # consecutive rounds, so that none pays for memory that another returned
             answers[name], seconds = contestant()
             best[name] = min(best[name], seconds)
     for name in contestants:
@@ -157,7 +157,7 @@ def _check(name: str, wanted: pl.DataFrame, found: pl.DataFrame) -> None:
 
 
 def _stream(workload: Workload, data: AuctionEvents, strategy: str, every: int | None) -> tuple[pl.DataFrame, float]:
-    """Run the query over the streams in batches; the time is from the first batch to the last row. Without punctuation
+    """Run the query over the streams in batches and time it from the first batch to the last row. Without punctuation
     the streams promise order; with it, only punctuation moves time."""
     mill = LocalMill(Options(page_rows=PAGE_ROWS, strategy=strategy))
     mill.execute(BIDS + ("" if every is None else " PUNCTUATED ON (ts +)"))
@@ -183,7 +183,7 @@ def _stream(workload: Workload, data: AuctionEvents, strategy: str, every: int |
 
 
 def _punctuated(rows: pl.DataFrame, every: int | None) -> pl.DataFrame | PunctuatedRows:
-    """The rows with a punctuation `[ts < t]` after every so many, t being the time of the row before it."""
+    """The rows with a punctuation `[ts < t]` after every `every` rows, t being the time of the row before it."""
     if every is None:
         return rows
     positions = np.arange(min(every, rows.height), rows.height + 1, every, dtype=np.int64)

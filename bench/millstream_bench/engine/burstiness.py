@@ -18,7 +18,7 @@ BIN = 20_000
 
 
 def burstiness(counts: Sequence[int] | np.ndarray) -> float:
-    """How far the output rate swings: (max - min) / mean of the counts.
+    """Swing of the output rate: (max - min) / mean of the counts.
 
     >>> burstiness([0, 0, 30, 10]), burstiness([10, 10, 10, 10])
     (3.0, 0.0)
@@ -46,14 +46,14 @@ def slides(*, seconds: float, cost: int, seed: int, sizes: tuple[int, ...]) -> E
 
 
 def output_burstiness(measured: Measured) -> float:
-    """Over the whole bins between the first and the last output."""
+    """Burstiness over the whole bins between the first and the last output."""
     times = np.asarray(measured.times)
     bins = np.arange(times[0], times[-1], BIN)
     return burstiness(np.histogram(times, bins)[0])
 
 
 def sliding(mode: str, slide: int, seconds: float, cost: int, seed: int) -> Measured:
-    """One stream through an aggregate with slide, united with another."""
+    """A stream through an aggregate with slide, merged with another."""
     rng = np.random.default_rng(seed)
     simulation = Simulation(mode, "dfs", cost=cost, ets_cost=cost)
     first, second = (simulation.source(name, tuples(rng, poisson(rng, RATE, seconds))) for name in ("X", "Y"))

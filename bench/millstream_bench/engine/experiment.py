@@ -1,4 +1,4 @@
-"""An experiment's result: what was set, what was measured, and how to print and store it."""
+"""The result of an experiment: parameters, measurements, text and JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Experiment:
     notes: list[str] = field(default_factory=list)
 
     def column(self, name: str, **where: Any) -> list[Any]:
-        """The values of a column in the rows that have these values elsewhere."""
+        """The values of a column in the rows where other columns have the values `where`."""
         at = self.columns.index(name)
         wanted = [(self.columns.index(key), value) for key, value in where.items()]
         return [row[at] for row in self.rows if all(row[i] == value for i, value in wanted)]

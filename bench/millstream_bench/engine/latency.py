@@ -18,7 +18,7 @@ def modes_and_strategies(
 ) -> Experiment:
     """Figure 14a: mean latency of the two-stream union under depth and breadth first, per way of promising time.
 
-    Without any promise a tuple waits for the sparse stream, so that run needs a longer span to say something.
+    Without promises a tuple waits for the sparse stream, so that run spans more seconds.
     """
     result = Experiment(
         "fig_14a",
@@ -53,9 +53,9 @@ def expected_ms(label: str, beat_rate: float | None, tuple_rate: float) -> float
 
 
 def mean_wait_ms(beat_rate: float, tuple_rate: float) -> float:
-    """How long a tuple waits for the next heartbeat or tuple of the other stream, whichever comes first.
+    """Mean wait of a tuple for the next heartbeat or tuple of the other stream, whichever is first.
 
-    Heartbeats come at a fixed period h, tuples as a Poisson stream of rate r: the wait to the next heartbeat is uniform
+    Heartbeats have a fixed period h, tuples as a Poisson stream of rate r: the wait to the next heartbeat is uniform
     in [0, h], so the mean of the minimum is the integral of (1 - t/h) exp(-rt) over [0, h].
 
     >>> round(mean_wait_ms(1, 0.475), 1), round(mean_wait_ms(10, 0.475), 1)
@@ -130,7 +130,7 @@ def analytic_latency(strategy: str, n: int) -> float:
 
 
 def single_bursts(strategy: str, n: int, bursts: int, cost: int) -> float:
-    """Bursts of n latent tuples, each over before the next: every tuple passes the selection."""
+    """Bursts of n latent tuples, one at a time; every tuple passes the selection."""
     simulation = Simulation("none", strategy, cost=cost)
     rng = np.random.default_rng(0)
     arrivals = tuples(rng, spaced_bursts(bursts, n, gap=4 * n * cost)).with_columns(v=0.0)

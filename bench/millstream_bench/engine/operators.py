@@ -1,5 +1,5 @@
-"""Operators for experiments on scheduling: they handle pages of one row with as little work as can be, so that what is
-measured in virtual time is the schedule."""
+"""Operators for experiments on scheduling: they process pages of one row with as little work as possible, so that
+virtual time measures the schedule."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 
 
 def plot_all(results: dict[str, Experiment], folder: Path) -> list[Path]:
-    """Draw every experiment that is there; returns the files."""
+    """Draw every experiment in `results` and return the files."""
     drawn = []
     for name, draw, panels in (
         ("fig_14a", _fig_14a, 1),
@@ -44,7 +44,7 @@ def _picture(experiment: Experiment, draw: Any, panels: int, path: Path) -> Path
 
 
 def _short(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, thousands grouped."""
+    """A number with `digits` significant digits, thousands grouped."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
 
 
@@ -136,7 +136,7 @@ def _fig_16(experiment: Experiment, axes: Axes) -> None:
 
 
 def _policy_axis(experiment: Experiment, axes: Axes, column: str) -> None:
-    """Heartbeat rate on the axis as a curve; the other policies as level lines."""
+    """A curve over the heartbeat rate; a level line for each other policy."""
     rows = [(rate, v) for rate, v in zip(experiment.column("beats/s"), experiment.column(column), strict=True) if rate]
     axes.plot(*zip(*rows, strict=True), marker="o", color=ORANGE, label="heartbeats")
     for policy, label, style in (

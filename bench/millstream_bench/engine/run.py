@@ -16,7 +16,7 @@ SEED = 4
 
 
 def experiments(*, quick: bool) -> list[Callable[[], Experiment]]:
-    """What to run; a quick run has the same shape and shorter streams."""
+    """The experiments; a quick run has the same shape and shorter streams."""
     scale = 0.02 if quick else 1.0
     return [
         lambda: latency.modes_and_strategies(

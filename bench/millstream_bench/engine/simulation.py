@@ -1,8 +1,8 @@
 """A query graph in virtual time: arrivals happen when they are due, and work takes time.
 
-Each operator takes `cost` microseconds per tuple or punctuation it is handed. A timestamp written over an arc of the
-enhanced query graph costs `ets_cost` at the operator that receives it; one sent in band costs what a tuple costs, at
-every operator it passes. Backtracking is free. What arrives while an operator works is in the buffers when it is done.
+Each operator takes `cost` microseconds per tuple or punctuation. A timestamp written over an arc of the enhanced query
+graph costs `ets_cost` at the operator that receives it; one sent in band costs as much as a tuple at every operator on
+its way. Backtracking is free. Tuples that arrive while an operator works are in the buffers when it is done.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream_bench.engine.workload import SCHEMA
 
 @dataclass(slots=True)
 class Measured:
-    """When each output left, how long each took since it came (microseconds), and what happened on the way."""
+    """Time of each output, its latency (microseconds), and counts."""
 
     times: list[int] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def mean_latency(self) -> float:
-        """In milliseconds; 0 if nothing came out."""
+        """Mean latency in milliseconds; 0 without output."""
         return float(np.mean(self.latencies)) / 1000 if self.latencies else 0.0
 
     @property
@@ -66,14 +66,14 @@ class Simulation:
         return made
 
     def beat(self, source: Source, times: np.ndarray) -> None:
-        """Let a source send heartbeats at these times."""
+        """Schedule heartbeats of a source at these times."""
         self._beats.append((source, times))
 
     def sink(self, node: OperatorNode) -> None:
         self.graph.sink(node, self._deliver)
 
     def run(self) -> Measured:
-        """Let everything arrive and be processed."""
+        """Run until all arrivals are processed."""
         self._events = sorted(
             [(int(t), feed, row) for feed, (_, frame) in enumerate(self._feeds) for row, t in enumerate(frame[TS])]
             + [(int(t), -1 - beat, 0) for beat, (_, times) in enumerate(self._beats) for t in times]

@@ -1,4 +1,4 @@
-"""How timestamps travel: in band through every operator, or over the enhanced query graph (figure 15)."""
+"""Transport of timestamps: in band through every operator, or over the enhanced query graph (figure 15)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def transports(*, seconds: float, cost: int, seed: int, extra: tuple[int, ...]) 
 
 
 def nested(mode: str, extra: int, seconds: float, cost: int, seed: int) -> tuple[int, Measured]:
-    """Run the nested unions; returns the number of operators that never wait, too."""
+    """Run the nested unions; the number of operators that never wait is returned as well."""
     rng = np.random.default_rng(seed)
     simulation = Simulation(mode, "dfs", cost=cost, ets_cost=cost)
     graph = simulation.graph

@@ -21,7 +21,7 @@ def policies(
     )
     effective = 0.95 * SLOW
     for label, rate in labels(beats):
-        # A run with very many heartbeats is cut short; what it measures settles quickly.
+        # A run with very many heartbeats is cut short: its figures settle quickly.
         span = min(seconds, most_beats / rate) if rate else silent_seconds if label == "none" else seconds
         measured = run_policy(label, "dfs", span, cost, seed, FAST, SLOW)
         expected = expected_ms(label, rate, effective)
@@ -32,7 +32,7 @@ def policies(
 
 
 def memory(*, seconds: float, cost: int, seed: int, burst: int, beats: tuple[float, ...]) -> Experiment:
-    """Figure 3.17: the most tuples and punctuations ever held in buffers, with bursts and a slow server."""
+    """Figure 3.17: peak number of tuples and punctuations in buffers, with bursts and a slow server."""
     result = Experiment(
         "fig_3_17",
         "Peak number of buffered tuples by timestamp policy",

@@ -1,6 +1,6 @@
 """Arrivals: Poisson streams, bursts at the same mean rate, and the tuples that come with them.
 
-Times are microseconds of virtual time; everything follows from the generator that is handed in.
+Times are microseconds of virtual time; everything follows from the random generator passed in.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def poisson(rng: np.random.Generator, rate: float, seconds: float) -> np.ndarray
 
 
 def poisson_bursts(rng: np.random.Generator, rate: float, seconds: float, size: int) -> np.ndarray:
-    """Bursts of simultaneous tuples, so far apart that the mean rate of tuples stays the same."""
+    """Bursts of simultaneous tuples at the same mean rate of tuples."""
     return np.repeat(poisson(rng, rate / size, seconds), size)
 
 
 def spaced_bursts(count: int, size: int, gap: int) -> np.ndarray:
-    """Bursts at equal distance, each over before the next begins."""
+    """Bursts at equal distance."""
     return np.repeat(np.arange(1, count + 1, dtype=np.int64) * gap, size)
 
 

@@ -1,4 +1,4 @@
-"""Drives joins in this process and keeps what they do: CPU time, results, state, punctuation.
+"""Run joins in this process and record CPU time, results, state and punctuation.
 
 Only the operators' own work is timed. Answers are compared by the number of results and by the sum of the products of
 their numbers, which a wrong pair changes.
@@ -40,14 +40,14 @@ class WrongAnswer(AssertionError):
 
 @dataclass(slots=True)
 class Trace:
-    """What a run has done; lists have an entry for each step."""
+    """Record of a run; lists have an entry for each step."""
 
     cpu_s: list[float] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
     state: list[int] = field(default_factory=list)
     sides: list[tuple[int, ...]] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
-    """Bytes of state, if they were asked for."""
+    """Bytes of state, if measured."""
     punctuations: list[int] = field(default_factory=list)
     check: int = 0
 
@@ -102,8 +102,8 @@ def _perform(join: Operator, step: Step, trace: Trace, *, sized: bool = False) -
 
 
 def abreast(joins: Mapping[str, Callable[[], Operator]], steps: Sequence[Step], rounds: int) -> dict[str, list[Trace]]:
-    """Run joins side by side, each step through all of them and a different one first each time: what disturbs the
-    machine for longer than a step disturbs all of them alike."""
+    """Run joins side by side, each step through all of them, a different one first each time: a disturbance of the
+    machine longer than a step disturbs all of them alike."""
     made: dict[str, list[Trace]] = {name: [] for name in joins}
     names = list(joins)
     for number in range(rounds):
@@ -131,7 +131,7 @@ def note(trace: Trace, out: Output | Input, tables: Mapping[str, StateTable], *,
 
 
 def product_sum(rows: pl.DataFrame) -> int:
-    """The sum over all rows of the product of their numbers, which are made small for it.
+    """The sum over all rows of the product of their numbers, reduced to small ones first.
 
     >>> product_sum(pl.DataFrame({"a.k": [1, 1], "a.v": [2, 3], "b.v": [5, 7]}))
     31
@@ -144,7 +144,7 @@ def product_sum(rows: pl.DataFrame) -> int:
 
 
 def same(title: str, traces: Mapping[str, Trace]) -> Answer:
-    """Refuse answers that differ."""
+    """Raise if answers differ."""
     answers = {name: trace.answer for name, trace in traces.items()}
     if len(set(answers.values())) != 1:
         raise WrongAnswer(f"{title}: the answers differ: {answers}")
@@ -154,7 +154,7 @@ def same(title: str, traces: Mapping[str, Trace]) -> Answer:
 def by_turns(
     contestants: Mapping[str, Callable[[], Trace]], rounds: int
 ) -> tuple[dict[str, list[Trace]], Callable[[str, str], float]]:
-    """Run all contestants so many times, every other round in the opposite order; the function returned gives the
+    """Run all contestants `rounds` times, every other round in the opposite order. The function returned computes the
     median over the rounds of the ratio of two contestants' CPU times."""
     made: dict[str, list[Trace]] = {name: [] for name in contestants}
     for number in range(rounds):

@@ -1,7 +1,6 @@
-"""PJoin against the same join that hears no punctuation: state and results as the stream goes on.
+"""PJoin against the same join without punctuation: state and results over the stream.
 
-In large steps most of the time goes into the results, which are the same; in steps of a page it shows how long a join
-searches its state.
+Large steps spend most of the time on results, which are the same; steps of a page show the cost of searching the state.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from millstream_bench.joins.streams import GAP, in_step, steps
 
 EVERY = 40
 WIDTH = 100
-"""Values that are open at a time."""
+"""Number of open values."""
 
 
 def growth(sizes: Sizes) -> Finding:
@@ -40,7 +39,7 @@ def output_rate(sizes: Sizes) -> Finding:
 
 
 def _both(name: str, figures: str, count: int, every: int, rows: int) -> tuple[Finding, Trace, Trace]:
-    """The join that hears punctuation and the one that does not, in steps of so many tuples."""
+    """The join with punctuation and without, in steps of `rows` tuples."""
     streams = in_step(count // 2, every, width=WIDTH)
     length = rows // 2 * GAP
     aware = run(pjoin(), steps(streams, length), sized=True)
@@ -68,7 +67,7 @@ def _both(name: str, figures: str, count: int, every: int, rows: int) -> tuple[F
 
 
 def by_rate(sizes: Sizes) -> Finding:
-    """The mean state by how many tuples come between two punctuations."""
+    """Mean state by the number of tuples between two punctuations."""
     made = Finding(
         "state_by_rate",
         "PJoin, eager: state by how often values are closed",
@@ -86,6 +85,6 @@ def by_rate(sizes: Sizes) -> Finding:
 
 
 def _slowing(trace: Trace) -> float:
-    """CPU time of a step at the end over that at the beginning, for the same input."""
+    """Ratio of the CPU time of the last steps to that of the first, for equal input."""
     quarter = max(1, len(trace.cpu_s) // 4)
     return sum(trace.cpu_s[-quarter - 1 : -1]) / sum(trace.cpu_s[1 : quarter + 1])

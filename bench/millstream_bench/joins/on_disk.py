@@ -1,7 +1,7 @@
-"""A join that holds more than its memory allows, against one without a limit: the same answers, and what both take.
+"""A join with more state than its memory limit, against one without a limit: equal answers, CPU time of both.
 
-Each runs in a process of its own, which makes up its input as it goes. A value is closed when so many newer ones are
-open that a join holds the tuples asked for, or the window is so long; a tuple has ten numbers beside its value.
+Each runs in a process of its own, which generates its input. Values are closed, or the window ends, so late that the
+join holds the requested number of tuples; a tuple has ten numbers beside its value.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def perform(kind: str, held: int, limit: int) -> dict[str, Any]:
 
 
 def _wide(step: Step) -> Step:
-    """With the further numbers of each tuple."""
+    """Rows with the ten further numbers of each tuple."""
     made = []
     for port in step:
         rows = port.rows
@@ -121,7 +121,7 @@ def _wide(step: Step) -> Step:
 
 
 def _anonymous() -> int:
-    """Bytes of this process's memory that no file stands behind."""
+    """Bytes of this process's memory that are not backed by a file."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon"):
             return int(line.split()[1]) * 1024

@@ -1,5 +1,5 @@
-"""The plain join to compare with: it finds pairs as the window join does, with the same kernel, and knows nothing of
-punctuation. What is out of its window leaves by time; without a window everything stays."""
+"""The plain join to compare with: it finds pairs like the window join, with the same kernel, and ignores punctuation.
+Time purges tuples outside the window; without a window nothing is purged."""
 
 from __future__ import annotations
 

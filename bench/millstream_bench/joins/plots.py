@@ -18,7 +18,7 @@ Findings = Mapping[str, Finding]
 
 
 def draw_all(findings: Findings, out: Path) -> list[Path]:
-    """One picture for each group of experiments that was run."""
+    """Draw a picture for each group of experiments in `findings`."""
     made = []
     for name, (needed, draw) in PICTURES.items():
         if all(one in findings for one in needed):
@@ -61,7 +61,7 @@ def _growth(findings: Findings, path: Path) -> None:
 
 
 def _purging(findings: Findings, path: Path) -> None:
-    """Tuples held by purge threshold, and by which stream closes its values how fast."""
+    """Tuples held by purge threshold, and by the rates at which the streams close values."""
     figure, (lazy, rates) = _panels(2)
     found = findings["thresholds"].numbers
     places = range(len(found))
@@ -94,7 +94,7 @@ def _case(name: str) -> str:
 
 
 def _windows(findings: Findings, path: Path) -> None:
-    """Tuples held and CPU time with punctuation and without, by window; and when punctuation leaves the join."""
+    """Tuples held and CPU time with punctuation and without, by window; punctuation emitted over time."""
     figure, (state, speed, early) = _panels(3)
     rows = findings["windows"].rows
     seconds, sizes = sorted({row[0] for row in rows}), sorted({row[1] for row in rows})

@@ -1,4 +1,4 @@
-"""When a punctuated join purges: thresholds, streams that close values at different rates, propagation."""
+"""Purging in a punctuated join: thresholds, streams that close values at different rates, propagation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from millstream_bench.joins.streams import GAP, Step, apart, in_step, steps
 WIDTH = 100
 THRESHOLDS = (1, 10, 100, 400, 800)
 SMALL = 32
-"""Tuples of either stream in a step, where the moment of a purge matters."""
+"""Tuples of each stream in a step, where the moment of a purge matters."""
 
 
 def thresholds(sizes: Sizes) -> Finding:
-    """State and speed by how many punctuations a purge waits for."""
+    """State and speed by purge threshold."""
     count = sizes.swept // 4
     cut = steps(in_step(count // 2, 10, width=WIDTH), SMALL * GAP)
     lazy = {
@@ -46,7 +46,7 @@ def thresholds(sizes: Sizes) -> Finding:
 
 
 def asymmetric(sizes: Sizes) -> Finding:
-    """One stream closes values faster than the other: whose tuples stay, what lazy purging gains."""
+    """One stream closes values faster than the other: state of each side, gain of lazy purging."""
     count = sizes.swept // 4
     made = Finding(
         "asymmetric",
@@ -75,7 +75,7 @@ def asymmetric(sizes: Sizes) -> Finding:
 
 
 def propagation(sizes: Sizes) -> Finding:
-    """Punctuation that comes out as the stream goes on."""
+    """Punctuation emitted over the stream."""
     count, every = sizes.swept, 40
     streams = in_step(count // 2, every, width=WIDTH)
     cut = steps(streams, 512 * GAP)
@@ -101,7 +101,7 @@ def propagation(sizes: Sizes) -> Finding:
 
 
 def unpunctuated(sizes: Sizes) -> Finding:
-    """The punctuated join on streams without punctuation, against a join that knows nothing of it."""
+    """The punctuated join on streams without punctuation, against a join that ignores it."""
     made = Finding(
         "unpunctuated",
         "no punctuation at all: the punctuated join over a plain one on the same kernel",

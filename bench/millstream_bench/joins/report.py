@@ -1,4 +1,4 @@
-"""What an experiment has found: a table, curves, and what it says in one line."""
+"""The findings of an experiment: a table, curves, notes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Finding:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
-    """What is to be compared with a target."""
+    """Values to compare with a target."""
     curves: dict[str, Any] = field(default_factory=dict)
-    """What a plot shows."""
+    """Points of a plot."""
     wall_s: float = 0.0
-    """How long the experiment took."""
+    """Duration of the experiment."""
 
 
 def show(finding: Finding, console: Console) -> None:
@@ -59,7 +59,7 @@ def cell(value: Any) -> str:
 
 
 def thinned(values: Sequence[Any], most: int = 200) -> list[Any]:
-    """At most so many of the values, evenly spread, with the last one.
+    """At most about `most` of the values, evenly spread, with the last one.
 
     >>> thinned(range(10), 4)
     [2, 5, 8, 9]

@@ -50,7 +50,7 @@ def run(
     quick: bool = False,
     spark: bool = True,
 ) -> dict[str, Any]:
-    """Run the experiments of these names, or all; print tables, write JSON and plots. The JSON is also returned."""
+    """Run the named experiments, or all; print tables, write JSON and plots, return the JSON."""
     for name in names:
         if name not in (*EXPERIMENTS, ON_SPARK):
             hint = did_you_mean(name, [*EXPERIMENTS, ON_SPARK])
@@ -87,7 +87,7 @@ def run(
 
 
 def _known(target: Path) -> dict[str, Any]:
-    """What was found earlier; some experiments may be run alone."""
+    """Earlier findings: experiments may run one at a time."""
     try:
         loaded: dict[str, Any] = json.loads(target.read_text())
     except (OSError, ValueError):

@@ -1,8 +1,9 @@
-"""Three and four streams in one operator, against the trees of window joins that give the same results.
+"""Three and four streams in one operator, against the trees of window joins with the same results.
 
 Windows of 10 s, a punctuation every 10 tuples. Either all streams are punctuated, and a tuple has about 10 or 2
-partners in every other stream. Or one is, and 40 % of all tuples are of the others and have a value that it has closed,
-and of which its last tuple has left the window: no result will have them. `unaware` hears no punctuation.
+partners in every other stream. Or one stream is, and 40 % of all tuples are droppable: they belong to other streams,
+and the punctuated stream has closed their value and has no tuple of it left in the window. `unaware` receives no
+punctuation.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Case:
 
     @property
     def width(self) -> int:
-        """How many values are open, so that a window has about as many tuples of each as there are to be partners."""
+        """Number of open values: a window then has about `partners` tuples of each."""
         return WINDOW * self.rate // self.partners
 
 
@@ -86,19 +87,19 @@ def several(sizes: Sizes) -> Finding:
 
 
 def with_droppable(case: Case) -> tuple[list[Punctuated], float]:
-    """One stream that closes values, the others, and which part of all tuples can be dropped."""
+    """The stream that closes values, the others, and the share of all tuples that can be dropped."""
     draw = np.random.default_rng(0)
     tuples = case.rate * case.seconds
     times = arrivals(draw, tuples, case.gap)
     reach = WINDOW * case.rate // EVERY
-    # Closed before anything comes, so that the others have from the start what they can draw from.
+    # Closed before the first tuple, so that the other streams have closed values to draw from at once.
     before = np.zeros(2 * reach + case.width, dtype=np.int64)
     shut = np.concatenate([before, moments(draw, float(times[-1]), EVERY * case.gap)])
     made, droppable = [stream(draw, times, shut, case.width)], 0
     for _ in range(case.streams - 1):
         own = arrivals(draw, tuples, case.gap)
         keys = values(draw, own, shut, case.width)
-        # Closed a good window ago: the last tuple has left.
+        # Closed more than a window ago: the last tuple is outside it.
         dead = np.searchsorted(shut, own, side="right") - reach * 5 // 4 - draw.integers(0, case.width, tuples)
         chosen = draw.random(tuples) < DROPPABLE * case.streams / (case.streams - 1)
         droppable += int(chosen.sum())

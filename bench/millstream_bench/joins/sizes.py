@@ -1,4 +1,4 @@
-"""How much is measured."""
+"""Sizes of the experiments."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Tuples are those of all streams together."""
+    """Numbers of tuples count all streams together."""
 
     long: int = 5_000_000
-    """Of the join whose state is followed."""
+    """Tuples of the long join whose state is recorded."""
     swept: int = 200_000
-    """Of each run in small steps."""
+    """Tuples of each run in small steps."""
     windowed: int = 120_000
     plain: int = 2_000_000
-    """Of the comparison without punctuation."""
+    """Tuples of the comparison without punctuation."""
     plain_rounds: int = 7
     rounds: int = 3
     seconds: int = 60
-    """Of the joins of several streams, at 100 tuples a second and stream."""
+    """Length of the joins of several streams, at 100 tuples a second and stream."""
     fast_rate: int = 10_000
-    """Tuples a second and stream where they come faster."""
+    """Tuples a second and stream at the faster rate."""
     held: int = 1_000_000
-    """Tuples that the join on disk holds at a time."""
+    """Tuples held by the join on disk."""
     limit: int = 64 << 20
-    """Bytes that it may hold in memory."""
+    """Its memory limit in bytes."""
     events: int = 10_000_000
-    """On Spark."""
+    """Events of the open auctions on Spark."""
     events_per_file: int = 100_000
 
 

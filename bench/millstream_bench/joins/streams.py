@@ -1,4 +1,4 @@
-"""Punctuated streams whose join values come and go.
+"""Punctuated streams whose join values open and close.
 
 | | |
 |---|---|
@@ -6,8 +6,8 @@
 | tuples | `k` (the value), `v` (a number to check answers by); a Poisson process, every 2 ms on average |
 | closings | a Poisson process; each closes the oldest open value, so all streams close values in the same order |
 
-Streams made together may share their closings: each then closes a value some time after a common moment, so that they
-go apart for a while but not for good.
+Streams made together may share their closings: each closes a value some time after a common moment, so they drift
+apart for a while but not for good.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def moments(draw: np.random.Generator, upto: float, gap: float) -> Places:
 
 
 def values(draw: np.random.Generator, times: Places, closed_at: Places, width: int) -> Places:
-    """For tuples at these times a value each of those that are open then."""
+    """A value for each of these times, drawn from those open then."""
     drawn: Places = np.searchsorted(closed_at, times, side="right") + draw.integers(0, width, len(times))
     return drawn
 
@@ -76,8 +76,8 @@ def stream(draw: np.random.Generator, times: Places, closed_at: Places, width: i
 def in_step(
     count: int, every: float, *, width: int, streams: int = 2, gap: float = GAP, seed: int = 0
 ) -> list[Punctuated]:
-    """Streams of so many tuples each with a punctuation every so many tuples, which close values together: each one
-    after a common moment by about the time between two punctuations."""
+    """Streams of `count` tuples each with a punctuation every `every` tuples. They close values together: each one
+    about the time between two punctuations after a common moment."""
     draw = np.random.default_rng(seed)
     times = [arrivals(draw, count, gap) for _ in range(streams)]
     upto = max(int(own[-1]) for own in times)
@@ -90,7 +90,7 @@ def in_step(
 
 
 def apart(count: int, every: Sequence[float], *, width: int, gap: float = GAP, seed: int = 0) -> list[Punctuated]:
-    """Streams that close values each at a rate of its own: one falls behind the other."""
+    """Streams that close values at different rates: one falls behind the other."""
     draw = np.random.default_rng(seed)
     made = []
     for each in every:
@@ -102,8 +102,8 @@ def apart(count: int, every: Sequence[float], *, width: int, gap: float = GAP, s
 def steps(
     streams: Sequence[Punctuated], length: int, *, punctuated: bool | Sequence[bool] = True, timed: bool = False
 ) -> list[Step]:
-    """What the streams bring in each period of so many microseconds, and whose punctuation is passed on. `timed`: ports
-    also learn the time."""
+    """The tuples of each period of `length` microseconds, with punctuation if `punctuated`. `timed`: ports also receive
+    the time."""
     heard = [punctuated] * len(streams) if isinstance(punctuated, bool) else list(punctuated)
     edges = np.arange(length, max(own.end for own in streams) + length, length)
     cuts = [np.searchsorted(own.rows.get_column(TS).to_numpy(), edges).tolist() for own in streams]

@@ -1,8 +1,8 @@
 """Joins of several streams on a common key: in one operator, and as trees of window joins.
 
-A tree gives the results of the one operator: every part is within its window of the newest. A window join sees to that
-for the newest parts of its two inputs; where an input is a join itself, the times of its parts are compared too, as the
-planner does it. Of equal keys a partial result has one.
+A tree has the results of the one operator: every part is within its window of the newest. A window join ensures that
+for the newest parts of its two inputs; where an input is a join itself, the times of its parts are compared too, as in
+the planner. A partial result holds one of several equal keys.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Part:
         return [*self.inputs[0].joins, *self.inputs[1].joins, (name, self.join)]
 
     def process(self, step: Step) -> Input:
-        """What the part has for the one above it."""
+        """Process a step and return the output of the part."""
         if self.join is None or self.inputs is None:
             return step[self.streams[0]]
         ports = [part.process(step) for part in self.inputs]

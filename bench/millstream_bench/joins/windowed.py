@@ -71,7 +71,7 @@ def useless(sizes: Sizes) -> Finding:
 def _with_and_without(
     streams: Sequence[Punctuated], rows: int, window: int, rounds: int
 ) -> tuple[dict[str, list[Trace]], Callable[[str, str], float]]:
-    """Both joins by turns, in steps of so many tuples; the plain one hears no punctuation."""
+    """Both joins by turns, in steps of `rows` tuples; the plain one receives no punctuation."""
     cut, silent = (steps(streams, rows // 2 * GAP, punctuated=heard, timed=True) for heard in (True, False))
     return by_turns(
         {"PWJoin": lambda: run(pwjoin(window), cut), "plain": lambda: run(plain(window), silent)},
@@ -80,7 +80,7 @@ def _with_and_without(
 
 
 def early(sizes: Sizes) -> Finding:
-    """Punctuation out with a window and without, where one stream closes values later than the other."""
+    """Punctuation emitted with a window and without, where one stream closes values later than the other."""
     count, every, late = max(3_000, sizes.windowed // 4), 30, 5 * SECOND
     streams = _lagging(count // 2, every, late)
     length = 64 * GAP

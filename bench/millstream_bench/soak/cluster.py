@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine, by `scripts/cluster.sh`: its workers can be killed, and are started again."""
+"""A Spark cluster on this machine, by `scripts/cluster.sh`; its workers can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.errors import OptionError
 from millstream_bench.soak.processes import descendants
 
 PORT = 7177
-"""Not that of `make cluster`."""
+"""Ports other than those of `make cluster`."""
 WORKERS = ("worker-1", "worker-2")
 
 
@@ -31,7 +31,7 @@ class LocalCluster:
         self._script("stop")
 
     def kill(self, chance: random.Random) -> str:
-        """Kill a worker, and with it its executor or not; then start it again."""
+        """Kill a worker, with or without its executor, and restart it."""
         name = chance.choice(WORKERS)
         pid = int((self._root / ".cluster" / f"{name}.pid").read_text())
         below = descendants(pid) if chance.random() < 0.5 else []

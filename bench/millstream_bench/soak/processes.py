@@ -1,4 +1,4 @@
-"""The processes below one, as Linux tells."""
+"""The descendants of a process, read from `/proc`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that the soak kills: a join on Spark, started and started again with one checkpoint."""
+"""The program that the soak kills: a join on Spark, started and restarted with one checkpoint."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOURCE = "python_streaming_source_runner"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Events of an auction site, joined in about so many batches."""
+    """Number of events, which make about `batches` batches."""
 
     batches: int = 60
     step: int = 2000
@@ -71,14 +71,14 @@ class Run:
         return self._process is None or self._process.poll() is not None
 
     def kill(self, *, alone: bool = False) -> None:
-        """Kill the program and its JVM at once, or alone; what else it has started ends when it notices."""
+        """Kill the program, with or without its JVM; its other processes end when they notice."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 (os.kill if alone else os.killpg)(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def workers(self) -> list[tuple[int, str]]:
-        """The Python workers of tasks, and the process that looks at the streams."""
+        """The Python workers of tasks, and the process that runs the stream reader."""
         if self._process is None:
             return []
         found = descendants(self._process.pid)
@@ -92,11 +92,11 @@ class Run:
             os.kill(pid, number)
 
     def begun(self) -> int:
-        """The last batch that was begun, -1 if none was."""
+        """The last batch begun, -1 if none."""
         return self._last("offsets")
 
     def done(self) -> int:
-        """The last batch that counts as done."""
+        """The last batch committed."""
         return self._last("commits")
 
     def _last(self, log: str) -> int:
@@ -106,14 +106,14 @@ class Run:
         return -1
 
     def where(self) -> str:
-        """How far it is."""
+        """The batches begun and committed."""
         begun, done = self.begun(), self.done()
         if begun < 0:
             return "before the first batch"
         return f"in batch {begun}" if begun > done else f"after batch {done}"
 
-    def goes_on(self, seconds: float) -> bool:
-        """Wait until a batch more is done, or the program has ended well; one that has stopped is started again."""
+    def wait_for_commit(self, seconds: float) -> bool:
+        """Wait for the next commit or for a successful end; a program that stopped is restarted."""
         done, deadline = self.done(), time.monotonic() + seconds
         while self.done() == done:
             if self._ended_well():
@@ -126,7 +126,7 @@ class Run:
         return True
 
     def finish(self, seconds: float) -> bool:
-        """Wait for its end, and start it again a few times if it stops; whether it ended well."""
+        """Wait for the end, with a few restarts; return whether the program succeeded."""
         deadline = time.monotonic() + seconds
         for _ in range(RESTARTS):
             assert self._process is not None
@@ -141,11 +141,11 @@ class Run:
         return self._process is not None and self._process.poll() == 0
 
     def rows(self) -> pl.DataFrame:
-        """What it has written, in a fixed order."""
+        """The rows written, in a fixed order."""
         return read_rows(self._output)
 
     def said(self) -> str:
-        """The last line that it printed."""
+        """The last line printed."""
         lines = (self.folder / "said.txt").read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "nothing was said"
 

@@ -1,13 +1,13 @@
-"""`millstream soak`: a running join is killed at random moments, and what it wrote is compared with an undisturbed run.
+"""`millstream soak`: kill a running join at random moments and compare its output with an undisturbed run.
 
-| what | is killed (SIGKILL) | then |
+| kind | killed (SIGKILL) | then |
 |---|---|---|
-| `driver` | the program, mostly with its JVM | it is started again with the same checkpoint |
-| `worker` | a Python worker of a task | Spark tries the task again |
-| | the process that looks at the streams | the program stops with an error and is started again |
-| `cluster` | one of the two workers of a cluster on this machine | it is started again; the program goes on |
+| `driver` | the program, mostly with its JVM | it is restarted with the same checkpoint |
+| `worker` | a Python worker of a task | Spark retries the task |
+| | the process of the stream reader | the program stops with an error and is restarted |
+| `cluster` | one of the two workers of a cluster on this machine | it is restarted; the program continues |
 
-A run is killed several times before it may finish. Its output has to have the same rows, each as often.
+A run is killed several times before it may finish. Its output must have the same rows, each as often.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When to kill: so many seconds after the start of the program, or after a batch was begun or done."""
+    """Moment of a kill: `seconds` after the start of the program, or after a batch was begun or committed."""
 
     seconds: float
     batch: int | None = None
@@ -47,7 +47,7 @@ class Moment:
 
 
 class Soak:
-    """`folder` takes checkpoints, results and logs; those of a run whose output differs are kept."""
+    """`folder` receives checkpoints, results and logs; those of a run with wrong output are kept."""
 
     def __init__(
         self, folder: Path, report: Report, *, seed: int = 0, seconds: float = 300, load: Workload | None = None
@@ -56,13 +56,13 @@ class Soak:
         self._random = random.Random(seed)
         self._load = load or Workload()
         self.wanted: pl.DataFrame | None = None
-        """What an undisturbed run writes; one is made if this is None."""
+        """Output of an undisturbed run; None: run one."""
         self._start, self._pace = 8.0, 0.5
-        """About how many seconds a start takes, and a batch."""
+        """Estimated seconds of a start and of a batch."""
         self._runs = self._count = 0
 
     def run(self, kind: str, kills: int) -> bool:
-        """Kill so often; whether all outputs were right."""
+        """Kill `kills` times; return whether all outputs were right."""
         if self.wanted is None:
             self.wanted = self._undisturbed()
         with LocalCluster() if kind == "cluster" else nullcontext() as cluster:
@@ -79,7 +79,7 @@ class Soak:
         begun = time.monotonic()
         run.start()
         try:
-            run.goes_on(self._seconds)
+            run.wait_for_commit(self._seconds)
             self._start = time.monotonic() - begun
             finished = run.finish(self._seconds)
         finally:
@@ -97,7 +97,7 @@ class Soak:
         return Run(self.folder / name, self._load, master)
 
     def disturb(self, kinds: Sequence[str], cluster: LocalCluster | None = None) -> tuple[int, bool]:
-        """A run that is killed these ways; how often it was before it ended, and whether its output is right."""
+        """Run with these kills; return the number of kills and whether the output is right."""
         self._runs += 1
         run = self._open(f"{kinds[0]}-{self._runs}", cluster.url if cluster is not None else "local[2]")
         run.start()
@@ -115,7 +115,7 @@ class Soak:
         return told if finished else 0, not fault
 
     def _kills(self, run: Run, kinds: Sequence[str], cluster: LocalCluster | None) -> int:
-        """Kill a run these ways, or until it ends; how often it was killed."""
+        """Kill a run in these ways until it ends; return the number of kills."""
         starting = [kind == "driver" and self._random.random() < 0.25 for kind in kinds]
         for number, kind in enumerate(kinds):
             moment = self._moment(run, len(kinds) - number)
@@ -128,7 +128,7 @@ class Soak:
             self._count += 1
             if number + 1 < len(kinds) and starting[number + 1]:
                 how = "killed again while it starts"
-            elif run.goes_on(self._seconds):
+            elif run.wait_for_commit(self._seconds):
                 how = f"went on in {time.monotonic() - when:.1f} s"
             else:
                 self._report(f"kill {self._count}: {moment} ({at}), {hit}; it does not go on")
@@ -145,7 +145,7 @@ class Soak:
         return Moment(self._random.uniform(0, self._pace), batch)
 
     def _await(self, run: Run, moment: Moment) -> bool:
-        """Wait for a moment; false if the run ends before."""
+        """Wait for a moment; return False if the run ends first."""
         deadline = time.monotonic() + self._seconds
         while moment.batch is not None and (run.done() if moment.done else run.begun()) < moment.batch:
             if run.exited() or time.monotonic() > deadline:
@@ -155,7 +155,7 @@ class Soak:
         return not run.exited()
 
     def _kill(self, run: Run, kind: str, cluster: LocalCluster | None) -> str:
-        """Kill something and have it started again, where Spark does not do that; what was killed."""
+        """Kill a process and restart it where Spark does not; return its description."""
         if kind == "driver":
             alone = self._random.random() < 0.3
             run.kill(alone=alone)
@@ -171,7 +171,7 @@ class Soak:
         return f"{name} killed"
 
     def _fault(self, run: Run) -> str:
-        """What is wrong with the output of a run, if anything is."""
+        """Describe the difference between the output of a run and the right one; empty if there is none."""
         assert self.wanted is not None
         rows = run.rows()
         if rows.equals(self.wanted):
@@ -187,7 +187,7 @@ class Soak:
 def run_soak(
     what: Sequence[str] | None, kills: int, folder: Path, report: Report, *, seed: int, seconds: float
 ) -> bool:
-    """Kill so often, of each kind; whether all outputs were right."""
+    """Kill `kills` times for each kind; return whether all outputs were right."""
     for kind in what or ():
         if kind not in KINDS:
             raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, KINDS))

@@ -1,4 +1,4 @@
-"""Rows that arrive at a steady pace: a producer that makes a small parquet file appear every 100 ms."""
+"""Rows at a steady rate: a producer that renames a small parquet file into place every 100 ms."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _AUCTIONS = 100
 
 @dataclass(slots=True)
 class Drops:
-    """What the producer did, times in microseconds since the epoch."""
+    """Record of the producer; times in microseconds since the epoch."""
 
     newest: list[int] = field(default_factory=list)
     """The last `ts` in each file."""
     arrived: list[int] = field(default_factory=list)
-    """When each file appeared."""
+    """Time of each file."""
     windows: Counter[int] = field(default_factory=Counter)
     """Rows in each window, by its end."""
 
     def completed(self, window_end: int) -> int | None:
-        """When the first file appeared that has a row at or after the end of the window.
+        """Time of the first file with a row at or after the end of the window.
 
         >>> Drops([99, 199, 299], [105, 205, 305]).completed(200)
         305
@@ -40,13 +40,13 @@ class Drops:
         return self.arrived[at] if at < len(self.newest) else None
 
     def completed_between(self, start: float, end: float) -> dict[int, int]:
-        """The windows that were completed between two moments (in seconds), and when."""
+        """The windows completed between two moments (in seconds), and the time of each."""
         moments = {window: self.completed(window) for window in self.windows}
         return {window: at for window, at in moments.items() if at is not None and start <= at / 1e6 < end}
 
 
 def produce(place: Path, rate: int, seconds: float, drops: Drops) -> tuple[float, float]:
-    """Put files into the folder `in`, with the rows due since the last one; returns when it began and ended."""
+    """Write files with the rows due since the last one into the folder `in`; return start and end."""
     began = time.time()
     count = max(round(rate * EVERY), 1)
     for number in range(round(seconds / EVERY)):

@@ -1,4 +1,4 @@
-"""What a contestant is asked for and what it gives back."""
+"""The task of a contestant and its measurement."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from millstream_bench.spark.throughput.workloads import Workload
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The same for every contestant."""
+    """Options, the same for every contestant."""
 
     files_per_batch: int = 2
     """With half a million events a file, about a million rows a batch."""
     warm_up: int = 12
-    """Batches that are not measured."""
+    """Batches before the measurement."""
     cores: int = 2
 
     def check(self, data: EventFiles) -> None:
@@ -41,7 +41,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The steady state: what happened after the warm-up and before the stream was closed."""
+    """The steady state, after the warm-up and before the end of the stream."""
 
     rows: int
     wall_s: float
@@ -50,9 +50,9 @@ class Measurement:
     answers: dict[str, int]
     """Over the whole stream, warm-up and last window included."""
     batches: list[Batch] = field(default_factory=list)
-    """All of them, in order."""
+    """All batches, in order."""
     note: str = ""
-    """Which variant ran, if there are several."""
+    """The variant, if there are several."""
 
     @property
     def rows_per_s(self) -> float:
@@ -74,7 +74,7 @@ class Contestant(Protocol):
 
 
 def steady(batches: list[Batch], warm_up: int) -> list[Batch]:
-    """The batches to measure: without the first ones, and without those that only close the stream.
+    """The batches to measure: without the first `warm_up` and without those that only close the stream.
 
     >>> batches = [Batch(100, t, t + 1.0) for t in range(4)] + [Batch(1, 4, 4.1), Batch(0, 4.1, 4.2)]
     >>> [batch.started for batch in steady(batches, 2)]

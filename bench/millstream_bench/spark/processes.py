@@ -1,7 +1,7 @@
-"""CPU seconds of a process and everything it has started, told apart as driver, JVM and Python workers.
+"""CPU seconds of a process and its descendants, separately for driver, JVM and Python workers.
 
-Read from `/proc`. A process that ends hands its time to the one that waits for it, so nothing is lost; what was seen of
-it before stays with its own kind. One that outlives its parent is still followed.
+Read from `/proc`. A process that ends adds its time to the one that waits for it, so none is lost; the time seen before
+stays with its own kind. A process that outlives its parent is still followed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Process:
     own: float
     """CPU time of its threads."""
     reaped: float
-    """CPU time of the children that have ended, and of theirs."""
+    """CPU time of ended children and their descendants."""
 
 
 def processes(proc: Path = _PROC) -> dict[int, Process]:
-    """All processes there are."""
+    """All current processes."""
     found = {}
     try:
         names = os.listdir(proc)  # noqa: PTH208 - several times a second, and paths cost more than the rest
@@ -57,7 +57,7 @@ def processes(proc: Path = _PROC) -> dict[int, Process]:
 
 
 def _parsed(line: str, tick: int) -> Process:
-    """The name stands in parentheses and may contain any character.
+    """The name is in parentheses and may contain any character.
 
     >>> line = "7 (a) b) S 3 7 7 0 -1 0 0 0 0 0 250 50 100 0 20 0 1 0 99 0"
     >>> _parsed(line, 100)
@@ -78,10 +78,10 @@ class Tree:
         self._known: dict[int, Process] = {}
         self._kinds: dict[int, str] = {}
         self._kept: Seconds = dict.fromkeys(KINDS, 0.0)
-        """Time of ended processes by their kind, less what their ancestors show of it."""
+        """Time of ended processes by kind, less the part that their ancestors include."""
 
     def update(self, running: Mapping[int, Process]) -> Seconds:
-        """CPU seconds so far by kind, given all processes there are now."""
+        """CPU seconds so far by kind, given all current processes."""
         here = self._members(running)
         ended = [process for pid, process in self._known.items() if not _same(process, here)]
         growth = {pid: process.reaped - self._reaped(process) for pid, process in here.items()}
@@ -118,7 +118,7 @@ class Tree:
         return self._known[process.pid].reaped if _same(process, self._known) else 0.0
 
     def _heir(self, process: Process, here: Mapping[int, Process]) -> int | None:
-        """The nearest ancestor that is still there."""
+        """The nearest living ancestor."""
         parent = process.parent
         while parent not in here:
             if parent not in self._known:
@@ -137,13 +137,13 @@ class Tree:
 
 
 def _same(process: Process, among: Mapping[int, Process]) -> bool:
-    """Whether it is there, and not another one that was given its number."""
+    """True if the process lives and its number was not reused."""
     return process.pid in among and among[process.pid].born == process.born
 
 
 @dataclass(slots=True)
 class CpuRecord:
-    """CPU seconds by kind at some moments; between two of them it is taken to grow evenly."""
+    """CPU seconds by kind at some moments, interpolated linearly between them."""
 
     moments: list[float] = field(default_factory=list)
     totals: list[Seconds] = field(default_factory=list)
@@ -170,7 +170,7 @@ class CpuRecord:
 
 
 class Sampler:
-    """Records the CPU time of a process tree from a thread of this process while the block runs."""
+    """Record the CPU time of a process tree in a thread while the block runs."""
 
     def __init__(self, root: int, *, every: float = 0.2) -> None:
         self.record = CpuRecord()

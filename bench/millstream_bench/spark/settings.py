@@ -1,7 +1,7 @@
 """Spark settings that are the same for every contestant.
 
 Commits are made cheap (no forked `chmod` and `readlink` per file); there are as many partitions as cores, and no web
-interface. Only the state store is a contestant's own choice.
+interface. Only the state store may differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def common(cores: int) -> dict[str, str]:
 
 
 def store(name: str) -> dict[str, str]:
-    """The state store; RocksDB with the log of changes, which is its faster way to commit."""
+    """Settings of a state store; RocksDB with changelog checkpoints, its faster way to commit."""
     if name == DEFAULT_STORE:
         return {}
     return {

@@ -1,7 +1,7 @@
-"""Runs a contestant in a process of its own and measures that process from outside.
+"""Run a contestant in a process of its own and measure that process from outside.
 
-The child is told what to do in one JSON object, and writes one when it is done: `answers`, and `batches` with `rows`,
-`started`, `ended` and `state_rows`. CPU time is read by the parent, so that measuring is not part of what is measured.
+The child reads its task from one JSON object and writes another one at the end: `answers`, and `batches` with `rows`,
+`started`, `ended` and `state_rows`. CPU time is read by the parent, so that the measurement does not measure itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream_bench.spark.processes import CpuRecord, Sampler
 
 
 class SubjectFailed(RuntimeError):
-    """The child ended with an error; the message is the end of what it printed."""
+    """The child failed; the message is the end of its output."""
 
 
 def measure(module: str, task: dict[str, Any], *, warm_up: int, note: str = "") -> Measurement:
@@ -47,7 +47,7 @@ def _supervised(module: str, task: dict[str, Any]) -> tuple[dict[str, Any], CpuR
         (folder / "task.json").write_text(json.dumps(task))
         command = [sys.executable, "-m", module, "task.json", "result.json"]
         with (folder / "log").open("w") as log:
-            # The child works in the folder, so that what Spark leaves behind goes with it.
+            # The child works in the folder, so that files left by Spark are removed with it.
             child = subprocess.Popen(command, cwd=folder, env=environment(), stdout=log, stderr=log)
             try:
                 with Sampler(child.pid) as sampler:

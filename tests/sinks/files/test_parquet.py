@@ -54,7 +54,7 @@ def test_a_batch_that_comes_again_replaces_itself(tmp_path: Path) -> None:
     assert auctions(tmp_path) == [2, 1]
 
 
-def test_the_same_run_goes_on(tmp_path: Path) -> None:
+def test_the_same_run_wait_for_commit(tmp_path: Path) -> None:
     opened(tmp_path).write(0, hot(1), [])
     for overwrite in ("false", "true"):
         sink = opened(tmp_path, overwrite=overwrite)

@@ -3,10 +3,10 @@
 | stream | columns |
 |---|---|
 | `auction` | `id`, `category`, `ts`: 600 a second of event time |
-| `bid` | `auction`, `price`, `ts`: within the auction's life, more of them the longer it is; 9,200 a second |
+| `bid` | `auction`, `price`, `ts`: within the auction's life, proportional to its length; 9,200 a second |
 | `closed` | `id`, `ts`: when the auction closes |
 
-The i-th files of all streams cover the same time and are as old as each other.
+The i-th files of all streams cover the same time and have the same modification time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Open auctions with Spark's own stream-stream join: the tightest watermark and range of time with the same answers.
 
-The files are in order of time, so the watermark needs no delay. A bid comes within its auction's life, of which Spark
-knows only the longest: so long it keeps every auction.
+The files are in order of time, so the watermark needs no delay. A bid arrives within its auction's life; Spark knows
+only the longest life and keeps every auction that long.
 """
 
 from __future__ import annotations

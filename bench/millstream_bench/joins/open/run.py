@@ -1,7 +1,7 @@
 """All open auctions joined with their bids, without a window, on Spark: Millstream purges as auctions close, Spark's
 own join as the longest life of an auction allows. The same files, CPU time of all processes, answers checked by DuckDB.
 
-Speeds are in auctions and bids; that Millstream reads the closings too is not counted in its favour.
+Speeds count auctions and bids; the closings that Millstream reads as well are not counted in its favour.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from millstream_bench.spark.subject import measure
 
 CORES = 2
 HEAT_FILES = 8
-"""Files on which the state stores are compared before one runs on all of them."""
+"""Number of files on which the state stores are compared before one runs on all of them."""
 
 Run = Callable[[AuctionFiles, int, int], Measurement]
 
 
 def open_auctions(sizes: Sizes, tell: Callable[[str], None] = lambda _: None) -> Finding:
-    """The streams are cut into about sixty batches; the first ten do not count."""
+    """About sixty batches, of which the first ten are not measured."""
     with tempfile.TemporaryDirectory(prefix="millstream-auctions-", ignore_cleanup_errors=True) as name:
         tell("open auctions: writing files")
         data = write(Path(name), sizes.events, sizes.events_per_file)

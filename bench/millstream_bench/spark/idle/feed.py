@@ -1,11 +1,11 @@
-"""Two streams of files, one busy and one nearly silent, and the account of what is made of them.
+"""Two streams of files, one busy and one nearly silent, and the record of their results.
 
 | stream | rate | files |
 |---|---|---|
 | `a` | 1,000 rows a second | one of 100 rows every 100 ms |
 | `b` | one row every two seconds | one of one row |
 
-A row's `ts` is when it was due; a file appears when its last row is.
+A row's `ts` is its due time; a file appears when its last row is due.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ COLUMNS = "k BIGINT, ts TIMESTAMP"
 WINDOW = 500_000
 """Length of the windows that are counted, in microseconds."""
 REACH = 2_500_000
-"""A row of `a` joins the rows of `b` that are at most so much older, in microseconds: always one or two."""
+"""Reach of the join in microseconds: a row of `a` joins the rows of `b` at most this much older, always one or two."""
 BUSY, ROWS, SILENT = 0.1, 100, 2.0
 """Seconds between two files of `a`, rows in each, and seconds between two files of `b`."""
 QUERIES = ("union", "join")
 LONGEST_START = 90.0
-"""Seconds in which the first result has to come."""
+"""Time limit of the first result, in seconds."""
 AFTERWARDS = 7.0
-"""Seconds for which rows still come after the last measured one, so that slow results are seen."""
+"""Seconds of rows after the last measured one, so that slow results are seen."""
 
 
 @dataclass(slots=True)
 class Arrivals:
-    """When each count came, and how old its newest row was: moments in seconds, `ts` of rows in microseconds."""
+    """Time of each count in seconds, and `ts` of its newest row in microseconds."""
 
     seen: list[tuple[float, int]] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Arrivals:
 
 def latencies(seen: list[tuple[float, int]], start: float, end: float, stopped: float) -> tuple[list[float], bool]:
     """Milliseconds from the newest row of each count to the count, for rows between two moments, and whether all of
-    these were counted. If not, one that would come when the run was stopped is added.
+    these were counted. If not, a count at the end of the run is added.
 
     >>> latencies([(1.2, 1_000_000), (2.0, 1_499_000), (2.5, 1_999_000)], 0.9, 1.5, 3.0)
     ([200.0, 501.0], True)
@@ -61,7 +61,7 @@ def latencies(seen: list[tuple[float, int]], start: float, end: float, stopped: 
 
 
 class Feed:
-    """Puts files into `a` and `b` below a folder until it is stopped."""
+    """Write files into `a` and `b` below a folder until stopped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._stopped = folder, Event()
@@ -100,8 +100,7 @@ class Feed:
 
 
 def case(query: str, mode: str, arrivals: Arrivals, settle: float, seconds: float) -> dict[str, object]:
-    """Wait while a query runs and its feed goes on, and say what was seen, once the first result has come and the query
-    has settled."""
+    """Wait for the first result, let the query settle, and return the counts seen while the feed continues."""
     began = time.time()
     while not arrivals.seen and time.time() - began < LONGEST_START:
         time.sleep(0.05)

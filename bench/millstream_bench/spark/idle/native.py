@@ -1,4 +1,4 @@
-"""Idle-waiting with Spark's own operators: a watermark on either stream, of which Spark follows the slower."""
+"""Idle-waiting with Spark's own operators: a watermark on each stream; Spark follows the slower one."""
 
 from __future__ import annotations
 

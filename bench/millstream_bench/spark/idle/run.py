@@ -1,29 +1,28 @@
-"""`millstream bench idle`: how long results wait for a nearly silent stream, on Spark.
+"""`millstream bench idle`: time that results wait for a nearly silent stream, on Spark.
 
-Two streams, 1,000 rows a second and one row every two seconds, are merged (`UNION ALL`) or joined, and the rows of what
-comes out are counted in windows of half a second. A count can be put out when it is known that neither stream has
-anything more for its window. Measured is the time from when the newest row that is counted was made to the count in the
-hands of a program.
+Two streams, 1,000 rows a second and one row every two seconds, are merged (`UNION ALL`) or joined, and the results are
+counted in windows of half a second. A count can be emitted when neither stream can have another row for its window. The
+latency is the time from the creation of the newest row counted to the call of a Python function with the count.
 
-| mode | who says that the silent stream has nothing more |
+| mode | promise that the silent stream has no earlier row |
 |---|---|
 | on demand | the stream itself, when an operator waits for it (Millstream's default) |
 | heartbeat 1 s | both streams, once a second |
 | none | the next row of the silent stream |
 | Spark's watermark | the next row of the silent stream: Spark's watermark is that of the slowest stream |
 
-What makes the comparison fair, and where it is not alike:
+Fairness, and where the contestants differ:
 
 - All read small files that appear in two folders, on the same machine with two cores, and hand the counts to a Python
   function. The producer is the same, in the process of the driver.
-- Millstream's streams are stamped on entry (`ORDER BY current_time`), which is what allows a silent stream to promise
-  the time: nothing older can come. Spark has no such stamps: its windows are of the time at which rows were made, with
-  a watermark of no delay. The latency is from the making of a row for both. A row that is stamped on entry may have
-  some of its window still ahead, which counts; the newest row of a window of Spark's is always at its end.
-- Spark's plain `union` and inner join put rows out at once, in no order. They do not wait; what is built on them and
-  depends on time does. Hence the counts.
-- After its join Spark holds the watermark back by the reach of the join (2.5 s), as it cannot know which of the two
-  times is used. That is Spark's way, and part of its figure.
+- Millstream's streams are stamped on entry (`ORDER BY current_time`), so a silent stream can promise the time: no older
+  row can arrive. Spark has no such stamps: its windows are over the creation time of rows, with a watermark of no
+  delay. The latency starts at the creation of a row for both. A row stamped on entry may be followed by the rest of its
+  window, which counts; the newest row of a window of Spark's is always at its end.
+- Spark's plain `union` and inner join emit rows at once, in no order. They do not wait; operators above them that
+  depend on time do. Hence the counts.
+- Behind its join Spark delays the watermark by the reach of the join (2.5 s), as it cannot know which of the two times
+  is used. This is part of its figure.
 """
 
 from __future__ import annotations

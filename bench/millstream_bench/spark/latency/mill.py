@@ -1,7 +1,7 @@
 """The latency query through a connection, as a user would open it: files in, rows handed to a function.
 
-Beside the rows it writes, for every batch, what Spark says of its phases and how long the shards worked. These lines
-have no rows, so they do not count as results.
+For every batch it also writes Spark's durations by phase and the time of the shards. These lines have no rows, so they
+do not count as results.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MillstreamLatency:
 
 
 class Lines:
-    """A sink that writes what it is handed, at once, as a line of JSON."""
+    """A sink that writes each batch at once as a line of JSON."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file, self._lock = file, Lock()

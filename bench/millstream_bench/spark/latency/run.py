@@ -1,18 +1,18 @@
-"""Latency: from the arrival of the row that completes a window to the window's result in the hands of a program.
+"""Latency: from the arrival of the row that completes a window to the call of a function with the window's result.
 
 | | |
 |---|---|
 | the query | count per auction over tumbling windows of half a second of event time |
 | arrival | every 100 ms a small parquet file appears in a folder, with the rows due since the last one |
 | event time | when the row was due, so a window is complete when the first file after its end appears |
-| output | when the program that the rows are handed to has received all of the window's |
-| reported | median and 95th percentile over windows, at each rate, once results come and it has run for a while |
+| output | when the function has received all rows of the window |
+| reported | median and 95th percentile over windows, at each rate, after the first results and a time to settle |
 
-Files, because every engine here reads them, and because their arrival is a fact that no engine can shift: the producer
-is a process of its own, and stamps a file just before it appears. Spark's `rate` source was not used: it makes its rows
-once a second and stamps them itself. The time of arrival is also carried in the rows, and the newest one of a group is
-part of its result: `age` is measured from it, and contains the wait for the end of the window. A window that has not
-come out at the end of the run counts as if it had come then, and is reported as missing.
+Files, because every engine here reads them, and because no engine can shift their arrival: the producer is a process of
+its own and stamps a file just before it appears. Spark's `rate` source is not used: it makes its rows once a second and
+stamps them itself. Rows carry their time of arrival too, and the result of a group has the newest one: `age` is
+measured from it and includes the wait for the end of the window. A window without a result at the end of the run counts
+as if its result arrived then, and is reported as missing.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ RATES = (1_000, 10_000, 50_000)
 _TAIL = 3.0
 """Seconds of rows after the last measured one, so that its window is completed."""
 _PATIENCE = 30.0
-"""Seconds to wait for windows that are overdue."""
+"""Seconds to wait for overdue windows."""
 _LONGEST_START = 180.0
-"""Seconds in which the first result has to come."""
+"""Time limit of the first result, in seconds."""
 
 
 class LatencyContestant(Protocol):
     """An engine that can run the query as a process of its own.
 
     `python -m MODULE FOLDER OUTPUT STOP` reads files as they appear in FOLDER (`arrivals.SCHEMA`), makes OUTPUT, empty,
-    when it is ready, adds a line of JSON to it at once for every group of rows it is handed, and ends when STOP exists.
+    when it is ready, appends a line of JSON at once for every group of rows it receives, and ends when STOP exists.
     A line has `at`, in seconds since the epoch, and `rows`: lists of the end of the window (microseconds), the newest
-    `arrived` and the count. A line with `phases` says how long the parts of a batch took, in milliseconds.
+    `arrived` and the count. A line with `phases` has the durations of the parts of a batch, in milliseconds.
     """
 
     @property
@@ -106,7 +106,7 @@ def measure(
 def percentiles(
     outputs: list[dict[str, Any]], drops: Drops, start: float, end: float, stopped: float
 ) -> dict[str, Any]:
-    """Over the windows that were completed between two moments (seconds since the epoch)."""
+    """Summary of the windows completed between two moments (seconds since the epoch)."""
     due = drops.completed_between(start, end)
     finished = _finished(outputs, drops)
     waits = [finished.get(window, stopped) * 1e3 - completed / 1e3 for window, completed in due.items()]
@@ -178,7 +178,7 @@ def run(
 
 
 def _finished(outputs: list[dict[str, Any]], drops: Drops) -> dict[int, float]:
-    """When all rows of each window were counted, in seconds."""
+    """Time in seconds at which all rows of each window were counted."""
     counted, finished = Counter[int](), dict[int, float]()
     for output in outputs:
         for window, _, count in output["rows"]:
@@ -191,7 +191,7 @@ def _finished(outputs: list[dict[str, Any]], drops: Drops) -> dict[int, float]:
 
 
 def _drained(path: Path, drops: Drops, end: float) -> list[dict[str, Any]]:
-    """What came out, when all windows are there or patience is at an end."""
+    """The outputs, once all windows are there or the time limit is reached."""
     due, deadline = drops.completed_between(0, end), time.time() + _PATIENCE
     while True:
         outputs = _outputs(path)
@@ -201,11 +201,11 @@ def _drained(path: Path, drops: Drops, end: float) -> list[dict[str, Any]]:
 
 
 def _outputs(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # the last may still be on its way
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # the last line may be incomplete
 
 
 def _warm_up(place: Path, rate: int, drops: Drops, child: subprocess.Popen[bytes]) -> None:
-    """Produce until the first result has come."""
+    """Produce until the first result arrives."""
     began = time.time()
     while not any(output["rows"] for output in _outputs(place / "output")):
         if child.poll() is not None or time.time() - began > _LONGEST_START:

@@ -1,7 +1,7 @@
-"""A join whose state has a fixed size: in every batch as many rows leave its window as come.
+"""A join whose state has a fixed size: in every batch as many rows leave its window as arrive.
 
-`held` has a row a millisecond and its window is as many milliseconds long as rows are to be held; `probe` has a row a
-millisecond too and keeps nothing. Keys are drawn from so many that about one row of `probe` in a hundred finds a match.
+`held` has a row a millisecond and a window of as many milliseconds as rows to hold; `probe` has a row a millisecond too
+and holds nothing. About one row of `probe` in a hundred finds a match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`written`: bytes of state; `shard_s`: the longest that a shard worked; `batch_s`: the whole batch."""
+    """`written`: bytes of state; `shard_s`: time of the slowest shard; `batch_s`: the whole batch."""
 
     state_rows: int
     written: int

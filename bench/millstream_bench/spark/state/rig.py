@@ -47,7 +47,7 @@ def on_spark(spark: Any, folder: Path, size: int) -> list[Batch]:
 
         mill.sql(query(size)).start(note, name="q")
         mill.await_end(timeout=300)
-        time.sleep(1)  # the last report of Spark comes a little later
+        time.sleep(1)  # Spark's last report arrives a little later
         reports = mill.mill.job("q").reports()
     taken = {report["batchId"]: report["durationMs"]["triggerExecution"] / 1e3 for report in reports}
     return [Batch(*seen[batch], taken[batch]) for batch in sorted(seen.keys() & taken.keys())]

@@ -1,8 +1,8 @@
-"""`millstream bench state`: what a batch costs when the input stays the same and the state grows.
+"""`millstream bench state`: cost of a batch as the state grows and the input stays the same.
 
-A join holds ten thousand, a hundred thousand or a million tuples. Every batch brings 2,000 rows on either side, and as
-many as come leave the window. If the cost follows what changes, the bytes of state that a batch writes and the time it
-takes are the same for all three. Measured on the shards alone (reader, operators and state in this process, with a
+A join holds ten thousand, a hundred thousand or a million tuples. Every batch adds 2,000 rows on each side, and as
+many leave the window. If the cost depends on the change alone, a batch writes the same number of bytes and takes the
+same time for all three sizes. Measured on the shards alone (reader, operators and state in this process, with a
 dictionary as the store) and on Spark with its own store.
 """
 

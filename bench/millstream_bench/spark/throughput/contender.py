@@ -1,4 +1,4 @@
-"""Where Millstream's own entries come in.
+"""Millstream's own contestants.
 
 The module `mill`, if there is one, has two functions without parameters: `contestant()` gives a
 `measurement.Contestant` named `millstream`, and `latency_contestant()` a `latency.LatencyContestant`. Without it the

@@ -1,4 +1,4 @@
-"""Runs the contestants by turns over the same files, refuses wrong answers, and compares what is left.
+"""Run the contestants by turns over the same files, refuse wrong answers, and compare the rest.
 
 Every round runs all contestants, every other one in the opposite order. A contestant's figure is the median over the
 rounds; `ratio` is Millstream's rows per CPU-second over those of the fastest Spark.
@@ -19,7 +19,7 @@ from millstream_bench.spark.throughput.workloads import Workload
 MILLSTREAM, SPARK = "millstream", "spark"
 
 Tell = Callable[[str], None]
-"""Told what is about to run."""
+"""Called with the name of the next run."""
 
 
 class WrongAnswer(AssertionError):
@@ -38,7 +38,7 @@ class Result:
     """By contestant."""
 
     def figure(self, family: str, quantity: str) -> float | None:
-        """The best median of a quantity (`rows_per_cpu_s` or `rows_per_s`) among contestants whose names begin so."""
+        """The best median of `rows_per_cpu_s` or `rows_per_s` among contestants whose names begin with `family`."""
         medians = [self.median(name, quantity) for name in self.rounds if name.startswith(family)]
         return max(medians, default=None)
 
@@ -85,7 +85,7 @@ def compete(
     rounds: int = 1,
     tell: Tell = lambda _: None,
 ) -> Result:
-    """Run all contestants so many times and check each answer."""
+    """Run all contestants `rounds` times and check each answer."""
     options.check(data)
     result = Result(workload, data.events, options, golden, {contestant.name: [] for contestant in contestants})
     for number in range(rounds):

@@ -1,8 +1,8 @@
 """The events of the benchmark as parquet files, made once and kept.
 
-Each stream is a folder of files; the i-th files of all streams cover the same events, and are as old as each other, so
-that readers that go by age or by name take them in step. After the last comes a file with one row far in the future:
-it completes every window, and no answer contains it. A marker with the parameters is written when all is there.
+Each stream is a folder of files; the i-th files of all streams cover the same events and have the same modification
+time, so readers that order files by time or by name read them in step. The last file has one row far in the future: it
+completes every window, and no answer contains it. A marker with the parameters is written at the end.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _OLDEST = 1_600_000_000
 """Modification time of the first files; each later one is a second younger. Spark reads files in this order."""
 
 Progress = Callable[[int, int], None]
-"""Told how many files of how many are written."""
+"""Called with the number of files written and of all files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What decides the content of the files."""
+    """The parameters of the files."""
 
     files: int
     events_per_file: int = EVENTS_PER_FILE
@@ -94,7 +94,7 @@ def prepare(
     seed: int = 42,
     progress: Progress | None = None,
 ) -> EventFiles:
-    """The files with at least so many events, in a folder of their own under `root`; written if they are not there."""
+    """Files with at least `events` events, in a folder of their own under `root`; written if missing."""
     if events < 1 or events_per_file < 1 or events_per_file % nexmark.ROUND:
         hint = f"Events per file are a multiple of {nexmark.ROUND}."
         raise OptionError("M6002", f"cannot write {events} events in files of {events_per_file}", hint=hint)

@@ -1,4 +1,4 @@
-"""The right answers, by DuckDB over the whole input at once: also how fast the machine could be at most."""
+"""The right answers, by DuckDB over the whole input at once; also an upper bound on the speed of the machine."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def perform(task: Task) -> dict[str, Any]:
 
 
 def run_to_end(mill: Connection, select: str, answers: tuple[str, ...]) -> dict[str, Any]:
-    """Run a query until its streams have ended; its batches and its answers."""
+    """Run a query until its streams end; return its batches and answers."""
     totals = Totals(answers)
     held: dict[int, tuple[int, int]] = {}
     query = mill.sql(select).start(totals)
@@ -105,13 +105,13 @@ def run_to_end(mill: Connection, select: str, answers: tuple[str, ...]) -> dict[
         held[last.batch] = last.rows, query.progress().state_rows
 
     mill.await_end(poll=note)
-    time.sleep(1)  # the last report of Spark comes a little later
+    time.sleep(1)  # Spark's last report arrives a little later
     note()
     return {"batches": [_batch(report, held) for report in job.reports()], "answers": totals.totals}
 
 
 def linked(stream: str, files: list[str]) -> Path:
-    """A folder with just these files. The one that closes windows for Spark is left out: the end of the files does."""
+    """A folder with just these files, without the one that closes windows for Spark: the end of the files does that."""
     folder = Path(stream).absolute()
     folder.mkdir()
     for file in files:

@@ -1,6 +1,6 @@
 """Spark's own operators: a windowed aggregate and a stream-stream join, read from the files by Spark's file source.
 
-Rows go to the sink that drops them; the answers are observed on the way there, which costs a few additions a row. The
+Rows are written to the `noop` sink; the answers are observed on the way, which costs a few additions a row. The
 files are in order of time, so nothing is late and the watermark needs no delay. Spark emits a window one batch after
 the watermark has passed it: the closing row moves the watermark, and the batch without data after it emits the rest.
 """
@@ -33,7 +33,7 @@ SCHEMAS = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the process is to do."""
+    """Task of the process."""
 
     workload: str
     folder: str
@@ -50,7 +50,7 @@ class SparkOperators:
 
     store: str = DEFAULT_STORE
     observe: bool = True
-    """Without observing there are no answers, only times: to see what observing costs."""
+    """`observe=False`: no answers, only times, to see the cost of observing."""
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class SparkOperators:
 
 
 CLOSE = 3.0
-"""A few files are mostly warm-up: by this factor a store may be slower there and yet win."""
+"""A few files are mostly warm-up: a store may be slower there by this factor and yet win."""
 
 
 class FasterStore:
@@ -116,7 +116,7 @@ def files(spark: SparkSession, task: Any, name: str, schema: str) -> DataFrame:
 
 
 def perform(task: Task) -> dict[str, Any]:
-    """Run the query until all files are read; what it answered, and its batches."""
+    """Run the query until all files are read; return its answers and batches."""
     spark = session(task.cores, task.store)
     made, answers = query(spark, task)
     return run_to_end(spark, made, answers, observe=task.observe)

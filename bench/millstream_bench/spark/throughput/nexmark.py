@@ -9,8 +9,8 @@
 | channel | half the time one of four, else one of 10,000 |
 | event time | evenly spaced |
 
-A bid may name an auction that opens only a moment later. Every part of the stream is drawn with a generator of its own,
-so a part does not depend on how long the stream is.
+A bid may name an auction that opens a moment later. Every part of the stream is drawn with a random generator of its
+own, so a part does not depend on the length of the stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream.algebra.arrays import Integers
 
 ROUND = 50
 _PLACES = {"person": (0, 1), "auction": (1, 4), "bid": (4, ROUND)}
-"""Which events of a round belong to each stream."""
+"""Events of a round by stream."""
 STREAMS = tuple(_PLACES)
 AUCTIONS = 3
 """Auctions in a round."""
@@ -53,7 +53,7 @@ def table(stream: str, first: int, last: int, *, rate: int, seed: int) -> pl.Dat
 
 
 def closing(stream: str, events: int, *, rate: int) -> pl.DataFrame:
-    """One row an hour after so many events: it matches nothing and moves time past everything before it."""
+    """One row an hour after `events` events: it matches nothing and moves time past all earlier rows."""
     key = {"person": "id", "auction": "id", "bid": "auction"}[stream]
     identifier = STREAMS.index(stream)  # below the first identifier, and different in each stream
     late = START + events * 1_000_000 // rate + 3_600_000_000

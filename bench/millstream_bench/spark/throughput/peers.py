@@ -3,7 +3,7 @@
 `python -m millstream_bench.spark.throughput.peers RESULTS NAME=PYTHON…` runs `bench/peers/NAME_runner.py` with that
 interpreter for w1 and w2 and checks the answers against DuckDB's. RESULTS is the file that `millstream bench w1 w2`
 wrote: the peers are added to it, to the table and to the bars. A peer is measured over its whole run, start of its
-workers and warm-up included, and over the first two million events, for which some need minutes already.
+workers and warm-up included, and over the first two million events, which take some of them minutes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVENTS = 2_000_000
 
 
 def measure(python: str, runner: Path, workload: Workload, data: EventFiles) -> dict[str, Any] | None:
-    """What a runner has found, or None if it cannot run the workload."""
+    """Measure a runner; None if it cannot run the workload."""
     files = {stream: [str(path) for path in data.paths(stream)] for stream in workload.streams}
     with tempfile.TemporaryDirectory(prefix="millstream-peer-", ignore_cleanup_errors=True) as name:
         task, result = Path(name) / "task.json", Path(name) / "result.json"
@@ -47,7 +47,7 @@ def measure(python: str, runner: Path, workload: Workload, data: EventFiles) -> 
 
 
 def lines(results: list[dict[str, Any]]) -> list[str]:
-    """A table of what has been measured.
+    """Format the measurements as a table.
 
     >>> print("\\n".join(lines([{"name": "w1", "spark_rows_per_s": 2e6, "spark_rows_per_cpu_s": 1e6, "peers": {}}])))
     w1  engine            rows/s    rows/CPU-s

@@ -1,4 +1,4 @@
-"""Plots of a contest: throughput as bars, rows held as the stream goes on."""
+"""Plots of a contest: throughput as bars, rows held over the stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABELS = {
 
 
 def throughput_plot(results: Sequence[dict[str, Any]], path: Path) -> None:
-    """Rows per CPU-second of every engine in the JSON of a contest, as bars; DuckDB's leaves the picture."""
+    """Rows per CPU-second of every engine in the JSON of a contest, as bars; DuckDB's is cut off."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6 * len(results), 3.4), layout="constrained")

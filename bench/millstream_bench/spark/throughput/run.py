@@ -31,7 +31,7 @@ def run(
     rounds: int = 1,
     contestants: Sequence[Contestant] | None = None,
 ) -> list[dict[str, Any]]:
-    """Measure the workloads, print tables, write JSON and two plots; the JSON is also the return value."""
+    """Measure the workloads, print tables, write JSON and two plots, return the JSON."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -71,7 +71,7 @@ def _files(root: Path | None, events: int, console: Console) -> EventFiles:
 
 
 def _heats(contestants: Sequence[Contestant], result: Result) -> dict[str, Any]:
-    """How the state stores did when one was chosen."""
+    """The speeds of the state stores when one was chosen."""
     found: dict[str, Any] = {}
     for contestant in contestants:
         if isinstance(contestant, FasterStore):

@@ -19,7 +19,7 @@ class Workload:
     title: str
     streams: tuple[str, ...]
     answers: tuple[str, ...]
-    """What is totalled over the result: its rows, and sums of its columns."""
+    """Totals over the result: number of rows, sums of columns."""
     duckdb: str
     """The answers in SQL over tables named as the streams."""
 

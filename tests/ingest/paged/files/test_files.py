@@ -133,7 +133,7 @@ def test_each_row_comes_once_in_the_order_of_names_within_a_discovery(
             assert files is None or len(end["batch"]) <= files
 
 
-def test_a_file_is_cut_in_the_middle_and_goes_on_before_others(tmp_path: Path) -> None:
+def test_a_file_is_cut_in_the_middle_and_wait_for_commit_before_others(tmp_path: Path) -> None:
     write(tmp_path / "b.parquet", numbered(0, 10))
     source = opened(tmp_path, max_rows_per_trigger=4)
     first = source.latest(source.start(), 0)

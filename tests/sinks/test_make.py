@@ -10,7 +10,6 @@ import pytest
 from millstream.errors import OptionError
 from millstream.sinks import MemorySink, Sink, make_sink
 from millstream.sinks.callback import CallbackSink
-from millstream.sinks.discard import DiscardSink
 from millstream.sinks.files.parquet import ParquetSink
 from millstream.sinks.terminal.console import ConsoleSink
 from tests.sinks.sample import HOT, hot
@@ -20,7 +19,7 @@ from tests.sinks.sample import HOT, hot
     ("name", "options", "kind"),
     [
         ("memory", {}, MemorySink),
-        ("NONE", {}, DiscardSink),
+        ("NONE", {}, CallbackSink),
         ("console", {"rows": "3"}, ConsoleSink),
         ("parquet", {"path": "somewhere", "overwrite": "true"}, ParquetSink),
     ],

@@ -21,7 +21,7 @@ from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, PatternError
-from millstream.ingest.source import PAGE_ROWS, PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
+from millstream.ingest.source import PAGE_ROWS, PAGES_IN_A_CHUNK, PunctuatedRows, StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
 from tests.reference.source import SourceReference
 from tests.tries import tries
@@ -99,7 +99,7 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
                 assert element.progress == NEVER or element.progress > progress
                 progress = max(progress, element.progress)
             else:
-                most = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
+                most = page_rows * PAGES_IN_A_CHUNK if page_rows > 1 else 1
                 assert isinstance(element, Page)
                 assert 0 < element.tuples <= most and element.frame.schema == schema.polars
                 found.append(element.frame.to_dicts())

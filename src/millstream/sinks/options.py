@@ -14,4 +14,4 @@ class SinkOptions(TextOptions):
 
     passed: ClassVar[frozenset[str]] = frozenset({"run"})
 
-    run: str = Field(default="", description="the id of the job's run, passed by the job; it stays the same when the job resumes")
+    run: str = Field(default="", description="the job's run, passed by the job; unchanged when the job resumes")

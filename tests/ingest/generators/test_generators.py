@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from datetime import datetime
 from itertools import pairwise
 
@@ -252,14 +251,6 @@ def test_rate() -> None:
     assert part.positions.tolist() == [2, 4, 5]
     assert str(part.punctuations.patterns()[2]) == "[ts < 9999-12-31 00:00:00]"
     assert made.make("rate", 5, 9).rows.height == len(made.make("rate", 5, 9).positions) == 0
-
-
-@pytest.mark.parametrize("name", GENERATORS)
-def test_generators_pickle(name: str) -> None:
-    made = generator(name, {"seed": "5"})
-    again = pickle.loads(pickle.dumps(made))
-    for stream in made.streams:
-        assert made.make(stream, 10, 400).rows.equals(again.make(stream, 10, 400).rows)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from millstream.sinks.terminal.screen import TERMINAL, Panel, Screen
 
 class ConsoleOptions(SinkOptions):
     rows: int | None = Field(
-        default=None, ge=1, le=1000, description="number of last rows to show; default: 12 in a live table, all in plain lines"
+        default=None, ge=1, le=1000, description="number of last rows to show; 12 in a live table, else all"
     )
 
 

@@ -18,9 +18,9 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.ingest.paged.base import SplitRows, open_paged
 from millstream.ingest.paged.files import csv as csv_files
-from millstream.ingest.paged.files import json as json_files
 from millstream.ingest.paged.files import text
 from millstream.ingest.paged.files.csv_lines import fields, records
+from millstream.ingest.paged.files.json import JsonFormat
 from tests.tries import tries
 
 PAIRS = Schema.of(("k", Type.BIGINT), ("note", Type.VARCHAR))
@@ -171,7 +171,7 @@ def same(data: bytes, connector: str, schema: Schema = ALL, **options: str) -> N
     """Reading many lines at once, or one by one, makes no difference."""
     with patch.object(text, "LEAF", 1), patch.object(text, "CHUNK", 5):
         quick = read(data, connector, schema, **options)
-    reader = (csv_files if connector == "csv" else json_files)._Reader
+    reader = csv_files._Reader if connector == "csv" else JsonFormat
     with patch.object(reader, "at_once", lambda *_: None):
         slow = read(data, connector, schema, **options)
     assert isinstance(quick.rows, pl.DataFrame) and isinstance(slow.rows, pl.DataFrame)
@@ -218,7 +218,7 @@ def test_json_is_cut_anywhere(lines: list[str], parallelism: int) -> None:
 
 def test_all_types_are_read_at_once_from_the_usual_forms() -> None:
     line = "true,1,2,0.5,0.25,1.5,text,2024-01-02 03:04:05.25,2024-01-02,90"
-    with patch.object(csv_files._Reader, "one_by_one", side_effect=AssertionError):
+    with patch.object(csv_files._Reader, "values", side_effect=AssertionError):
         made = read(f"{line}\n{line}".encode(), "csv", ALL, header="false")
         iso = read(b"ts\n2024-01-02T03:04:05\n", "csv", Schema.of(("ts", Type.TIMESTAMP)))
         seconds = read(b"ts\n1.5\n", "csv", Schema.of(("ts", Type.TIMESTAMP)))

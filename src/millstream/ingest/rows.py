@@ -77,16 +77,17 @@ def _parsed(line: str, schema: Schema) -> Sequence[Any] | str:
 
 def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] = ()) -> Rows:
     """Read sequences by position, or mappings by column name (a missing column is NULL)."""
-    made = [_by_position(row, schema) for row in values]
+    width = len(schema)
+    made = [_by_position(row, schema, width) for row in values]
     return rows_of(made, schema, required, lambda at: _text(values[at]))
 
 
-def _by_position(row: Any, schema: Schema) -> Sequence[Any] | str:
+def _by_position(row: Any, schema: Schema, width: int) -> Sequence[Any] | str:
     """Return the values of a row in the order of the schema, or the reason why it is bad."""
     if isinstance(row, list | tuple):
-        return row if len(row) == len(schema) else f"expected {len(schema)} values, found {len(row)}"
+        return row if len(row) == width else f"expected {width} values, found {len(row)}"
     if not isinstance(row, Mapping):
-        return f"expected {len(schema)} values, found {type(row).__name__}"
+        return f"expected {width} values, found {type(row).__name__}"
     mapped = {_column(str(name), schema): value for name, value in row.items()}
     unknown = next((name for name in mapped if name not in schema), None)
     return [mapped.get(a.name) for a in schema] if unknown is None else _unknown(unknown, schema)

@@ -1,4 +1,4 @@
-"""Rows from outside: what fits becomes a typed row, what does not becomes a bad row, and nothing raises."""
+"""Rows from outside: each becomes a typed row or a bad row, and nothing raises."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ good_rows = st.tuples(
 )  # fmt: skip
 
 
-def whole(rows: Rows) -> None:
-    """Every row given is either among the good ones, at its place, or among the bad ones with a reason."""
+def check_complete(rows: Rows) -> None:
+    """Every input row is either good, with its position, or bad, with a reason."""
     assert rows.frame.height + rows.bad.height == rows.given
     assert rows.bad.height == 0 if rows.index is None else len(rows.index) == rows.frame.height
     assert rows.bad.null_count().row(0) == (0, 0)
@@ -72,7 +72,7 @@ def test_null_is_null_only_without_quotes() -> None:
 
 @settings(max_examples=tries(100))
 @given(good_rows)
-def test_a_row_survives_being_written_and_read(row: tuple[Any, ...]) -> None:
+def test_a_written_row_is_read_back(row: tuple[Any, ...]) -> None:
     assert parse_line(write_line(row), EVERYTHING) == row
     by_value, by_line = read_values([row], EVERYTHING), read_lines([write_line(row)], EVERYTHING)
     assert by_value.bad.is_empty() and by_line.bad.is_empty(), (by_value.bad, by_line.bad)
@@ -87,7 +87,7 @@ def test_a_row_survives_being_written_and_read(row: tuple[Any, ...]) -> None:
 @given(st.lists(st.one_of(st.text(), st.text("0123456789.-+e|' \"NULnul:TZ"), good_rows.map(write_line)), max_size=8))
 def test_no_text_raises(lines: list[str]) -> None:
     for schema in (EVERYTHING, PAIR):
-        whole(read_lines(lines, schema, required=("ts",) if schema is PAIR else ()))
+        check_complete(read_lines(lines, schema, required=("ts",) if schema is PAIR else ()))
 
 
 anything = st.one_of(
@@ -101,8 +101,8 @@ anything = st.one_of(
 @given(st.lists(st.one_of(st.tuples(*[anything] * 10), st.tuples(*[anything] * 2), anything), max_size=6))
 def test_no_value_raises(values: list[Any]) -> None:
     for schema in (EVERYTHING, PAIR):
-        whole(read_values(values, schema))
-        whole(read_rows(values, schema))
+        check_complete(read_values(values, schema))
+        check_complete(read_rows(values, schema))
 
 
 DTYPES = [
@@ -169,7 +169,7 @@ def test_values_that_do_not_fit(value: Any, type_: Type, reason: str) -> None:
         assert made.values.to_list() == [None, None] and made.wrong == {0: reason}
 
 
-def test_bad_rows_say_what_came_and_why() -> None:
+def test_bad_rows_have_their_text_and_a_reason() -> None:
     given_rows = [(1, "a"), (1,), {"ts": 2, "nam": "b"}, {"TS": "3"}, (None, "c"), (2**61, "d"), 7, (4, None)]
     rows = read_values(given_rows, PAIR, required=("ts",))
     assert rows.frame.rows() == [(1, "a"), (3, None), (4, None)] and rows.index.tolist() == [0, 3, 7]

@@ -21,7 +21,7 @@ from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, PatternError
-from millstream.ingest.source import PAGE_ROWS, PAGES_IN_A_PIECE, PunctuatedRows, StreamSource, Taken
+from millstream.ingest.source import PAGE_ROWS, PAGES_IN_A_CHUNK, PunctuatedRows, StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
 from tests.reference.source import SourceReference
 from tests.tries import tries
@@ -33,7 +33,7 @@ STAMPED = Schema.of(("at", Type.TIMESTAMP), ("k", Type.VARCHAR), kind=TimeKind.E
 
 
 def element(random: Random, now: int, bounds_only: bool) -> Any:
-    """A tuple or a punctuation that comes at a time and lies around it."""
+    """A tuple or a punctuation near the time of its arrival."""
     near, key = now + random.randint(-4, 4), random.randint(0, 40)
     if random.random() < 0.65:
         return near, key, random.choice([None, 0.5])
@@ -99,7 +99,7 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
                 assert element.progress == NEVER or element.progress > progress
                 progress = max(progress, element.progress)
             else:
-                most = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
+                most = page_rows * PAGES_IN_A_CHUNK if page_rows > 1 else 1
                 assert isinstance(element, Page)
                 assert 0 < element.tuples <= most and element.frame.schema == schema.polars
                 found.append(element.frame.to_dicts())
@@ -124,7 +124,7 @@ def compare(name: str, items: list[Any], sizes: list[int], page_rows: int) -> No
 
 
 def batch(items: list[Any]) -> list[Any]:
-    """Runs of tuples as one element, as they come from the API."""
+    """Adjacent tuples as one element, as the API delivers them."""
     made: list[Any] = []
     for item in items:
         if isinstance(item, Pattern):
@@ -167,7 +167,7 @@ def test_lines_and_elements_in_order() -> None:
     assert (source.accepted, source.late, source.bad) == (2, 2, 1)
 
 
-def test_bounds_count_when_other_punctuations_come() -> None:
+def test_bounds_still_hold_once_other_punctuations_arrive() -> None:
     source = source_of(ANY_ORDER, VirtualClock())
     source.take(["[<= 10, *, *]"])
     assert source.take(["[< 4, 1, *]", "[<= 10, *, *]", "[= 9, *, *]"]).elements == []
@@ -181,9 +181,9 @@ def test_timestamps_and_a_watermark() -> None:
     taken = source.take(["10 | a", "12 | b", "11 | c", "6 | late", "1970-01-01 00:00:07 | d"])
     stamps = [stamp for e in taken.elements if isinstance(e, Page) for stamp in e.frame[TS]]
     assert stamps == [10_000_000, 12_000_000, 11_000_000, 7_000_000]
-    told = [e for e in taken.elements if isinstance(e, Punctuations)]
-    assert [e.progress for e in told] == [5_000_000, 7_000_000]
-    patterns = [str(pattern) for e in told for pattern in e.patterns()]
+    derived = [e for e in taken.elements if isinstance(e, Punctuations)]
+    assert [e.progress for e in derived] == [5_000_000, 7_000_000]
+    patterns = [str(pattern) for e in derived for pattern in e.patterns()]
     assert patterns == ["[at < 1970-01-01 00:00:05]", "[at < 1970-01-01 00:00:07]"]
     assert taken.late["k"].to_list() == ["late"]
 
@@ -226,7 +226,7 @@ def test_a_pattern_that_does_not_fit_is_an_error_and_nothing_is_taken(element: A
 
 
 @pytest.mark.parametrize("line", ["{<= 5, *, *}", "([*, 1, *] : count, 3)"])
-def test_elements_that_streams_do_not_take_yet(line: str) -> None:
+def test_elements_that_streams_do_not_accept_yet(line: str) -> None:
     with pytest.raises(InputError):
         source_of(ANY_ORDER, VirtualClock()).take([line])
 
@@ -240,7 +240,7 @@ def test_external_promise_is_last_plus_elapsed_less_skew() -> None:
     assert source.ets() == 107
     taken = source.take([[(106, 1, 0.0), (107, 1, 0.0)]])
     assert pages(taken) == [(107, 1, 0.0, 107)] and taken.late["ts"].to_list() == [106]
-    assert source.ets() == 107, "a promise is never taken back"
+    assert source.ets() == 107, "a promise is never withdrawn"
     assert source_of(ORDERED, clock).ets() is None
     stamped = source_of(STAMPED, clock, max_skew=1_000_000)
     stamped.take(["3 | a"])
@@ -249,7 +249,7 @@ def test_external_promise_is_last_plus_elapsed_less_skew() -> None:
 
 
 @pytest.mark.parametrize("kind", [TimeKind.INTERNAL, TimeKind.LATENT])
-def test_the_clock_stamps_what_has_no_time_of_its_own(kind: TimeKind) -> None:
+def test_the_clock_stamps_tuples_without_a_time_column(kind: TimeKind) -> None:
     clock = VirtualClock(at=7)
     schema = Schema.of(("k", Type.BIGINT), kind=kind)
     source = source_of(schema, clock)
@@ -258,7 +258,7 @@ def test_the_clock_stamps_what_has_no_time_of_its_own(kind: TimeKind) -> None:
     assert source.ets() == 10
     other = source_of(schema, VirtualClock(at=4))
     other.restore(decode(encode(source.snapshot())))
-    assert pages(other.take([[(3,)]])) == [(3, 10)], "not below what was promised, whatever the clock says"
+    assert pages(other.take([[(3,)]])) == [(3, 10)], "not below the promise, even if the clock is behind"
 
 
 def test_many_punctuations_among_many_rows() -> None:

@@ -1,4 +1,4 @@
-"""Which sink a specification makes, and what it says about one that cannot be."""
+"""Sinks made from specifications, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from millstream.errors import OptionError
 from millstream.sinks import MemorySink, Sink, make_sink
 from millstream.sinks.callback import CallbackSink
-from millstream.sinks.discard import DiscardSink
 from millstream.sinks.files.parquet import ParquetSink
 from millstream.sinks.terminal.console import ConsoleSink
 from tests.sinks.sample import HOT, hot
@@ -20,7 +19,7 @@ from tests.sinks.sample import HOT, hot
     ("name", "options", "kind"),
     [
         ("memory", {}, MemorySink),
-        ("NONE", {}, DiscardSink),
+        ("NONE", {}, CallbackSink),
         ("console", {"rows": "3"}, ConsoleSink),
         ("parquet", {"path": "somewhere", "overwrite": "true"}, ParquetSink),
     ],
@@ -59,7 +58,7 @@ def test_a_call_that_failed_is_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "options", "code", "says"),
+    ("spec", "options", "code", "message"),
     [
         ("parquett", {}, "M6003", "did you mean 'parquet'?"),
         ("kafka", {}, "M6003", "known: console, memory, none, parquet"),
@@ -76,7 +75,7 @@ def test_a_call_that_failed_is_repeated() -> None:
         (print, {"rows": "3"}, "M6001", "an object as a sink has no option 'rows'"),
     ],
 )
-def test_what_cannot_be(spec: Any, options: dict[str, str], code: str, says: str) -> None:
+def test_invalid_specifications(spec: Any, options: dict[str, str], code: str, message: str) -> None:
     with pytest.raises(OptionError) as caught:
         make_sink(spec, options)
-    assert caught.value.code == code and says in str(caught.value)
+    assert caught.value.code == code and message in str(caught.value)

@@ -23,7 +23,7 @@ def test_rows_since_the_last_call() -> None:
     assert sink.take_punctuations() == [BEFORE_NOON, BEFORE_NOON] and sink.take_punctuations() == []
 
 
-def test_a_batch_counts_once_also_when_resumed() -> None:
+def test_a_batch_counts_once_even_when_resumed() -> None:
     sink = MemorySink()
     for _ in range(2):
         sink.open("hot", HOT)

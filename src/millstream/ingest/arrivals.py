@@ -1,7 +1,7 @@
-"""What arrives at a source, in any form, as one table of rows and the punctuations at their places among them.
+"""Arriving elements of any form as one table of rows, with the punctuations at their positions among them.
 
 An element is a line of text (a tuple, or a pattern in brackets), a pattern, a batch of punctuations, rows in any form
-that `rows` reads, or rows with punctuations among them. Rows that do not fit are put apart; a pattern that does not fit
+that `rows` reads, or rows with punctuations among them. Bad rows are separated. A pattern that does not fit the schema
 raises PatternError, before anything is taken.
 """
 
@@ -20,24 +20,27 @@ from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type, format_value
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.errors import InputError, PatternError, did_you_mean
 from millstream.ingest.placed_punctuations import PlacedPunctuations
-from millstream.ingest.rows import BAD_SCHEMA, NO_BAD, Rows, read_lines, read_rows
+from millstream.ingest.rows import BAD_SCHEMA, NO_BAD, read_lines, read_rows
 
 _PYTHON: dict[Type, tuple[type, ...]] = {
-    Type.BOOLEAN: (bool,),
+    Type.INT: (int,),
+    Type.BIGINT: (int,),
+    Type.REAL: (int, float),
+    Type.DOUBLE: (int, float),
+    Type.DECIMAL: (int, float),
     Type.VARCHAR: (str,),
-    Type.TIMESTAMP: (datetime,),
     Type.DATE: (date,),
     Type.INTERVAL: (timedelta,),
 }
+"""Python types of the values of a type; `_fits` treats BOOLEAN and TIMESTAMP by itself."""
 
 
-@value("punctuated_rows")
-@dataclass(frozen=True, slots=True)
+@record("punctuated_rows")
 class PunctuatedRows:
-    """Rows in any readable form, and punctuations among them; position p stands after the first p rows."""
+    """Rows in any readable form, and punctuations among them; position p is the place after the first p rows."""
 
     rows: Any
     punctuations: Punctuations
@@ -46,8 +49,8 @@ class PunctuatedRows:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRows:
-    """Rows that are known to fit the schema (perhaps without columns that nobody reads), punctuations among them, and
-    the rows that did not fit."""
+    """Rows known to fit the schema (perhaps without columns that no query reads), punctuations among them, and the bad
+    rows."""
 
     rows: pl.DataFrame
     placed: PlacedPunctuations | None = None
@@ -56,7 +59,7 @@ class CheckedRows:
 
 @dataclass(frozen=True, slots=True)
 class RejectedLine:
-    """A line of text that a reader before the source could not make sense of, and why."""
+    """A line of text that a reader before the source could not parse, and the reason."""
 
     text: str
     reason: str
@@ -64,13 +67,15 @@ class RejectedLine:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
+    """All rows, the punctuations among them, and the bad rows."""
+
     rows: pl.DataFrame
     placed: PlacedPunctuations
     bad: pl.DataFrame
 
 
 def gather(elements: Iterable[Any], schema: Schema, required: Sequence[str] = ()) -> Arrivals:
-    """All elements, in order."""
+    """Gather all elements, in order."""
     gathering = _Gathering(schema, required)
     for element in elements:
         gathering.take(element)
@@ -103,23 +108,17 @@ class _Gathering:
             return
         self._end_patterns()
         if isinstance(element, CheckedRows):
-            self._take_checked(element)
+            if element.placed is not None:
+                self.placed.append(element.placed.moved(self.height))
+            self._add(element.rows, element.bad)
         elif isinstance(element, PunctuatedRows):
             self._take_punctuated(element)
         elif isinstance(element, Punctuations):
             check_punctuations(element, self.schema)
             self.placed.append(PlacedPunctuations.at(self.height, element))
         else:
-            self._add(read_rows(element, self.schema, self.required))
-
-    def _take_checked(self, element: CheckedRows) -> None:
-        if element.rows.height:
-            self.frames.append(element.rows)
-        if element.bad is not None:
-            self.bad.append(element.bad)
-        if element.placed is not None:
-            self.placed.append(element.placed.moved(self.height))
-        self.height += element.rows.height
+            rows = read_rows(element, self.schema, self.required)
+            self._add(rows.frame, rows.bad)
 
     def _take_punctuated(self, element: PunctuatedRows) -> None:
         check_punctuations(element.punctuations, self.schema)
@@ -129,24 +128,25 @@ class _Gathering:
             raise InputError("M5011", f"{len(element.punctuations)} punctuations but {len(positions)} positions")
         if len(positions) and (positions[0] < 0 or positions[-1] > rows.given or (np.diff(positions) < 0).any()):
             hint = f"They must ascend, from 0 to the {rows.given} rows."
-            raise InputError("M5011", "positions of punctuations are not places among the rows", hint=hint)
+            raise InputError("M5011", "positions of punctuations are not positions among the rows", hint=hint)
         start = self.height
-        self._add(rows)
+        self._add(rows.frame, rows.bad)
         if rows.index is not None:
             positions = np.searchsorted(rows.index, positions)
         self.placed.append(PlacedPunctuations(element.punctuations, start + positions))
 
-    def _add(self, rows: Rows) -> None:
-        if rows.frame.height:
-            self.frames.append(rows.frame)
-        if rows.bad.height:
-            self.bad.append(rows.bad)
-        self.height += rows.frame.height
+    def _add(self, rows: pl.DataFrame, bad: pl.DataFrame | None) -> None:
+        if rows.height:
+            self.frames.append(rows)
+        if bad is not None and bad.height:
+            self.bad.append(bad)
+        self.height += rows.height
 
     def _end_lines(self) -> None:
         if self.lines:
             self._end_patterns()
-            self._add(read_lines(self.lines, self.schema, self.required))
+            rows = read_lines(self.lines, self.schema, self.required)
+            self._add(rows.frame, rows.bad)
             self.lines = []
 
     def _end_patterns(self) -> None:
@@ -167,24 +167,24 @@ class _Gathering:
 
 
 def read_element(line: str, schema: Schema) -> Pattern | None:
-    """The punctuation that a line of text writes, or None if it is a tuple."""
+    """Return the punctuation on a line of text, or None if the line is a tuple."""
     text = line.strip()
     if text.startswith("["):
         return parse_pattern(text, schema)
-    for brackets, what in (("{}", "a prod"), ("()", "a herald")):
+    for brackets, kind in (("{}", "a prod"), ("()", "a herald")):
         if text.startswith(brackets[0]) and text.endswith(brackets[1]):
-            hint = f"Quote the first value if a tuple is meant that starts with '{brackets[0]}'."
-            raise InputError("M5012", f"{text[:80]} is {what}, which streams do not take yet", hint=hint)
+            hint = f"Quote the first value of a tuple that starts with '{brackets[0]}'."
+            raise InputError("M5012", f"{text[:80]} is {kind}, which streams do not accept yet", hint=hint)
     return None
 
 
 def check_pattern(pattern: Pattern, schema: Schema) -> Pattern:
-    """The pattern, if its attributes and values fit the schema."""
+    """Return the pattern; raise PatternError if its attributes or values do not fit the schema."""
     for name, restriction in pattern.items:
         type_ = _type(name, schema)
-        for said in (*restriction.values, restriction.lo, restriction.hi):
-            if said is not None and not _fits(said, type_):
-                message = f"column '{name}': {format_value(said)} is not a value of type {type_.value}"
+        for value in (*restriction.values, restriction.lo, restriction.hi):
+            if value is not None and not _fits(value, type_):
+                message = f"column '{name}': {format_value(value)} is not a value of type {type_.value}"
                 raise PatternError("M4007", message, hint=f"'{name}' is of type {type_.value}.")
     return pattern
 
@@ -207,12 +207,8 @@ def _type(name: str, schema: Schema) -> Type:
 
 
 def _fits(value: Any, type_: Type) -> bool:
-    if isinstance(value, bool) or type_ is Type.BOOLEAN:
-        return isinstance(value, bool) and type_ is Type.BOOLEAN
-    if type_.is_integer:
-        return isinstance(value, int)
-    if type_.is_numeric:
-        return isinstance(value, int | float)
-    if isinstance(value, datetime) and (type_ is Type.DATE or value.tzinfo is not None):
-        return False
+    if isinstance(value, bool):
+        return type_ is Type.BOOLEAN
+    if isinstance(value, datetime):
+        return type_ is Type.TIMESTAMP and value.tzinfo is None
     return isinstance(value, _PYTHON.get(type_, ()))

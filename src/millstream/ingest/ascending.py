@@ -1,11 +1,11 @@
-"""Columns that never fall, as a stream declares them: which tuples break that, and what follows from the others.
+"""Columns declared ASCENDING: the tuples that violate the order, and the punctuations that the others imply.
 
-Each column stands for itself. A tuple with a value below one accepted before it is late; one that raises the highest
-value is followed by `[column < value]`.
+Each column is judged by itself. A tuple with a value below one accepted before it is late; a tuple that raises the
+highest value is followed by `[column < value]`.
 
 >>> numbered = Ascending(("seq",))
 >>> rows = pl.DataFrame({"seq": [4, 4, 3, 7]})
->>> accepted = numbered.kept(rows, np.ones(4, dtype=np.bool_))
+>>> accepted = numbered.judge(rows, np.ones(4, dtype=np.bool_))
 >>> accepted.tolist(), numbered.placed(rows, accepted)[0].punctuations
 ([True, True, False, True], Punctuations([seq < 4] [seq < 7]))
 """
@@ -26,7 +26,7 @@ from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 @value("span")
 class Span(NamedTuple):
-    """The lowest and the highest value of a column in some rows."""
+    """The lowest and the highest value of a column."""
 
     lowest: int
     highest: int
@@ -40,11 +40,11 @@ class Ascending:
         return bool(self._highest)
 
     def fits(self, spans: Mapping[str, Span]) -> bool:
-        """Whether no tuple of a split is below one before the split."""
+        """Return whether no tuple of a split is below one before the split."""
         return all(spans[column].lowest >= highest for column, highest in self._highest.items())
 
-    def kept(self, rows: pl.DataFrame, accepted: Mask) -> Mask:
-        """Which tuples are nowhere below one accepted before them."""
+    def judge(self, rows: pl.DataFrame, accepted: Mask) -> Mask:
+        """Return a mask of the tuples that are in no column below one accepted before them."""
         kept = np.ones(rows.height, dtype=np.bool_)
         for column, highest in self._highest.items():
             values = physical(rows, column)
@@ -52,16 +52,16 @@ class Ascending:
         return kept
 
     def placed(self, rows: pl.DataFrame, accepted: Mask) -> list[PlacedPunctuations]:
-        """The punctuations that follow the accepted tuples, column by column."""
-        made: list[PlacedPunctuations] = []
+        """Return the punctuations that the accepted tuples imply, column by column."""
+        derived: list[PlacedPunctuations] = []
         for column, highest in self._highest.items():
             values = physical(rows, column)
             places = np.flatnonzero(accepted & (values > highest_before(highest, values, accepted)))
-            made.append(PlacedPunctuations.below(column, rows.get_column(column).gather(places), places + 1))
-        return made
+            derived.append(PlacedPunctuations.below(column, rows.get_column(column).gather(places), places + 1))
+        return derived
 
     def count(self, rows: pl.DataFrame, accepted: Mask, spans: Mapping[str, Span]) -> None:
-        """Take note of the accepted tuples, and of those of a whole split."""
+        """Record the accepted tuples, and the spans of the whole split where they are known."""
         for column, highest in self._highest.items():
             if column in spans:
                 self._highest[column] = max(highest, spans[column].highest)
@@ -76,12 +76,12 @@ class Ascending:
 
 
 def highest_before(highest: int, values: Integers, accepted: Mask) -> Integers:
-    """For each tuple the highest value accepted before it, given the highest of all earlier ones."""
+    """Return for each tuple the highest value accepted before it; `highest` is that of earlier batches."""
     known = np.concatenate(([highest], np.where(accepted, values, NEVER)))
     before: Integers = np.maximum.accumulate(known)[:-1]
     return before
 
 
 def physical(rows: pl.DataFrame, column: str) -> Integers:
-    """The values of a column, none of them NULL, as integers."""
+    """Return the values of a column without NULL as integers."""
     return rows.get_column(column).to_physical().cast(pl.Int64).to_numpy()

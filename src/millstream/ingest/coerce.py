@@ -1,8 +1,8 @@
-"""Values from outside as columns of our types: what does not fit is told, never raised.
+"""Values from outside as columns of our types: a value that does not fit is reported, never raised.
 
-A value fits if nothing is lost: numbers go to numbers that can hold them (a float without fraction to an integer),
-text is read as in a transcript, a number stands for seconds where a TIMESTAMP or an INTERVAL is wanted, everything but
-nested data can become VARCHAR. Columns that are already of the right type pass untouched.
+A value fits if the conversion is lossless. A number becomes any numeric type that can hold it (a float without fraction
+an integer), and a TIMESTAMP or an INTERVAL as seconds. Text is read as in a transcript. Everything but nested data can
+become VARCHAR. Columns that already have the right type stay untouched.
 
 >>> column = coerce(pl.Series([1.0, 2.5, None]), Type.BIGINT)
 >>> column.values.to_list(), column.wrong
@@ -24,7 +24,7 @@ from millstream.algebra.types import MICROS, Type, format_value
 from millstream.ingest.lines import is_null, read, short
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
-"""The years 1 to 9999, which a timestamp may have."""
+"""The range of timestamps: the years 1 to 9999."""
 
 _NATIVE: dict[Type, set[type]] = {
     Type.BOOLEAN: {bool},
@@ -36,18 +36,18 @@ _NATIVE: dict[Type, set[type]] = {
     Type.DATE: {date},
     Type.INTERVAL: {timedelta},
 }
-"""The Python types whose values Polars takes over exactly as we mean them."""
+"""The Python types whose values Polars converts as we do."""
 
 
 class Column(NamedTuple):
-    """Values, NULL where one did not fit; `wrong` says at which places and why."""
+    """Values, NULL where one did not fit; `wrong` has the reasons by position."""
 
     values: pl.Series
     wrong: dict[int, str]
 
 
 def coerce(values: pl.Series, type_: Type) -> Column:
-    """A column of any Polars type."""
+    """Convert a column of any Polars type."""
     wanted = type_.polars
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
         values = values.cast(pl.String)
@@ -69,13 +69,13 @@ def coerce(values: pl.Series, type_: Type) -> Column:
 
 
 def in_range(times: pl.Series) -> bool:
-    """Whether all timestamps can be written."""
+    """Return whether all timestamps lie in the years 1 to 9999."""
     counts = (times.drop_nulls() if times.null_count() else times).cast(pl.Int64).to_numpy()
     return not len(counts) or bool(counts.min() >= FIRST_SECOND * MICROS and counts.max() <= LAST_SECOND * MICROS)
 
 
 def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
-    """The column cast at once, null where a value does not fit or is not sure to; None if no cast will do."""
+    """Cast the whole column; NULL where a value does not fit or may not fit. None if no cast applies."""
     given, wanted = values.dtype, type_.polars
     if isinstance(given, pl.Datetime) and type_ is Type.TIMESTAMP:
         if given.time_zone is not None:
@@ -109,7 +109,7 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
 
 
 def coerce_values(values: Sequence[Any], type_: Type) -> Column:
-    """A column of Python values: at once if all are of the type, else one by one."""
+    """Convert Python values: as a whole if all have the right type, else one by one."""
     if set(map(type, values)) <= _NATIVE.get(type_, set()) | {type(None)}:
         try:
             return Column(pl.Series(values, dtype=type_.polars, strict=True), {})
@@ -127,7 +127,7 @@ def coerce_values(values: Sequence[Any], type_: Type) -> Column:
 
 
 def coerce_value(value: Any, type_: Type) -> Any:
-    """One Python value as a value of the type; ValueError with a reason if it does not fit."""
+    """Return a Python value as a value of the type; raise ValueError with a reason if it does not fit."""
     if hasattr(value, "item") and not isinstance(value, pl.Series):
         value = value.item()  # a numpy scalar
     if isinstance(value, str):
@@ -170,13 +170,13 @@ def _convert(value: Any, type_: Type) -> Any:
 
 
 def _checked(value: Any, type_: Type) -> Any:
-    """The value, if the type's column can hold it."""
+    """Return the value; raise ValueError if it is out of range for the type."""
     bits = {Type.INT: 31, Type.BIGINT: 63}.get(type_)
     if bits is not None and not -(1 << bits) <= value < 1 << bits:
         raise _out_of_range(value, type_)
     if type_ is Type.REAL:
         try:
-            struct.pack("<f", value)  # the native format would make it infinite
+            struct.pack("<f", value)  # the native format would overflow to infinity
         except OverflowError:
             raise _out_of_range(value, type_) from None
     if type_ is Type.INTERVAL and abs(value) > timedelta(days=100_000_000):

@@ -1,7 +1,8 @@
-"""Tuples as text: `a | b | c`, as transcripts write them.
+"""Tuples as text: `a | b | c`, as in transcripts.
 
-A field is bare or quoted. Quotes, single or double, are needed only around text that would otherwise be read as
-something else: a `|`, blanks at an end, the word NULL; inside, a doubled quote stands for one. A bare NULL is NULL.
+A field is bare or quoted. Quotes, single or double, are needed only around text that would otherwise be read
+differently: a `|`, leading or trailing blanks, the word NULL. Inside quotes, a doubled quote is one quote. A bare NULL
+is NULL.
 
 >>> split_line("it's | 'a | b'")
 [Field(text="it's", quoted=False), Field(text='a | b', quoted=True)]
@@ -20,7 +21,7 @@ from millstream.algebra.types import Type, parse_value
 
 QUOTES = "'\""
 _STARTS = QUOTES + "[{(#"
-"""What a reader would take for the start of something else."""
+"""First characters that need quotes: a reader would expect something other than bare text."""
 
 
 class Field(NamedTuple):
@@ -29,7 +30,7 @@ class Field(NamedTuple):
 
 
 def split_line(line: str) -> list[Field]:
-    """The fields of a line; ValueError if a quote is not closed or text follows it."""
+    """Split a line into fields; raise ValueError if a quote is not closed or text follows it."""
     fields: list[Field] = []
     at = 0
     while True:
@@ -52,7 +53,7 @@ def split_line(line: str) -> list[Field]:
 
 
 def closing_quote(line: str, start: int) -> int:
-    """Where the text ends whose opening quote is at `start`; ValueError if it does not. A doubled quote is data."""
+    """Return the position of the quote that closes the one at `start`, or raise ValueError. A doubled quote is data."""
     quote = line[start]
     end = line.find(quote, start + 1)
     while end >= 0 and line[end + 1 : end + 2] == quote:
@@ -63,7 +64,7 @@ def closing_quote(line: str, start: int) -> int:
 
 
 def parse_line(line: str, schema: Schema) -> tuple[Any, ...]:
-    """The values of a line, by the schema's types; ValueError with a reason if it does not fit.
+    """Return the values of a line by the schema's types; raise ValueError with a reason if it does not fit.
 
     >>> parse_line("5 | NULL", Schema.of(("k", Type.BIGINT), ("x", Type.DOUBLE)))
     (5, None)
@@ -86,12 +87,12 @@ def _value(field: Field, name: str, type_: Type) -> Any:
 
 
 def is_null(text: str, type_: Type) -> bool:
-    """Whether an unquoted text means NULL: `NULL`, and where it cannot be data, `null` too."""
+    """True if an unquoted text means NULL: `NULL`, and in columns other than VARCHAR `null` in any case."""
     return text == "NULL" or (type_ is not Type.VARCHAR and text.lower() == "null")
 
 
 def read(text: str, type_: Type) -> Any:
-    """A value from its text; ValueError with a reason that names the type."""
+    """Parse a value; raise ValueError with a reason that names the type."""
     try:
         return parse_value(text, type_)
     except OverflowError:
@@ -103,12 +104,12 @@ def read(text: str, type_: Type) -> Any:
 
 
 def short(text: str) -> str:
-    """A text for a message."""
+    """Cut a text to a length fit for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def write_line(values: Iterable[Any]) -> str:
-    """A line that `split_line` takes apart again into the same texts."""
+    """Write a line that `split_line` splits into the same texts."""
     return " | ".join(map(_write, values))
 
 

@@ -1,14 +1,12 @@
-"""Punctuations with their places among tuples: position p stands after the first p tuples.
+"""Punctuations with their positions among tuples: position p is the place after the first p tuples.
 
-Bounds on the time attribute alone are what most streams carry; as `keys` they are plain integers. The key of `< v` is
-2v and that of `<= v` is 2v + 1: keys order bounds by strength, and a tuple of time t matches a bound iff 2t is below
-its key.
+Most streams carry only bounds on the time attribute; `keys` turns them into plain integers. The key of `< v` is 2v and
+that of `<= v` is 2v + 1: keys order bounds by strength, and a tuple of time t matches a bound iff 2t is below its key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,15 +16,14 @@ from millstream.algebra.punctuation.group import Group
 from millstream.algebra.punctuation.grouping import Parts
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 
 TIME_LIMIT = 1 << 61
-"""Times lie strictly within plus and minus this, so that keys and window ends fit into 64 bits."""
+"""Times lie strictly between minus and plus this limit, so that keys and window ends fit into 64 bits."""
 NO_KEY = -(1 << 63)
 
 
-@value("marks")
-@dataclass(frozen=True, slots=True)
+@record("marks")
 class PlacedPunctuations:
     """Punctuations in order, with ascending positions."""
 
@@ -39,7 +36,7 @@ class PlacedPunctuations:
 
     @classmethod
     def equalities(cls, rows: pl.DataFrame, positions: Integers) -> PlacedPunctuations:
-        """`[k = v, …]` with the values of each row; NaN, which nothing equals, makes none."""
+        """Return `[k = v, …]` with the values of each row; a row with NaN, which nothing equals, yields none."""
         floats = [name for name, type_ in rows.schema.items() if type_.is_float()]
         if floats:
             known = rows.select(~pl.any_horizontal(pl.col(floats).is_nan())).to_series()
@@ -50,12 +47,12 @@ class PlacedPunctuations:
 
     @classmethod
     def below(cls, name: str, bounds: pl.Series, positions: Integers) -> PlacedPunctuations:
-        """`[name < bound]` for each bound."""
+        """Return `[name < bound]` for each bound."""
         return cls(Punctuations.from_column(name, "<", bounds), positions)
 
     @classmethod
     def interleave(cls, parts: Sequence[PlacedPunctuations]) -> PlacedPunctuations:
-        """All in order of position; at one position those of the first part come first."""
+        """Merge by position; at one position the punctuations of earlier parts precede those of later parts."""
         parts = [part for part in parts if len(part)]
         if len(parts) == 1:
             return parts[0]
@@ -72,34 +69,34 @@ class PlacedPunctuations:
             odd += [(int(rank[start + at]), pattern) for at, pattern in held.odd]
             start += len(part)
         odd.sort(key=lambda item: item[0])
-        made = Punctuations(start, NEVER, parts=Parts(tuple(groups), tuple(odd)))
-        return cls(made, positions[order])
+        merged = Punctuations(start, NEVER, parts=Parts(tuple(groups), tuple(odd)))
+        return cls(merged, positions[order])
 
     def __len__(self) -> int:
         return len(self.positions)
 
     @property
     def columns(self) -> set[str]:
-        """The columns that they restrict."""
+        """The columns that the punctuations restrict."""
         parts = self.punctuations.parts
         return {name for group in parts.groups for name in group.columns} | {
             name for _, pattern in parts.odd for name, _ in pattern.items
         }
 
     def among(self, kept: Mask) -> PlacedPunctuations:
-        """The same where only some of the tuples are kept: p counts those that are."""
+        """Return the same punctuations among the kept tuples only: positions count kept tuples."""
         passed = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
         return PlacedPunctuations(self.punctuations, passed[self.positions])
 
     def moved(self, by: int) -> PlacedPunctuations:
-        """The same, behind so many more tuples."""
+        """Return the same punctuations with `by` more tuples in front."""
         return PlacedPunctuations(self.punctuations, self.positions + by) if by else self
 
     def keep(self, mask: Mask) -> PlacedPunctuations:
         return self if mask.all() else PlacedPunctuations(self.punctuations.keep(mask), self.positions[mask])
 
     def slice(self, first: int, last: int) -> PlacedPunctuations:
-        """Those from the first place up to, not including, the last."""
+        """Return the punctuations with the numbers `first … last - 1`."""
         if last - first == len(self):
             return self
         held = self.punctuations.parts
@@ -109,22 +106,22 @@ class PlacedPunctuations:
             if low < high:
                 groups.append(group.slice(low, high).with_positions(group.positions[low:high] - first))
         odd = tuple((at - first, pattern) for at, pattern in held.odd if first <= at < last)
-        made = Punctuations(last - first, NEVER, parts=Parts(tuple(groups), odd))
-        return PlacedPunctuations(made, self.positions[first:last])
+        kept = Punctuations(last - first, NEVER, parts=Parts(tuple(groups), odd))
+        return PlacedPunctuations(kept, self.positions[first:last])
 
     def keys(self, time: str | None) -> Integers:
-        """The keys of the bounds on time alone; `NO_KEY` for all others."""
-        made = np.full(len(self), NO_KEY, dtype=np.int64)
+        """Return the keys of the bounds on time alone; `NO_KEY` for all other punctuations."""
+        keys = np.full(len(self), NO_KEY, dtype=np.int64)
         if time is None:
-            return made
+            return keys
         for group in self.punctuations.parts.groups:
             if group.shape in (((time, "<"),), ((time, "<="),)):
                 bounds = integers(group.columns[time])
-                made[group.positions] = np.clip(bounds, -TIME_LIMIT, TIME_LIMIT) * 2 + (dict(group.shape)[time] == "<=")
-        return made
+                keys[group.positions] = np.clip(bounds, -TIME_LIMIT, TIME_LIMIT) * 2 + (dict(group.shape)[time] == "<=")
+        return keys
 
 
 def integers(times: pl.Series) -> Integers:
-    """Times, none of them NULL, as the integers that the hidden timestamp holds."""
+    """Return times without NULL as the integers of the hidden timestamp."""
     held = times.to_numpy()
     return held.view(np.int64) if held.dtype.kind == "M" else held.astype(np.int64, copy=False)

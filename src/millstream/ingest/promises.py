@@ -1,7 +1,7 @@
-"""What a source has promised so far, by all its punctuations: which tuples are late, which punctuations are news.
+"""The promises of a source so far: they decide which tuples are late and which punctuations are redundant.
 
-As long as there are bounds on time alone, one number holds them all. The first punctuation of any other kind brings in
-a punctuation set, which from then on holds everything.
+Bounds on time alone are kept as one number. The first punctuation of any other kind creates a punctuation set, which
+holds everything from then on.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.schema import FOREVER, NEVER
+from millstream.algebra.schema import FOREVER, NEVER, Schema, TimeKind
 from millstream.ingest.placed_punctuations import NO_KEY, PlacedPunctuations
 
 
 class Promises:
-    def __init__(self, time: str | None, type_: pl.DataType | None) -> None:
-        self._time, self._type = time, type_
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._time = time_column(schema)
         self._key = NO_KEY  # the strongest bound on time alone
         self._all: PunctuationSet | None = None
         self._progress = NEVER
 
     @property
     def none(self) -> bool:
-        """Whether nothing was promised yet."""
+        """True if the source has promised nothing yet."""
         return self._all is None and self._key == NO_KEY
 
     @property
@@ -35,15 +36,11 @@ class Promises:
 
     @property
     def bound(self) -> int:
-        """No tuple below this time is expected any more."""
+        """Lower bound on the time of all later tuples."""
         return NEVER if self._key == NO_KEY else -(-self._key // 2)
 
-    def keys(self, placed: PlacedPunctuations) -> Integers:
-        """The keys of the punctuations that bound time alone."""
-        return placed.keys(self._time)
-
     def broken(self, rows: pl.DataFrame, stamps: Integers, placed: PlacedPunctuations, keys: Integers) -> Mask:
-        """Which rows match an earlier promise, or one of the punctuations before them."""
+        """Return a mask of the rows that match an earlier promise, or a punctuation before them in the batch."""
         found = np.zeros(rows.height, dtype=np.bool_)
         if self._all is not None:
             found |= self._all.match(rows).to_numpy()
@@ -62,7 +59,7 @@ class Promises:
         return found
 
     def add(self, placed: PlacedPunctuations, keys: Integers) -> Punctuations:
-        """Add punctuations; return those that no earlier one covers, with progress if time moved."""
+        """Add punctuations; return those that no earlier one covers, with progress if time advanced."""
         strongest = np.maximum.accumulate(np.concatenate(([self._key], keys)))
         if self._all is None and (keys > NO_KEY).all():
             fresh = placed.punctuations.keep(keys > strongest[:-1])
@@ -72,16 +69,17 @@ class Promises:
         self._key = int(strongest[-1])
         progress = self._key // 2 if self._key > NO_KEY else NEVER
         if any(not group.shape for group in placed.punctuations.parts.groups):
-            progress = FOREVER  # nothing at all will come
+            progress = FOREVER  # the stream has ended
         if progress <= self._progress:
             return fresh.with_progress(NEVER)
         self._progress = progress
         return fresh.with_progress(progress)
 
     def _everything(self) -> PunctuationSet:
+        """Return a punctuation set with the strongest bound on time."""
         made = PunctuationSet()
         if self._time is not None and self._key > NO_KEY:
-            bound = pl.Series([self._key // 2], dtype=pl.Int64).cast(self._type or pl.Int64())
+            bound = pl.Series([self._key // 2], dtype=pl.Int64).cast(self._schema.type_of(self._time).polars)
             made.add(Punctuations.from_column(self._time, "<=" if self._key % 2 else "<", bound))
         return made
 
@@ -94,9 +92,14 @@ class Promises:
         self._all = None if value["all"] is None else PunctuationSet.from_value(value["all"])
 
 
+def time_column(schema: Schema) -> str | None:
+    """Return the column that timestamps come from; None if the clock stamps the tuples."""
+    return schema.time if schema.kind is TimeKind.EXTERNAL else None
+
+
 def _all_above(stamps: Integers, positions: Integers, strongest: Integers) -> bool:
-    """Whether no tuple is below a bound that stands before it, as can be told at once if tuples are in order: then the
-    first one after each bound tells."""
+    """Return whether the tuples are in order and none is below a bound before it. In order, it suffices to compare the
+    first tuple after each bound."""
     if not len(stamps) or not (stamps[1:] >= stamps[:-1]).all():
         return False
     after = np.concatenate(([0], positions))

@@ -1,7 +1,7 @@
 """Rows from outside as a page: text lines, Python sequences and mappings, Polars frames, Arrow tables.
 
-Nothing raises. A row that does not fit the schema (wrong number of values, a value of another type or out of range, an
-unknown column, NULL where a timestamp or a key must be) becomes a bad row: its text and the reason.
+Nothing here raises. A row that does not fit the schema (wrong number of values, a value of another type or out of
+range, an unknown column, NULL for a timestamp or a key) becomes a bad row: its text and the reason.
 
 >>> schema = Schema.of(("k", Type.BIGINT), ("x", Type.DOUBLE))
 >>> rows = read_lines(["1 | 2.5", "one | 2.5", "3"], schema)
@@ -34,8 +34,8 @@ NO_BAD = pl.DataFrame(schema=BAD_SCHEMA)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that fit, with the schema's visible columns; the place that each had among those given (None if all
-    fit); the bad rows."""
+    """The rows that fit, with the schema's visible columns; the input position of each (None if all fit); the bad rows;
+    the number of input rows."""
 
     frame: pl.DataFrame
     index: Integers | None
@@ -44,7 +44,7 @@ class Rows:
 
 
 def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:
-    """Rows in any of the accepted forms. One mapping, or one sequence of plain values, is one row."""
+    """Read rows in any of the accepted forms. One mapping, or one sequence of plain values, is one row."""
     if isinstance(given, pl.LazyFrame):
         given = given.collect()
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
@@ -64,44 +64,37 @@ def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:
 
 
 def read_lines(lines: Sequence[str], schema: Schema, required: Iterable[str] = ()) -> Rows:
-    """Text lines `a | b | c`."""
-    values: list[tuple[Any, ...] | None] = []
-    wrong: dict[int, str] = {}
-    for at, line in enumerate(lines):
-        try:
-            values.append(parse_line(line, schema))
-        except ValueError as error:
-            values.append(None)
-            wrong[at] = str(error)
-    return _from_columns(values, schema, required, wrong, lines.__getitem__)
+    """Read text lines `a | b | c`."""
+    return rows_of([_parsed(line, schema) for line in lines], schema, required, lines.__getitem__)
+
+
+def _parsed(line: str, schema: Schema) -> Sequence[Any] | str:
+    try:
+        return parse_line(line, schema)
+    except ValueError as error:
+        return str(error)
 
 
 def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] = ()) -> Rows:
-    """Sequences by position, or mappings by column name (a column that is not mentioned is NULL)."""
-    made: list[Sequence[Any] | None] = []
-    wrong: dict[int, str] = {}
-    width, names = len(schema), schema.names
-    for at, row in enumerate(values):
-        if isinstance(row, Mapping):
-            mapped = {_column(str(name), schema): value for name, value in row.items()}
-            unknown = next((name for name in mapped if name not in schema), None)
-            if unknown is None:
-                made.append([mapped.get(name) for name in names])
-                continue
-            wrong[at] = _unknown(unknown, schema)
-        elif isinstance(row, list | tuple) and len(row) == width:
-            made.append(row)
-            continue
-        elif isinstance(row, list | tuple):
-            wrong[at] = f"expected {width} values, found {len(row)}"
-        else:
-            wrong[at] = f"expected {width} values, found {type(row).__name__}"
-        made.append(None)
-    return _from_columns(made, schema, required, wrong, lambda at: _text(values[at]))
+    """Read sequences by position, or mappings by column name (a missing column is NULL)."""
+    width = len(schema)
+    made = [_by_position(row, schema, width) for row in values]
+    return rows_of(made, schema, required, lambda at: _text(values[at]))
+
+
+def _by_position(row: Any, schema: Schema, width: int) -> Sequence[Any] | str:
+    """Return the values of a row in the order of the schema, or the reason why it is bad."""
+    if isinstance(row, list | tuple):
+        return row if len(row) == width else f"expected {width} values, found {len(row)}"
+    if not isinstance(row, Mapping):
+        return f"expected {width} values, found {type(row).__name__}"
+    mapped = {_column(str(name), schema): value for name, value in row.items()}
+    unknown = next((name for name in mapped if name not in schema), None)
+    return [mapped.get(a.name) for a in schema] if unknown is None else _unknown(unknown, schema)
 
 
 def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()) -> Rows:
-    """A frame whose columns are found by name (one that is missing is NULL)."""
+    """Read a frame whose columns are found by name (a missing column is NULL)."""
     if _fits(frame, schema, required):
         return Rows(frame, None, NO_BAD, frame.height)
     named = {_column(name, schema): name for name in frame.columns}
@@ -109,8 +102,8 @@ def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()
     wrong: dict[int, str] = {}
     columns: dict[str, pl.Series] = {}
     if unknown is not None or len(named) < len(frame.columns):
-        twice = "a column is given twice" if unknown is None else _unknown(unknown, schema)
-        wrong = dict.fromkeys(range(frame.height), twice)
+        reason = "a column is given twice" if unknown is None else _unknown(unknown, schema)
+        wrong = dict.fromkeys(range(frame.height), reason)
     for a in schema:
         if (wrong and len(wrong) == frame.height) or a.name not in named:
             columns[a.name] = pl.Series([None], dtype=a.type.polars).new_from_index(0, frame.height)
@@ -120,7 +113,7 @@ def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()
 
 
 def _fits(frame: pl.DataFrame, schema: Schema, required: Iterable[str]) -> bool:
-    """Whether a frame is right as it is: the columns and types of the schema, times in range, nothing missing."""
+    """True if the frame needs no change: the schema's columns and types, times in range, no NULL where required."""
     if frame.columns != list(schema.names) or frame.dtypes != [a.type.polars for a in schema]:
         return False
     if any(frame.get_column(name).null_count() for name in required):
@@ -133,22 +126,21 @@ def _fits(frame: pl.DataFrame, schema: Schema, required: Iterable[str]) -> bool:
     return isinstance(lowest, int) and isinstance(highest, int) and lowest > -TIME_LIMIT and highest < TIME_LIMIT
 
 
-def _from_columns(
-    rows: Sequence[Sequence[Any] | None],
-    schema: Schema,
-    required: Iterable[str],
-    wrong: dict[int, str],
-    text: Callable[[int], str],
+def rows_of(
+    rows: Sequence[Sequence[Any] | str], schema: Schema, required: Iterable[str], text: Callable[[int], str]
 ) -> Rows:
+    """Return rows from the values of each row in the order of the schema, or from the reason why it is bad. `text` is
+    the input at a place."""
+    wrong = {at: row for at, row in enumerate(rows) if isinstance(row, str)}
     missing = [None] * len(schema)
-    turned = list(zip(*(missing if row is None else row for row in rows), strict=True)) or [()] * len(schema)
+    turned = list(zip(*(missing if isinstance(row, str) else row for row in rows), strict=True)) or [()] * len(schema)
     pairs = zip(schema, turned, strict=True)
     columns = {a.name: _noted(coerce_values(values, a.type), a.name, wrong) for a, values in pairs}
     return _split(columns, len(rows), schema, required, wrong, text)
 
 
 def _noted(column: Column, name: str, wrong: dict[int, str]) -> pl.Series:
-    """The values; the reasons why some did not fit are put with those of other columns."""
+    """Return the values; add the reasons why some did not fit to those of other columns."""
     for at, reason in column.wrong.items():
         wrong.setdefault(at, f"column '{name}': {reason}")
     return column.values
@@ -162,7 +154,7 @@ def _split(
     wrong: dict[int, str],
     text: Callable[[int], str],
 ) -> Rows:
-    """Put the rows apart that do not fit, or lack what they must have."""
+    """Separate the bad rows: a value does not fit, or a required one is NULL."""
     for name in required:
         if columns[name].null_count():
             for at in columns[name].is_null().arg_true():
@@ -182,7 +174,7 @@ def _split(
 
 
 def _column(name: str, schema: Schema) -> str:
-    """The schema's column of that name; names are not case-sensitive."""
+    """Return the schema's spelling of a column name; names are not case-sensitive."""
     return name if name in schema else name.lower()
 
 

@@ -1,20 +1,20 @@
-"""The front end of one stream, before sharding: it stamps tuples, derives punctuation, and puts late tuples aside.
+"""The front end of one stream, before sharding: it stamps tuples, derives punctuation, and separates late tuples.
 
 | | |
 |---|---|
-| takes | elements in order: rows in any form, lines of text, patterns, punctuated rows |
-| gives | pieces of a few pages, each followed by the punctuations among its tuples; late tuples; bad rows |
-| a tuple is late | iff a promise before it matches it: explicit, derived, implied by order, or an ETS given out |
+| accepts | elements in order: rows in any form, lines of text, patterns, punctuated rows |
+| emits | chunks of a few pages, each followed by the punctuations among its tuples; late tuples; bad rows |
+| a tuple is late | iff a promise before it matches it: explicit, derived, implied by order, or a promised ETS |
 | WATERMARK | after each tuple that raises the highest timestamp: `[ts < highest - delay]` |
 | PRIMARY KEY | after each tuple: `[key = value]` |
 | ASCENDING | after each tuple that raises the highest value of the column: `[column < value]` |
-| ORDER BY alone | each tuple implies `[ts < its ts]`, which is never put out |
+| ORDER BY alone | each tuple implies `[ts < its ts]`, which is never emitted |
 | timestamps | external: the time column; internal and latent: the clock on entry, never decreasing |
-| ETS (enabling timestamp) | in order: last timestamp + time since it came - MAX SKEW; internal, latent: the clock |
-| punctuation covered by an earlier one | not put out again |
+| ETS (enabling timestamp) | in order: last timestamp + time since its arrival - MAX SKEW; internal, latent: the clock |
+| punctuation covered by an earlier one | dropped |
 
-Late tuples do not count: they move neither the watermark nor the order, and register no key. All of it runs over whole
-columns, however many punctuations stand among the tuples; what comes out does not depend on how the input is cut.
+Late tuples do not count: they advance neither the watermark nor the order, and register no key. All operations run over
+whole columns, for any number of punctuations among the tuples. The output does not depend on how the input is cut.
 
 >>> from millstream.algebra.clock import VirtualClock
 >>> from millstream.algebra.schema import Schema
@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
 from millstream.ingest.placed_punctuations import NO_KEY, TIME_LIMIT, PlacedPunctuations, integers
-from millstream.ingest.promises import Promises
+from millstream.ingest.promises import Promises, time_column
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.split_summary import SplitSummary, slack_of
 from millstream.logical.catalog import StreamDefinition
@@ -54,16 +55,16 @@ from millstream.logical.catalog import StreamDefinition
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
 PAGE_ROWS = 8192
-PAGES_IN_A_PIECE = 16
-"""Rows are put out in pieces of so many pages, which readers take page by page; one by one if a page is one row."""
+PAGES_IN_A_CHUNK = 16
+"""Rows are emitted in chunks of this many pages, which readers take page by page; one by one if a page is one row."""
 EXACT_ROWS = 256
-"""Up to so many rows, a batch keeps the order of its tuples and punctuations exactly."""
+"""A batch of at most this many rows keeps the exact order of its tuples and punctuations."""
 _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a source makes of a batch. Late and bad rows are stamped with the time of entry."""
+    """The output of a source for a batch. Late and bad rows are stamped with the time of entry."""
 
     elements: list[Element]
     late: pl.DataFrame
@@ -71,34 +72,34 @@ class Taken:
 
 
 class StreamSource:
-    """The source of a stream as it was declared. `accepted`, `late` and `bad` count rows."""
+    """The source of a declared stream. `accepted`, `late` and `bad` count rows."""
 
     def __init__(self, stream: StreamDefinition, clock: Clock, page_rows: int = PAGE_ROWS) -> None:
         self.schema = schema = stream.schema
         self.accepted = self.late = self.bad = 0
         self._clock = clock
-        self._piece_rows = page_rows * PAGES_IN_A_PIECE if page_rows > 1 else 1
+        self._chunk_rows = page_rows * PAGES_IN_A_CHUNK if page_rows > 1 else 1
         self._no_rows = schema.empty()
         self._watermark, self._max_skew = stream.watermark, stream.max_skew
         self._key = list(stream.primary_key)
-        self._time = schema.time if schema.kind is TimeKind.EXTERNAL else None
+        self._time = time_column(schema)
         self._ascending = Ascending(stream.ascending)
         self._required = [*([self._time] if self._time is not None else []), *stream.primary_key, *stream.ascending]
-        self._slack = slack_of(schema, stream.watermark)  # by how much a tuple may be older than one before it
+        self._slack = slack_of(schema, stream.watermark)
         self._in_order = self._slack is not None and stream.watermark is None
-        self._promises = Promises(self._time, None if self._time is None else schema.type_of(self._time).polars)
+        self._promises = Promises(schema)
         self._newest = NEVER  # the highest timestamp of an accepted tuple
-        self._last: tuple[int, int] | None = None  # the last timestamp and when it came
-        self._promised = NEVER  # the highest enabling timestamp given out
-        self._restricted: set[str] | None = None  # columns that explicit punctuation restricts, bounds on time aside
+        self._last: tuple[int, int] | None = None  # the last timestamp and its arrival time
+        self._promised = NEVER  # the highest enabling timestamp promised
+        self._restricted: set[str] | None = None  # columns restricted by explicit punctuation, except bounds on time
 
-    def take(self, elements: Iterable[Any], whole: SplitSummary | None = None) -> Taken:
-        """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With
-        `whole` the rows are only a part of a piece that it `knows`, and time moves as all of it says."""
+    def take(self, elements: Iterable[Any], summary: SplitSummary | None = None) -> Taken:
+        """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With a
+        `summary` (see `knows`) the rows are only a part of a split, and time advances as in the whole split."""
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
         rows, placed = arrivals.rows, arrivals.placed
-        stamps, keys = self._stamps(rows, now), self._promises.keys(placed)
+        stamps, keys = self._stamps(rows, now), placed.keys(self._time)
         if (keys == NO_KEY).any():
             self._restricted = placed.columns | (self._restricted or set())
         floor = self._floor
@@ -106,12 +107,12 @@ class StreamSource:
             accepted = np.ones(len(stamps), dtype=np.bool_)
         else:
             accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, placed, keys))
-            derived = self._derive(rows, stamps, accepted, whole)
+            derived = self._derive(rows, stamps, accepted, summary)
             if derived:
                 placed = PlacedPunctuations.interleave([*derived, placed])
-                keys = self._promises.keys(placed)
+                keys = placed.keys(self._time)
         rows = rows.hstack([self._hidden(rows, stamps)])
-        made = self._pieces(rows, accepted, placed, keys)
+        elements = self._chunks(rows, accepted, placed, keys)
         clean = bool(accepted.all())
         entered = pl.lit(now, pl.Int64).alias(TS)
         late, bad = self._no_rows, _NO_BAD
@@ -120,40 +121,40 @@ class StreamSource:
         if arrivals.bad.height:
             bad = arrivals.bad.with_columns(entered)
         self._count(stamps if clean else stamps[accepted], now)
-        self._ascending.count(rows, accepted, {} if whole is None else whole.spans)
-        if whole is not None and whole.rows:
-            self._count_whole(whole, now, floor)
+        self._ascending.count(rows, accepted, {} if summary is None else summary.spans)
+        if summary is not None and summary.rows:
+            self._count_split(summary, now, floor)
         self.late += late.height
         self.bad += bad.height
-        return Taken(made, late, bad)
+        return Taken(elements, late, bad)
 
-    def knows(self, whole: SplitSummary, *, folded: bool) -> bool:
-        """Whether word of a piece tells enough. Of `folded` rows, which are not at hand, and where a column ascends,
-        none may be late. Otherwise the rows of a part are judged by themselves, as long as other rows move time only if
-        time does not make them late."""
+    def knows(self, summary: SplitSummary, *, folded: bool) -> bool:
+        """Return whether the summary of a split suffices to judge a part of its rows. `folded` rows are absent; with
+        them, or with an ascending column, no row of the split may be late. Otherwise the part is judged by itself,
+        provided that other rows advance time only if time does not make them late."""
         if folded or self._ascending:
-            return self._restricted is None and not self._key and (not whole.rows or self._fits(whole))
+            return self._restricted is None and not self._key and (not summary.rows or self._fits(summary))
         return not self._key and (self._restricted is None or self._slack is None)
 
     def judges(self, columns: Iterable[str]) -> bool:
-        """Whether these columns tell which rows are late."""
+        """Return whether these columns suffice to find the late rows."""
         return (self._restricted or set()) <= set(columns)
 
-    def _fits(self, whole: SplitSummary) -> bool:
-        """Whether none of these rows is late."""
+    def _fits(self, summary: SplitSummary) -> bool:
+        """Return whether no row of the split is late."""
         if self._time is not None:
-            oldest = whole.spans[self._time].lowest
+            oldest = summary.spans[self._time].lowest
             if oldest < self._floor or (self._slack is not None and oldest + self._slack < self._newest):
                 return False
-        return self._ascending.fits(whole.spans)
+        return self._ascending.fits(summary.spans)
 
     @property
     def _floor(self) -> int:
-        """No tuple below this time is expected any more, by what was promised apart from the order."""
+        """Lower bound on the time of later tuples, by all promises except the order."""
         return max(self._promised, self._promises.bound)
 
     def _hidden(self, rows: pl.DataFrame, stamps: Integers) -> pl.Series:
-        """The column of hidden timestamps; that of an external stream shares memory with the time column."""
+        """Return the column of hidden timestamps; that of an external stream shares memory with the time column."""
         if self._time is not None:
             return rows.get_column(self._time).cast(pl.Int64).alias(TS)
         return pl.Series(TS, stamps, dtype=pl.Int64)
@@ -164,7 +165,7 @@ class StreamSource:
         return np.full(rows.height, max(now, self._promised, self._newest), dtype=np.int64)
 
     def _all_in_order(self, stamps: Integers, placed: PlacedPunctuations) -> bool:
-        """Whether the batch is plainly right: an ordered stream, no keys, nothing promised, nothing out of order."""
+        """True if the whole batch is accepted without judging: an ordered stream, no keys, no promises, in order."""
         if not self._in_order or len(placed) or not self._promises.none or not len(stamps):
             return False
         if self._key or self._ascending:
@@ -172,10 +173,10 @@ class StreamSource:
         return int(stamps[0]) >= max(self._newest, self._promised) and bool((stamps[1:] >= stamps[:-1]).all())
 
     def _judge(self, rows: pl.DataFrame, stamps: Integers, broken: Mask) -> Mask:
-        """Which tuples are accepted.
+        """Return a mask of the accepted tuples.
 
-        Whether a tuple is late depends on those accepted before it. Each round judges all tuples by the outcome of
-        the round before; once a round changes nothing, that is the outcome of judging one by one.
+        Whether a tuple is late depends on the tuples accepted before it. Each round judges all tuples by the outcome of
+        the previous round; a round without changes is the outcome of judging one by one.
         """
         fits = ~broken
         if self._time is not None and self._promised > NEVER:
@@ -187,7 +188,7 @@ class StreamSource:
                 before = highest_before(self._newest, stamps, accepted)
                 judged &= (before == NEVER) | (stamps >= np.maximum(before, -TIME_LIMIT) - self._slack)
             if self._ascending:
-                judged &= self._ascending.kept(rows, accepted)
+                judged &= self._ascending.judge(rows, accepted)
             if self._key:
                 places = np.flatnonzero(judged)
                 keys = rows.select(self._key).filter(pl.Series(judged, dtype=pl.Boolean))
@@ -197,21 +198,21 @@ class StreamSource:
             accepted = judged
 
     def _derive(
-        self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, whole: SplitSummary | None
+        self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, summary: SplitSummary | None
     ) -> list[PlacedPunctuations]:
-        """The punctuations that follow from the tuples themselves, and at their end those that follow from a whole."""
-        made: list[PlacedPunctuations] = []
+        """Return the punctuations that the tuples imply, and at the end those that the summary of the split implies."""
+        derived: list[PlacedPunctuations] = []
         if self._watermark is not None and self._time is not None:
             places = np.flatnonzero(accepted & (stamps > highest_before(self._newest, stamps, accepted)))
-            made.append(self._below(self._time, stamps[places], places + 1))
-        made += self._ascending.placed(rows, accepted)
-        for column, span in () if whole is None else whole.spans.items():
+            derived.append(self._below(self._time, stamps[places], places + 1))
+        derived += self._ascending.placed(rows, accepted)
+        for column, span in () if summary is None else summary.spans.items():
             if column != self._time or self._watermark is not None:
-                made.append(self._below(column, np.array([span.highest]), np.array([rows.height])))
+                derived.append(self._below(column, np.array([span.highest]), np.array([rows.height])))
         if self._key:
             keys = rows.select(self._key).filter(pl.Series(accepted, dtype=pl.Boolean))
-            made.append(PlacedPunctuations.equalities(keys, np.flatnonzero(accepted) + 1))
-        return made
+            derived.append(PlacedPunctuations.equalities(keys, np.flatnonzero(accepted) + 1))
+        return derived
 
     def _below(self, column: str, highest: Integers, positions: Integers) -> PlacedPunctuations:
         if column == self._time:
@@ -219,32 +220,30 @@ class StreamSource:
         bounds = pl.Series(highest, dtype=pl.Int64).cast(self.schema.type_of(column).polars)
         return PlacedPunctuations.below(column, bounds, positions)
 
-    def _pieces(self, rows: pl.DataFrame, accepted: Mask, placed: PlacedPunctuations, keys: Integers) -> list[Element]:
-        made: list[Element] = []
+    def _chunks(self, rows: pl.DataFrame, accepted: Mask, placed: PlacedPunctuations, keys: Integers) -> list[Element]:
+        """Return the accepted tuples in chunks, each followed by the new punctuations up to its end."""
+        elements: list[Element] = []
         clean, first = bool(accepted.all()), 0
         for start, end in self._cuts(rows.height, placed.positions):
-            piece = rows.slice(start, end - start)
+            chunk = rows.slice(start, end - start)
             if not clean:
-                piece = piece.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
-            if piece.height:
-                made.append(Page(piece))
+                chunk = chunk.filter(pl.Series(accepted[start:end], dtype=pl.Boolean))
+            if chunk.height:
+                elements.append(Page(chunk))
             last = int(placed.positions.searchsorted(end, side="right")) if first < len(keys) else first
             fresh = self._promises.add(placed.slice(first, last), keys[first:last]) if last > first else None
             if fresh:
-                made.append(fresh)
+                elements.append(fresh)
             first = last
-        return made
+        return elements
 
     def _cuts(self, height: int, positions: Integers) -> Iterator[tuple[int, int]]:
-        """Where pieces begin and end. A short batch is cut at every punctuation, so that its elements keep their order
-        exactly; in a long one punctuations wait for the end of their piece."""
-        ends = set(range(self._piece_rows, height, self._piece_rows)) | {height}
+        """Return the bounds of the chunks. A short batch is cut at every punctuation, so that its elements keep their
+        exact order; in a long one punctuations wait for the end of their chunk."""
+        ends = set(range(self._chunk_rows, height, self._chunk_rows)) | {height}
         if height <= EXACT_ROWS:
             ends |= set(positions.tolist())
-        start = 0
-        for end in sorted(ends):
-            yield start, end
-            start = end
+        return pairwise([0, *sorted(ends)])
 
     def _count(self, stamps: Integers, now: int) -> None:
         if len(stamps):
@@ -253,43 +252,43 @@ class StreamSource:
             self._newest = max(self._newest, last if self._in_order else int(stamps.max()))
             self._last = (last, now)
 
-    def _count_whole(self, whole: SplitSummary, now: int, floor: int) -> None:
-        """Take note of the time of a whole. Its newest tuple counts unless it is late."""
-        newest = whole.spans[self._time].highest if self._time is not None else max(now, self._promised)
+    def _count_split(self, summary: SplitSummary, now: int, floor: int) -> None:
+        """Advance to the time of a split. Its newest tuple counts unless it is late."""
+        newest = summary.spans[self._time].highest if self._time is not None else max(now, self._promised)
         if newest >= max(self._newest, floor):
             self._newest, self._last = newest, (newest, now)
 
     @property
     def ended(self) -> bool:
-        """Whether a promise has excluded everything."""
+        """True once a promise excludes all later tuples."""
         return self._promises.ended
 
     @property
     def newest(self) -> int | None:
-        """The highest timestamp seen, if the tuples bring theirs with them."""
+        """The highest timestamp accepted, if timestamps come from the time column."""
         return None if self._time is None or self._newest == NEVER else self._newest
 
     def order(self) -> Punctuations | None:
-        """What the order of an ordered stream promises after the tuples taken so far, as progress alone."""
+        """Return what the order of an ordered stream promises after the tuples taken so far, as progress alone."""
         if not self.schema.ordered or self.schema.kind is TimeKind.LATENT or self._newest == NEVER:
             return None
         return Punctuations.of((), progress=self._newest)
 
     def ets(self) -> int | None:
-        """An enabling timestamp: a promise that no later tuple is older, kept from now on. None if there is none."""
+        """Promise an enabling timestamp: from now on, older tuples are late. None if the source cannot promise any."""
         now = self._clock.now()
         if self._time is None:
             promise = max(now, self._newest)
         elif self._max_skew is None or self._last is None or not self._in_order:
-            return None  # where tuples come in any order only punctuation moves time
+            return None  # without order, only punctuation advances time
         else:
-            last, came = self._last
-            promise = last + (now - came) * self.schema.unit // MICROS - self._max_skew
+            last, arrived = self._last
+            promise = last + (now - arrived) * self.schema.unit // MICROS - self._max_skew
         self._promised = max(self._promised, promise)
         return self._promised
 
     def snapshot(self) -> dict[str, Any]:
-        """All state, as values."""
+        """Return all state, as values."""
         return {
             "promises": self._promises.to_value(),
             "newest": self._newest,
@@ -301,7 +300,7 @@ class StreamSource:
         }
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Go on where a snapshot was taken."""
+        """Continue from a snapshot."""
         self._promises.restore(values["promises"])
         self._newest, self._last, self._promised = values["newest"], values["last"], values["promised"]
         self._restricted = values["restricted"]

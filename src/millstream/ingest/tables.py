@@ -1,4 +1,4 @@
-"""Static relations: read whole from a file, or empty and filled by the API or a transcript."""
+"""Static tables: read from a file as a whole, or empty and filled by the API or a transcript."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READERS: Mapping[str, Callable[[str], pl.DataFrame]] = {
 
 
 def read_table(schema: Schema, options: Mapping[str, str]) -> pl.DataFrame:
-    """The table's rows with the schema's columns and types."""
+    """Return the table's rows with the schema's columns and types."""
     types = {attribute.name: attribute.type.polars for attribute in schema}
     connector = options.get("connector")
     if connector is None:

@@ -1,4 +1,4 @@
-"""Where the results of a query go on the driver.
+"""Sinks: where the driver delivers the results of a query.
 
 >>> import polars as pl
 >>> from millstream.algebra.schema import Schema

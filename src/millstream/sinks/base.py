@@ -1,7 +1,7 @@
-"""What a sink is, and the sink that a statement or a program asks for.
+"""The protocol of sinks, and the registry that makes them by name.
 
-A sink is given the result of every micro-batch, in order of the batch ids. After a crash the last batch may come again,
-with the same id and the same bag of rows; a sink must not double it.
+A sink receives the result of every batch, in order of the batch ids. After a crash the last batch may be repeated, with
+the same id and the same bag of rows; a sink must not double it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from millstream.errors import OptionError, did_you_mean
 from millstream.options import read_options
 from millstream.registry import Registry
 from millstream.sinks.callback import CallbackSink
-from millstream.sinks.discard import DiscardSink
 from millstream.sinks.files.parquet import ParquetOptions, ParquetSink
 from millstream.sinks.memory import MemorySink
 from millstream.sinks.options import SinkOptions
@@ -31,20 +30,20 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 @runtime_checkable
 class Sink(Protocol):
     def open(self, query: str, schema: Schema) -> None:
-        """Called once before the first batch of a start, and again when the query is resumed."""
+        """Prepare for the first batch; called at each start, also when the query is resumed."""
         ...
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
-        """Take one batch; when it returns, the batch is kept. `rows` has the visible columns, and maybe no rows."""
+        """Keep one batch: it is safe once this returns. `rows` has the visible columns, and may be empty."""
         ...
 
     def close(self) -> None:
-        """Called when the query stops, whatever the reason; may be called twice."""
+        """Release resources; called when the query stops, for any reason, and possibly twice."""
         ...
 
 
 Maker = Callable[[Mapping[str, str]], Sink]
-"""Makes a sink of its options, among them `run` (`SinkOptions`)."""
+"""Makes a sink from its options, which include `run` (`SinkOptions`)."""
 
 
 def _maker(name: str, options: type[Read], make: Callable[[Read], Sink]) -> Maker:
@@ -56,14 +55,14 @@ SINKS: Registry[Maker] = Registry(
     {
         "console": _maker("console", ConsoleOptions, lambda options: ConsoleSink(options.rows)),
         "memory": _maker("memory", SinkOptions, lambda _: MemorySink()),
-        "none": _maker("none", SinkOptions, lambda _: DiscardSink()),
+        "none": _maker("none", SinkOptions, lambda _: CallbackSink(lambda _batch, _rows: None)),
         "parquet": _maker("parquet", ParquetOptions, ParquetSink),
     },
 )
 
 
 def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: Mapping[str, str] = NO_OPTIONS) -> Sink:
-    """The sink of that name, the given sink itself, or one that calls the given function with every batch.
+    """Return the sink of that name, the given sink itself, or a sink that calls the given function with every batch.
 
     >>> make_sink("parquett")
     Traceback (most recent call last):

@@ -11,8 +11,8 @@ from millstream.algebra.schema import Schema
 
 
 class CallbackSink:
-    """Within one process the function returns once for each batch id. A batch whose call failed, or whose process
-    crashed, comes again: the function is given the id so that it can tell."""
+    """Within one process the function returns once for each batch id. A batch is repeated if its call failed or its
+    process crashed; the function can recognise it by the id."""
 
     def __init__(self, function: Callable[[int, pl.DataFrame], None]) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""A sink that keeps results in the driver's memory until somebody takes them."""
+"""A sink that keeps results in the driver's memory until the program takes them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from millstream.errors import OptionError
 
 
 class MemorySink:
-    """`take_rows` and `take_punctuations` give what came since the last call, also while batches are written.
+    """`take_rows` and `take_punctuations` return the results since the last call, also while batches are written.
 
-    It belongs to one query: batch ids are what it knows repetitions by, and two queries would hide each other's."""
+    A memory sink serves one query: it recognises repeated batches by their ids, which two queries would share."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -39,7 +39,7 @@ class MemorySink:
                 self._last = batch
 
     def close(self) -> None:
-        """What nobody has taken can still be taken."""
+        """Keep the remaining results: they can still be taken."""
 
     def take_rows(self) -> pl.DataFrame:
         with self._lock:

@@ -10,8 +10,8 @@ from millstream.options import TextOptions
 
 
 class SinkOptions(TextOptions):
-    """Options of every sink; a doc line each."""
+    """Options of every sink."""
 
     passed: ClassVar[frozenset[str]] = frozenset({"run"})
 
-    run: str = Field(default="", description="the run of the job, which passes it; the same again when it resumes")
+    run: str = Field(default="", description="the job's run, passed by the job; unchanged when the job resumes")

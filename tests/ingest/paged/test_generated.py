@@ -1,4 +1,4 @@
-"""Generators as sources: batches and splits make no difference to what is generated, and what is refused."""
+"""Generators as sources: cuts into batches and splits do not change the rows, and mistakes are named."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_cuts_make_no_difference(events: int, limit: int, parallelism: int, punc
     assert got.placed.punctuations.patterns() == made.punctuations.patterns()
 
 
-def test_columns_that_are_not_asked_for_are_not_made_nor_punctuated() -> None:
+def test_columns_that_are_not_read_are_neither_made_nor_punctuated() -> None:
     source = opened(events=5000, punctuation="auction,time")
     whole = gather(elements(source, 1), BIDS)
     some = elements(source, 1, ["ts", "price"])
@@ -71,7 +71,7 @@ def test_columns_that_are_not_asked_for_are_not_made_nor_punctuated() -> None:
         source.splits({"event": 0}, {"event": 1}, 1)[0].read(["nope"])
 
 
-def test_there_are_as_many_splits_as_are_worth_it() -> None:
+def test_splits_have_a_least_size() -> None:
     source = opened(max_rows_per_trigger=1_000_000)
     start = source.start()
     end = source.latest(start, 0)

@@ -1,4 +1,4 @@
-"""What a source of files refuses: wrong options and paths, files that do not fit or change."""
+"""Mistakes that a file source refuses: wrong options and paths, files that do not fit or change."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_missing_column_is_named_with_its_file(tmp_path: Path, connector: str)
         opened(tmp_path, connector)
 
 
-def test_a_column_of_lists_and_a_file_of_nonsense_are_refused(tmp_path: Path) -> None:
+def test_nested_columns_and_damaged_files_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", numbered(0, 2).with_columns(note=pl.concat_list("k")))
     with pytest.raises(InputError, match=r"M5043: column 'note' of file '.*' is .*list.* cannot become VARCHAR"):
         opened(tmp_path)
@@ -56,7 +56,7 @@ def test_a_column_of_lists_and_a_file_of_nonsense_are_refused(tmp_path: Path) ->
         opened(tmp_path)
 
 
-def test_a_file_that_changes_or_goes_is_noticed(tmp_path: Path) -> None:
+def test_a_file_that_changes_or_disappears_is_noticed(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", numbered(0, 2))
     source = opened(tmp_path, "csv")
     [(start, end)] = batches(source)
@@ -69,7 +69,7 @@ def test_a_file_that_changes_or_goes_is_noticed(tmp_path: Path) -> None:
         source.splits(start, end, 1)[0].read()
 
 
-def test_a_batch_ends_where_the_source_said(tmp_path: Path) -> None:
+def test_a_batch_ends_at_the_offset_of_the_source(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", numbered(0, 5))
     source = opened(tmp_path, max_rows_per_trigger=2)
     made = list(batches(source))

@@ -1,4 +1,4 @@
-"""Replay: rows are held back until their event time has come, at the speed that is asked for."""
+"""Replay: rows are held back until their event time, at the requested speed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def opened(folder: str | Path, connector: str, schema: Schema = SECONDS, **optio
 
 
 def played(source: PagedSource, moments: list[int]) -> list[list[int]]:
-    """What is released at each moment, in seconds after the start."""
+    """Return the rows released at each moment, in seconds after the start."""
     offset, made = source.start(), []
     for moment in moments:
         taken: list[int] = []
@@ -42,7 +42,7 @@ def played(source: PagedSource, moments: list[int]) -> list[list[int]]:
 
 
 def expected(times: list[list[int]], moments: list[int], speed: float) -> list[list[int]]:
-    """Row by row: one is released with all before it when its time has come."""
+    """Reference, row by row: a row is released once it and all rows before it are due."""
     rows = [time for file in times for time in file]
     done, made = 0, []
     for moment in moments:
@@ -102,7 +102,7 @@ def test_the_anchor_is_in_the_offset(tmp_path: Path) -> None:
     assert restarted.latest(offset, START + 99 * MICROS)["cut"] is None
 
 
-def test_rows_without_a_time_wait_for_nothing(tmp_path: Path) -> None:
+def test_rows_without_a_time_are_released_at_once(tmp_path: Path) -> None:
     pl.DataFrame({"ts": [None, 60, None, 70], "k": [0, 1, 2, 3]}).write_parquet(tmp_path / "a.parquet")
     assert played(opened(tmp_path, "parquet", speed="1"), [0, 9, 10]) == [[1], [], [3]]
 

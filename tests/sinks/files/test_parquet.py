@@ -1,4 +1,4 @@
-"""One file a batch: whole or not there, once, and in a folder of its own."""
+"""One file per batch: complete or absent, exactly once, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def auctions(folder: Path) -> list[int]:
     return pl.read_parquet(folder / "*.parquet")["auction"].to_list()
 
 
-def test_files_and_what_reads_them(tmp_path: Path) -> None:
+def test_files_can_be_read(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "results"
     sink = opened(folder)
     sink.write(0, hot(1, 2), [BEFORE_NOON])
@@ -47,14 +47,14 @@ def test_files_and_what_reads_them(tmp_path: Path) -> None:
     assert column.compression == "ZSTD"
 
 
-def test_a_batch_that_comes_again_replaces_itself(tmp_path: Path) -> None:
+def test_a_repeated_batch_replaces_its_file(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     for rows in (hot(1, 2), hot(2, 1)):
         sink.write(3, rows, [])
     assert auctions(tmp_path) == [2, 1]
 
 
-def test_the_same_run_wait_for_commit(tmp_path: Path) -> None:
+def test_the_same_run_continues(tmp_path: Path) -> None:
     opened(tmp_path).write(0, hot(1), [])
     for overwrite in ("false", "true"):
         sink = opened(tmp_path, overwrite=overwrite)
@@ -133,7 +133,7 @@ def test_two_queries_of_a_run_need_two_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("overwrite", ["false", "true"])
-def test_what_no_query_wrote_is_never_touched(tmp_path: Path, overwrite: str) -> None:
+def test_files_that_no_query_wrote_are_never_touched(tmp_path: Path, overwrite: str) -> None:
     hot(1).write_parquet(tmp_path / "part-0000000000.parquet")
     with pytest.raises(OptionError, match=r"M6041.*holds files that no query wrote"):
         opened(tmp_path, overwrite=overwrite)

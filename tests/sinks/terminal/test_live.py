@@ -113,7 +113,7 @@ def test_queries_share_one_display() -> None:
 
 
 def _drawing() -> int:
-    """How many threads draw; one that was told to stop is gone within a quarter of a second."""
+    """Number of drawing threads; a stopped one ends within a quarter of a second."""
     time.sleep(0.5)
     return sum("RefreshThread" in type(thread).__name__ for thread in threading.enumerate())
 

@@ -1,4 +1,4 @@
-"""Streams out of nothing: generators whose elements are a pure function of their options and their numbers.
+"""Generators of synthetic streams: their elements are a pure function of the options and the event numbers.
 
 >>> made = generator("rate", {"rate": "2"}).make("rate", 3, 5)
 >>> made.rows.rows()
@@ -29,7 +29,7 @@ GENERATORS: Mapping[str, tuple[type[GeneratorOptions], Callable[[Any], Generator
 
 
 def generator(name: str, options: Mapping[str, str]) -> Generator:
-    """The generator of that name; OptionError if an option is unknown or has a value that cannot be."""
+    """Return the generator of that name; raise OptionError if an option is unknown or its value is invalid."""
     if name.lower() not in GENERATORS:
         raise InputError("M5002", f"unknown generator '{name}'", hint=did_you_mean(name, GENERATORS))
     known, make = GENERATORS[name.lower()]

@@ -1,14 +1,14 @@
-"""What a generator is, and the part that all of them share.
+"""The base class of generators.
 
-A generator makes one sequence of events, numbered from 0, each of which is a row of one of its streams. The rows of a
-stream among the events `first … last - 1` are a pure function of the options and these two numbers: however the
-sequence is cut, in whatever order and on whatever machine the cuts are made, their concatenation is the same.
+A generator makes one sequence of events, numbered from 0. Each event is a row of one of its streams. The rows of a
+stream among the events `first … last - 1` are a pure function of the options and these two numbers: the concatenation
+is the same for all ways to cut the sequence, in any order and on any machine.
 
 | | |
 |---|---|
-| a column | a function of the keys of its rows: whole columns at once, nothing carried over from row to row |
-| a punctuation | has a place in the sequence of events too, and comes with the cut that contains that place |
-| the end | a generator with a last event ends its streams with punctuation, which comes with that event |
+| a column | a function of the keys of its rows: whole columns at once, no state from row to row |
+| a punctuation | has a position in the sequence of events, and belongs to the cut that contains it |
+| the end | a generator with a last event ends its streams with punctuation, which belongs to that event |
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -37,11 +36,11 @@ class Column:
     name: str
     type: Type
     values: Callable[[Integers], Integers | pl.Series]
-    """From the keys of the rows to the values; timestamps are microseconds."""
+    """Maps the keys of the rows to values; timestamps are microseconds."""
 
 
 class Generator(ABC):
-    """A generator, given column by column. The key of a row is any number that tells all about it."""
+    """A generator, defined column by column. The key of a row is a number that determines its values."""
 
     def __init__(self, options: GeneratorOptions, streams: Mapping[str, Sequence[Column]]) -> None:
         self._options = options
@@ -58,16 +57,16 @@ class Generator(ABC):
             stream: Schema.of(*((c.name, c.type) for c in columns), kind=TimeKind.EXTERNAL, time=TIME)
             for stream, columns in self._columns.items()
         }
-        """The schema of each stream that it makes."""
+        """The schema of each stream."""
         if options.events is not None and self.event_time(options.events - 1) >= LAST_TIME:
             raise OptionError("M6002", f"option 'events' cannot be {options.events}: the last is after the year 9999")
 
     def events(self) -> int | None:
-        """How many events there are over all streams; None if there is no end."""
+        """Return the number of events over all streams; None if there is no end."""
         return self._options.events
 
     def make(self, stream: str, first: int, last: int) -> PunctuatedRows:
-        """The rows of the stream among the events `first … last - 1`, with the punctuations at their positions."""
+        """Return the stream's rows among the events `first … last - 1`, with the punctuations at their positions."""
         if stream not in self.streams:
             raise BindError("M2002", f"no stream '{stream}' is generated", hint=did_you_mean(stream, self.streams))
         if not 0 <= first <= last:
@@ -77,20 +76,17 @@ class Generator(ABC):
             first, last = min(first, end), min(last, end)
         keys = self._keys(stream, first, last)
         rows = pl.DataFrame([pl.Series(c.name, c.values(keys)).cast(c.type.polars) for c in self._columns[stream]])
-        placed = self._marks(stream, first, last, rows, final=first < last == end)
+        placed = self._placed(stream, first, last, rows, final=first < last == end)
         return PunctuatedRows(rows, placed.punctuations, placed.positions)
 
     @abstractmethod
     def event_time(self, number: int) -> int:
-        """The event time of an event, in microseconds; it never decreases."""
+        """Return the event time of an event, in microseconds; it never decreases."""
 
     @abstractmethod
     def _keys(self, stream: str, first: int, last: int) -> Integers:
-        """The keys of the stream's rows among these events, in order."""
+        """Return the keys of the stream's rows among these events, in order."""
 
     @abstractmethod
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
-        """The punctuations, with positions among the rows; `final` if the cut has the last event of all."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._options,)
+    def _placed(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
+        """Return the punctuations, with positions among the rows; `final` if the cut has the last event of all."""

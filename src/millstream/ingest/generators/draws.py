@@ -1,8 +1,8 @@
-"""Random numbers without a state: what is drawn for an element is a hash of the seed, the purpose and its number.
+"""Stateless random numbers: the draw for an element is a hash of the seed, the purpose and the element's number.
 
-The hash is SplitMix64, so element n is drawn in a few operations on 64-bit integers, on any machine alike, without
-drawing those before it. Everything that follows from a draw is integer arithmetic too: no rounding differs between
-machines.
+The hash is SplitMix64: element n takes a few operations on 64-bit integers, without drawing the elements before it, and
+is the same on all machines. Whatever is computed from a draw is integer arithmetic too, so that no rounding differs
+between machines.
 
 >>> draws = Draws(7, "price")
 >>> draws.below(np.arange(4), 100).tolist() == [int(draws.below(np.array([n]), 100)[0]) for n in range(4)]
@@ -25,11 +25,11 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
 MOST = 1 << 31
-"""The highest limit of a draw."""
+"""Highest limit of a draw."""
 
 
 class Draws:
-    """One sequence of draws, unlike those of other seeds and purposes."""
+    """A sequence of draws, independent of those with other seeds or purposes."""
 
     __slots__ = ("_key",)
 
@@ -38,7 +38,7 @@ class Draws:
         self._key = np.uint64(int.from_bytes(digest, "little"))
 
     def words(self, numbers: Integers) -> Words:
-        """64 random bits for each number."""
+        """Return 64 random bits for each number."""
         word = numbers.astype(np.uint64)
         shifted = np.empty_like(word)
         word *= _GAMMA
@@ -52,7 +52,7 @@ class Draws:
         return word
 
     def below(self, numbers: Integers, limit: int | Integers) -> Integers:
-        """For each number one of 0 … limit - 1, all alike likely; a limit is at least 1 and at most `MOST`."""
+        """Return for each number one of 0 … limit - 1, uniformly distributed; limits are 1 to `MOST`."""
         word = self.words(numbers)
         word >>= _HALF
         word *= np.uint64(limit) if isinstance(limit, int) else limit.view(np.uint64)
@@ -60,7 +60,7 @@ class Draws:
         return word.view(np.int64)
 
     def around(self, numbers: Integers, spread: int) -> Integers:
-        """For each number a deviation from zero, shaped like a bell, never beyond `spread`."""
+        """Return for each number a deviation from zero, bell-shaped, at most `spread`."""
         word = self.words(numbers)
         total = np.zeros(len(word), dtype=np.int64)
         for shift in (0, 16, 32, 48):

@@ -1,4 +1,4 @@
-"""The options that all generators share, and the types of value that they take."""
+"""Options of all generators, and the types of their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.errors import SqlSyntaxError
 from millstream.options import TextOptions
 
 LAST_TIME = micros(parse_timestamp("9999-12-31"))
-"""All event times lie before."""
+"""Event times lie before this time."""
 MOST_EVENTS = 1 << 53
 HIGHEST_RATE = 100 * MICROS
 
@@ -20,7 +20,7 @@ def _micros_of_duration(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        from millstream.lang.cursor import Cursor  # only here, since workers do without the parser
+        from millstream.lang.cursor import Cursor  # imported here: workers run without the parser
         from millstream.lang.durations import duration
 
         cursor = Cursor(value)
@@ -47,23 +47,23 @@ Moment = Annotated[int, BeforeValidator(_micros_of_time), Field(ge=0, lt=LAST_TI
 Names = Annotated[frozenset[str], BeforeValidator(_names)]
 """Names, separated by commas."""
 Pace = Annotated[int, Field(ge=1, le=HIGHEST_RATE)]
-"""So many events in a second of event time."""
+"""Events per second of event time."""
 
 
 class GeneratorOptions(TextOptions):
-    """Options of every generator; a doc line each."""
+    """Options of every generator."""
 
     punctuations: ClassVar[frozenset[str]] = frozenset({"time"})
-    """The kinds of punctuation that can be asked for."""
+    """The kinds of punctuation that the generator can make."""
 
     events: int | None = Field(
-        default=None, ge=1, le=MOST_EVENTS, description="how many events there are, over all streams; endless if absent"
+        default=None, ge=1, le=MOST_EVENTS, description="number of events over all streams; default: endless"
     )
-    seed: int = Field(default=0, description="another seed gives other values, by the same rules")
+    seed: int = Field(default=0, description="seed of the random values")
     start: Moment = Field(default=0, description="event time of the first event")
-    columns: Names | None = Field(default=None, description="the columns to make; the time column always is")
+    columns: Names | None = Field(default=None, description="the columns to make; the time column is always made")
     punctuation: Names = Field(default=frozenset(), description="the kinds of punctuation, or none")
-    punctuate_every: Length = Field(default=MICROS, description="event time between two punctuations on time")
+    punctuate_every: Length = Field(default=MICROS, description="event time between two punctuations of the kind time")
 
     @field_validator("punctuation")
     @classmethod

@@ -32,8 +32,8 @@ class Rate(Generator):
     def _keys(self, stream: str, first: int, last: int) -> Integers:  # noqa: ARG002
         return np.arange(first, last, dtype=np.int64)
 
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:  # noqa: ARG002
+    def _placed(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:  # noqa: ARG002
         if "time" not in self._options.punctuation:
             return PlacedPunctuations.interleave([])
-        made = self._timeline.bounds(first, last, self._options.punctuate_every, final=final)
-        return PlacedPunctuations(made.punctuations, made.positions - first)
+        bounds = self._timeline.bounds(first, last, self._options.punctuate_every, final=final)
+        return bounds.moved(-first)

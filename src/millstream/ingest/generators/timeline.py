@@ -1,4 +1,4 @@
-"""Events at a steady rate: number and event time, each from the other, and the punctuations on time among them."""
+"""Events at a steady rate: their times, and the punctuations on time among them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Event n comes n / rate seconds after the start, down to the microsecond."""
+    """Event n happens n / rate seconds after the start, rounded down to a microsecond."""
 
     start: int
     rate: int
@@ -31,18 +31,18 @@ class Timeline:
         return seconds * MICROS + (numbers - seconds * self.rate) * MICROS // self.rate + self.start
 
     def bounds(self, first: int, last: int, every: int, *, final: bool) -> PlacedPunctuations:
-        """`[ts < t]` before the first event at or after t, for each multiple t of `every` since the start that has
-        one; if none lies between two of them, only for the higher one. `final`: one more, beyond all times.
-        Positions are event numbers."""
+        """Return `[ts < t]` before the first event at or after t, for each multiple t of `every` since the start; if no
+        event lies between two multiples, only for the higher one. `final`: one more bound, above all times. Positions
+        are event numbers."""
         numbers = np.arange(max(first - 1, 0), last, dtype=np.int64)
         periods = (self.times(numbers) - self.start) // every
         at = np.flatnonzero(np.diff(periods)) + 1
         bounds, places = self.start + periods[at] * every, numbers[at]
         if final:
             bounds, places = np.append(bounds, LAST_TIME), np.append(places, last)
-        return time_marks(bounds, places)
+        return time_bounds(bounds, places)
 
 
-def time_marks(bounds: Integers, positions: Integers) -> PlacedPunctuations:
-    """`[ts < bound]` for each bound."""
+def time_bounds(bounds: Integers, positions: Integers) -> PlacedPunctuations:
+    """Return `[ts < bound]` for each bound."""
     return PlacedPunctuations.below(TIME, pl.Series(bounds).cast(Type.TIMESTAMP.polars), positions)

@@ -1,4 +1,4 @@
-"""Where the tuples of a stream with a connector come from: files and generators, cut into splits for the workers."""
+"""Sources of streams with a connector: files and generators, cut into splits for the workers."""
 
 from __future__ import annotations
 

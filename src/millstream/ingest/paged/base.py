@@ -1,4 +1,4 @@
-"""The page source of a stream, by its options."""
+"""The registry of page sources, and the source of a stream by its options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["SOURCES", "Offset", "Opener", "PagedSource", "Split", "SplitRows", "
 
 Read = TypeVar("Read", bound=FileOptions)
 Opener = Callable[[str, Schema, Mapping[str, str], Sequence[str]], PagedSource]
-"""Opens the source of a stream: its name, its schema, the options (names in lower case, without `connector`), and the
+"""Opens the source of a stream by its name, its schema, the options (names in lower case, without `connector`), and the
 columns that must not be NULL."""
 
 
@@ -53,13 +53,13 @@ SOURCES: Registry[Opener] = Registry(
         **{name: _generator(name) for name in GENERATORS},
     },
 )
-where_unknown(SOURCES.load)  # a split may have come from a process that has opened its source
+where_unknown(SOURCES.load)  # a split may come from another process, which has imported its package
 
 
 def open_paged(name: str, schema: Schema, options: Mapping[str, str], required: Sequence[str]) -> PagedSource:
-    """The source of a stream. `required` columns must not be NULL: a row where one is NULL is a bad row.
+    """Open the source of a stream. A row with NULL in a `required` column is a bad row.
 
-    A connector, an option, a path or a column that cannot be raises InputError, OptionError or BindError.
+    An invalid connector, option, path or column raises InputError, OptionError or BindError.
     """
     given = {option.lower(): value for option, value in options.items()}
     connector = given.pop("connector", "").lower()

@@ -2,9 +2,9 @@
 
 | | |
 |---|---|
-| the stream | is named by the option `stream`, or has the name of one that the generator makes, plural allowed |
-| its columns | any of the generator's, by name, of the same type or one that holds all its values |
-| punctuation | comes with the rows, unless it restricts a column that is not asked for |
+| the stream | named by the option `stream`, else by its own name, in the singular or the plural |
+| its columns | any columns of the generator, by name, with the same type or a wider one |
+| punctuation | is among the rows, unless it restricts a column that is not read |
 | the offset | `event`: the number of the next event; `anchor`: see `replay` |
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -21,19 +21,19 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import MICROS, Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators import Generator, generator
+from millstream.ingest.generators.base import TIME
 from millstream.ingest.paged.options import PaceOptions
 from millstream.ingest.paged.replay import Replay
-from millstream.ingest.paged.split import Offset, Split, SplitRows, how_many
+from millstream.ingest.paged.split import Offset, Split, SplitRows, how_many, narrowed, selected
 from millstream.ingest.placed_punctuations import PlacedPunctuations
-from millstream.ingest.rows import NO_BAD
 from millstream.options import read_options
 
 WORTH = 200_000
-"""Events that are worth a split of their own."""
+"""Least number of events in a split."""
 _WIDER = {
     Type.INT: (Type.BIGINT, Type.DOUBLE, Type.DECIMAL),
     Type.BIGINT: (Type.DOUBLE, Type.DECIMAL),
@@ -41,12 +41,11 @@ _WIDER = {
     Type.DOUBLE: (Type.DECIMAL,),
     Type.DECIMAL: (Type.DOUBLE,),
 }
-"""What a generated column may be declared as, beside its own type."""
+"""Types that a generated column may be declared as, apart from its own."""
 Options = tuple[tuple[str, str], ...]
 
 
-@value("generated_piece")
-@dataclass(frozen=True, slots=True)
+@record("generated_piece")
 class GeneratedSplit:
     connector: str
     options: Options
@@ -57,22 +56,16 @@ class GeneratedSplit:
     rows: int | None = None
 
     def read(self, columns: Sequence[str] | None = None) -> SplitRows:
-        for name in columns or ():
-            self.schema.index(name)
-        wanted = [a for a in self.schema if columns is None or a.name in columns]
-        made = _opened(self.connector, self.options, tuple(a.name for a in wanted))
-        rows = made.make(self.stream, self.first, self.last)
-        frame: pl.DataFrame = rows.rows
-        if wanted:
-            kept = frame.select(pl.col(a.name).cast(a.type.polars) for a in wanted)
-        else:
-            kept = pl.DataFrame(height=frame.height)
-        return SplitRows(_punctuated(kept, rows), NO_BAD)
+        names = selected(self.schema, columns)
+        made = _opened(self.connector, self.options, names).make(self.stream, self.first, self.last)
+        types = pl.Schema({name: self.schema.type_of(name).polars for name in names})
+        return SplitRows(_punctuated(narrowed(made.rows, names).cast(types), made))
 
 
 class GeneratedSource:
-    def __init__(self, made: Generator, split: GeneratedSplit, options: PaceOptions, replay: Replay | None) -> None:
-        self._generator, self._split, self._options, self._replay = made, split, options, replay
+    def __init__(self, generator: Generator, split: GeneratedSplit, options: PaceOptions) -> None:
+        self._generator, self._split, self._options = generator, split, options
+        self._replay = None if options.speed is None else Replay(options.speed, MICROS)
 
     def start(self) -> Offset:
         return {"event": 0, "anchor": None}
@@ -100,7 +93,7 @@ class GeneratedSource:
         return int(offset["event"]) == self._generator.events()
 
     def behind(self, offset: Offset) -> int | None:
-        """Events of all streams; endless generators are never caught up with."""
+        """Return the number of events of all streams left; None for an endless generator."""
         end = self._generator.events()
         return None if end is None else end - int(offset["event"])
 
@@ -113,17 +106,17 @@ def open_generated(name: str, schema: Schema, connector: str, given: Mapping[str
     stream = _stream(given.get("stream", name).lower(), made)
     _check(schema, made.streams[stream], stream)
     split = GeneratedSplit(connector, tuple(sorted(rest.items())), stream, schema, 0, 0)
-    return GeneratedSource(made, split, options, None if options.speed is None else Replay(options.speed, MICROS))
+    return GeneratedSource(made, split, options)
 
 
 def _stream(name: str, made: Generator) -> str:
-    """Which of the generator's streams a name means."""
+    """Return the generator's stream that a name refers to."""
     alike = (name, name.removesuffix("s"), f"{name}s")
     found = next((stream for stream in alike if stream in made.streams), None)
     if found is None and len(made.streams) == 1:
         found = next(iter(made.streams))
     if found is None:
-        hint = f"{did_you_mean(name, made.streams)} Say which one is meant by the option 'stream'."
+        hint = f"{did_you_mean(name, made.streams)} Name it by the option 'stream'."
         raise BindError("M2002", f"no stream '{name}' is generated", hint=hint)
     return found
 
@@ -141,22 +134,17 @@ def _check(declared: Schema, made: Schema, stream: str) -> None:
 
 @lru_cache(maxsize=32)
 def _opened(connector: str, options: Options, columns: tuple[str, ...]) -> Generator:
-    """The generator, told to make no more than these columns (and the time, which it always makes)."""
-    made = generator(connector, dict(options))
-    time = next(iter(made.streams.values())).time
-    wanted = {"columns": ",".join(columns or (str(time),))}
-    return generator(connector, dict(options) | wanted)
+    """Return the generator restricted to these columns (and the time, which it always makes)."""
+    return generator(connector, {**dict(options), "columns": ",".join(columns or (TIME,))})
 
 
 def _punctuated(frame: pl.DataFrame, rows: PunctuatedRows) -> PunctuatedRows:
-    """The frame with those punctuations that restrict none but its columns."""
-    parts = rows.punctuations.parts
+    """Return the frame with the punctuations that restrict only its columns."""
+    parts, columns = rows.punctuations.parts, set(frame.columns)
     kept = np.ones(len(rows.punctuations), dtype=np.bool_)
     for group in parts.groups:
-        if not set(group.columns) <= set(frame.columns):
-            kept[group.positions] = False
+        kept[group.positions] = group.attributes <= columns
     for at, pattern in parts.odd:
-        if not {name for name, _ in pattern.items} <= set(frame.columns):
-            kept[at] = False
+        kept[at] = pattern.attributes <= columns
     placed = PlacedPunctuations(rows.punctuations, np.asarray(rows.positions, dtype=np.int64)).keep(kept)
     return PunctuatedRows(frame, placed.punctuations, placed.positions)

@@ -1,4 +1,4 @@
-"""The options of page sources."""
+"""Options of page sources."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def _speed(value: Any) -> Any:
 
 
 Speed = Annotated[Fraction | None, BeforeValidator(_speed)]
-"""How many seconds of event time pass in a second; None is as fast as can be."""
+"""Seconds of event time per second of wall time; None: as fast as possible."""
 
 
 class PaceOptions(TextOptions):
-    """How fast a source is read; a doc line each."""
+    """Options for the pace of reading."""
 
-    max_rows_per_trigger: int = Field(default=1_000_000, ge=1, description="at most about so many rows in a batch")
-    speed: Speed = Field(default=None, description="max, or how many times as fast as real time event time passes")
+    max_rows_per_trigger: int = Field(default=1_000_000, ge=1, description="limit of rows in a batch, about")
+    speed: Speed = Field(default=None, description="max, or the ratio of event time to real time")
 
 
 class FileOptions(PaceOptions):
     path: str = Field(description="a folder, a file, or a pattern such as data/*/bids-*.parquet")
-    max_files_per_trigger: int | None = Field(default=None, ge=1, description="at most so many files in a batch")
-    once: bool = Field(default=False, description="true: the stream ends when all that is there has been read")
+    max_files_per_trigger: int | None = Field(default=None, ge=1, description="limit of files in a batch")
+    once: bool = Field(default=False, description="true: the stream ends once all present files are read")
 
 
 class CsvOptions(FileOptions):
     header: bool = Field(default=True, description="whether the first line of each file names the columns")
     delimiter: str = Field(default=",", description="one character between two values")
-    null: str = Field(default="", description="the text that stands for NULL, beside nothing at all")
+    null: str = Field(default="", description="a text that means NULL, as an empty value always does")
 
     @field_validator("delimiter")
     @classmethod

@@ -1,7 +1,7 @@
-"""Replay: rows are released as event time passes, at a given speed against the wall clock.
+"""Replay: rows are released as event time passes, at a given speed relative to the wall clock.
 
-The anchor is the wall clock at the first batch and the event time of the first row. It is kept in the offset, so that a
-stream that was stopped and goes on later has the time in between to make up for.
+The anchor is the wall clock at the first batch and the event time of the first row. It is part of the offset, so that a
+stream that was stopped and resumed catches up with the time in between.
 
 >>> replay = Replay(Fraction(2), 1_000_000)
 >>> replay.until([5_000_000, 100], 8_000_000)
@@ -23,14 +23,14 @@ Anchor = list[int]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """`unit` is how many units of event time make a second."""
+    """`unit` is the number of units of event time in a second."""
 
     speed: Fraction
-    unit: int = MICROS
+    unit: int
 
     @classmethod
     def of(cls, speed: Fraction | None, schema: Schema, stream: str) -> Replay | None:
-        """None if all rows are released at once."""
+        """Return the replay of a stream; None if its rows are released without delay."""
         if speed is None:
             return None
         if schema.time is None:
@@ -39,6 +39,6 @@ class Replay:
         return cls(speed, schema.unit)
 
     def until(self, anchor: Anchor, now: int) -> int:
-        """The event time up to which, inclusive, rows are released."""
+        """Return the event time up to which rows are released, inclusive."""
         wall, event = anchor
         return event + int(max(now - wall, 0) * self.unit * self.speed / MICROS)

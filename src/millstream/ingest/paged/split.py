@@ -1,20 +1,20 @@
-"""What a page source is: a place that tuples come from, cut into splits that any worker can read again.
+"""The protocol of page sources: they cut a stream into batches, and a batch into splits that any worker can read again.
 
 | | |
 |---|---|
-| an offset | how far the stream has been read; plain JSON; all that steers a batch is in it |
-| a batch | goes from one offset to the next one, which `latest` made of it |
-| a split | a part of a batch; it is a value, small, and gives the same rows whenever and wherever it is read |
+| an offset | a position in the stream, as plain JSON; it determines the next batch together with `latest` |
+| a batch | the rows between an offset and the next one, which `latest` returns |
+| a split | a part of a batch: a small value that yields the same rows at any time and on any worker |
 | the stream | the rows of the splits, in order, batch after batch |
 
-Nothing but `latest` looks at the clock or at what has arrived. So a batch whose two offsets are known can be cut into
-splits again after a crash, and they have the same rows.
+Only `latest` looks at the clock and at new data. So a batch with two known offsets can be cut into splits again after a
+crash, and the splits have the same rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,17 +23,16 @@ import polars as pl
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.rows import NO_BAD
 
 Offset = dict[str, Any]
 
 
-@value("piece_rows")
-@dataclass(frozen=True, slots=True)
+@record("piece_rows")
 class SplitRows:
-    """The rows that fit, of the schema's types, and the bad ones with their text and the reason."""
+    """The rows that fit, with the schema's types, and the bad rows with their text and the reason."""
 
     rows: pl.DataFrame | PunctuatedRows
     bad: pl.DataFrame = field(default_factory=lambda: NO_BAD)
@@ -42,16 +41,15 @@ class SplitRows:
 class Split(Protocol):
     @property
     def rows(self) -> int | None:
-        """How many rows it has, bad ones included, if that is known without reading it."""
+        """Number of rows, including bad ones; None if it is unknown before reading."""
 
     def read(self, columns: Sequence[str] | None = None) -> SplitRows:
-        """The rows, with these columns of the stream in the order of its schema; with all of them, if None."""
+        """Read the rows, with these columns of the stream in the order of its schema; None: all columns."""
 
 
-@value("end_piece")
-@dataclass(frozen=True, slots=True)
+@record("end_piece")
 class EndSplit:
-    """The end of a stream: nothing more will come."""
+    """The end of a stream: a punctuation that excludes all later tuples."""
 
     schema: Schema
     names: tuple[str, ...]
@@ -59,13 +57,12 @@ class EndSplit:
 
     def read(self, columns: Sequence[str] | None = None) -> SplitRows:
         empty = self.schema.empty().select(columns or self.names)
-        return SplitRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)), NO_BAD)
+        return SplitRows(PunctuatedRows(empty, Punctuations.of([Pattern()]), np.zeros(1, dtype=np.int64)))
 
 
-@value("given_piece")
-@dataclass(frozen=True, slots=True)
+@record("given_piece")
 class GivenSplit:
-    """Rows that are at hand; they cannot be read again elsewhere, so they travel as they are."""
+    """Rows in memory. They cannot be read again elsewhere, so the split contains them."""
 
     given: SplitRows
     rows: int | None = None
@@ -76,24 +73,36 @@ class GivenSplit:
 
 class PagedSource(Protocol):
     def start(self) -> Offset:
-        """Where the stream begins."""
+        """Return the offset at the start of the stream."""
 
     def latest(self, offset: Offset, now: int) -> Offset:
-        """Where a batch that begins at the offset ends: the same offset if there is nothing to read.
+        """Return the end of the batch that starts at the offset; the same offset if there is nothing to read.
 
         `now` is the system time in microseconds since the epoch.
         """
 
     def splits(self, start: Offset, end: Offset, parallelism: int) -> list[Split]:
-        """The batch between an offset and what `latest` made of it, in so many splits where that is worth it."""
+        """Return the batch between an offset and its `latest`, in at most `parallelism` splits."""
 
     def ended(self, offset: Offset) -> bool:
-        """Whether nothing will ever come after the offset."""
+        """Return whether the stream ends at the offset."""
 
     def behind(self, offset: Offset) -> int | None:
-        """About how many rows wait to be read; None if that cannot be said."""
+        """Return the approximate number of rows waiting to be read; None if it is unknown."""
+
+
+def selected(schema: Schema, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Return these columns in the order of the schema (None: all); raise BindError if one is unknown."""
+    for name in columns or ():
+        schema.index(name)
+    return tuple(name for name in schema.names if columns is None or name in columns)
+
+
+def narrowed(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return the frame with these columns only; without any it keeps its height."""
+    return frame.select(names) if names else pl.DataFrame(height=frame.height)
 
 
 def how_many(total: int, worth: int, parallelism: int) -> int:
-    """Into how many splits to cut so much, if a split should have at least so much to be worth its task."""
+    """Number of splits: at least `worth` of the total in each, at most `parallelism`."""
     return max(1, min(parallelism, total // worth))

@@ -1,82 +1,82 @@
-"""Whose results a folder holds: one query of one run, as `_millstream.json` in it says.
+"""Ownership of a result folder: it belongs to one query of one run, which `_millstream.json` in it names.
 
-| in the folder | then |
+| the folder holds | then |
 |---|---|
-| nothing, or hidden files only | it is taken |
-| results of the same query, columns and run | the run goes on |
+| nothing, or hidden files only | the query takes it |
+| results of the same query, columns and run | the run continues |
 | results of another run, or with other columns | refused, or replaced with `overwrite` |
 | results of another query of the same run | refused: that query is writing them |
-| anything else | refused: only what Millstream wrote is ever removed |
+| anything else | refused: Millstream removes only files that it wrote |
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
+from pydantic import BaseModel
+
 from millstream.errors import OptionError
-from millstream.sinks.files.writing import clear_errors
 from millstream.whole_file import TEMPORARY, force_to_disk, write_whole
 
 MARKER = "_millstream.json"
 _PART = re.compile(r"part-\d{10,}\.parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(BaseModel, frozen=True):
     """A query of a run, with the names and types of its columns."""
 
     query: str
     run: str
     columns: tuple[tuple[str, str], ...]
 
-    def write(self) -> bytes:
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False).encode() + b"\n"
-
-    @classmethod
-    def read(cls, text: bytes) -> Owner:
-        """ValueError if the text is not an owner's."""
-        fields = json.loads(text)
-        try:
-            columns = tuple((str(name), str(type_)) for name, type_ in fields["columns"])
-            return cls(str(fields["query"]), str(fields["run"]), columns)
-        except (KeyError, TypeError) as error:
-            raise ValueError("not an owner") from error
-
     @property
-    def schema(self) -> str:
+    def schema_text(self) -> str:
         return f"({', '.join(f'{name} {type_}' for name, type_ in self.columns)})"
 
 
+@contextmanager
+def clear_errors(path: Path) -> Iterator[None]:
+    """Turn a failure to write, such as a full disk or a missing permission, into an OptionError."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError("M6042", f"cannot write '{path}': {error.strerror or error}") from error
+    except pl.exceptions.PolarsError as error:
+        raise OptionError("M6042", f"cannot write '{path}'", detail=str(error)) from error
+
+
 def claim(folder: Path, owner: Owner, *, overwrite: bool) -> None:
-    """Take the folder for this owner, or raise. What a crash left half written is removed."""
+    """Take the folder for this owner, or raise OptionError. Remove the files that a crash left half written."""
     with clear_errors(folder):
-        made = not folder.exists()
+        is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
-        if made:
+        if is_new:
             force_to_disk(folder.parent)
-        held = _held(folder)
-        if held is not None and held != owner:
-            _check_replaceable(folder, held, owner, overwrite=overwrite)
+        holder = _holder(folder)
+        if holder is not None and holder != owner:
+            _check_replaceable(folder, holder, owner, overwrite=overwrite)
         names = [entry.name for entry in folder.iterdir()]
         for name in names:
-            if name.startswith(TEMPORARY) or (held != owner and _PART.fullmatch(name)):
+            if name.startswith(TEMPORARY) or (holder != owner and _PART.fullmatch(name)):
                 (folder / name).unlink()
         force_to_disk(folder)
-        if held != owner:
-            # Last, so that a crash before leaves the old owner and the next start replaces again.
-            write_whole(folder / MARKER, owner.write(), durable=True)
+        if holder != owner:
+            # Last, so that a crash before this line leaves the old owner and the next start replaces again.
+            write_whole(folder / MARKER, f"{owner.model_dump_json(indent=2)}\n".encode(), durable=True)
 
 
-def _held(folder: Path) -> Owner | None:
+def _holder(folder: Path) -> Owner | None:
+    """Return the present owner; None if the folder is free."""
     try:
-        return Owner.read((folder / MARKER).read_bytes())
+        return Owner.model_validate_json((folder / MARKER).read_bytes())
     except FileNotFoundError:
         other = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
         if other:
-            detail = f"'{other[0]}' is in it and no {MARKER}."
+            detail = f"It contains '{other[0]}', but no {MARKER}."
             hint = "choose another path, or empty the folder"
             message = f"'{folder}' holds files that no query wrote"
             raise OptionError("M6041", message, detail=detail, hint=hint) from None
@@ -86,17 +86,17 @@ def _held(folder: Path) -> Owner | None:
         raise OptionError("M6041", message, hint="choose another path, or empty the folder") from None
 
 
-def _check_replaceable(folder: Path, held: Owner, owner: Owner, *, overwrite: bool) -> None:
-    if held.run == owner.run and held.query != owner.query:
-        message = f"'{folder}' holds the results of query '{held.query}' of the same run"
+def _check_replaceable(folder: Path, holder: Owner, owner: Owner, *, overwrite: bool) -> None:
+    if holder.run == owner.run and holder.query != owner.query:
+        message = f"'{folder}' holds the results of query '{holder.query}' of the same run"
         raise OptionError("M6041", message, hint="give every query a path of its own")
     if overwrite:
         return
     hint = "choose another path, or replace the results by overwrite = true"
-    if held.query != owner.query:
-        raise OptionError("M6041", f"'{folder}' holds the results of query '{held.query}'", hint=hint)
-    if held.columns != owner.columns:
-        message = f"'{folder}' holds results of query '{held.query}' with other columns"
-        detail = f"It has {held.schema}, the query {owner.schema}."
+    if holder.query != owner.query:
+        raise OptionError("M6041", f"'{folder}' holds the results of query '{holder.query}'", hint=hint)
+    if holder.columns != owner.columns:
+        message = f"'{folder}' holds results of query '{holder.query}' with other columns"
+        detail = f"It has {holder.schema_text}, the query {owner.schema_text}."
         raise OptionError("M6041", message, detail=detail, hint=hint)
-    raise OptionError("M6041", f"'{folder}' holds the results of another run of query '{held.query}'", hint=hint)
+    raise OptionError("M6041", f"'{folder}' holds the results of another run of query '{holder.query}'", hint=hint)

@@ -2,8 +2,8 @@
 
 | | |
 |---|---|
-| exactly once | a batch that comes again replaces its own file, which has the same rows |
-| never half | a file has its name only when it is whole and on disk; readers of `*.parquet` see nothing before |
+| exactly once | a repeated batch replaces its own file, which has the same rows |
+| atomic | a file gets its name once it is complete and on disk; readers of `*.parquet` never see part of one |
 | one owner | the folder belongs to one query of one run (`folder`) |
 """
 
@@ -18,15 +18,14 @@ from pydantic import Field, field_validator
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
-from millstream.sinks.files.folder import Owner, claim
-from millstream.sinks.files.writing import clear_errors
+from millstream.sinks.files.folder import Owner, claim, clear_errors
 from millstream.sinks.options import SinkOptions
 from millstream.whole_file import drafted
 
 
 class ParquetOptions(SinkOptions):
-    path: str = Field(description="a folder on the driver's file system; made if it is not there")
-    overwrite: bool = Field(default=False, description="whether to replace what another run has left in the folder")
+    path: str = Field(description="a folder on the driver's file system; created if it does not exist")
+    overwrite: bool = Field(default=False, description="whether to replace the results of another run in the folder")
 
     @field_validator("path")
     @classmethod
@@ -40,13 +39,13 @@ class ParquetSink:
     def __init__(self, options: ParquetOptions) -> None:
         self.folder = Path(options.path).expanduser().absolute()
         self._overwrite = options.overwrite
-        # Without a name, every start is a run of its own.
+        # Without a run id, every start is a run of its own.
         self._run = options.run or uuid4().hex
         self._columns: tuple[str, ...] = ()
 
     def open(self, query: str, schema: Schema) -> None:
         columns = tuple((attribute.name, attribute.type.value) for attribute in schema)
-        claim(self.folder, Owner(query, self._run, columns), overwrite=self._overwrite)
+        claim(self.folder, Owner(query=query, run=self._run, columns=columns), overwrite=self._overwrite)
         self._columns = schema.names
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The values of a result as short texts for a terminal: in the form of transcripts, and harmless to print."""
+"""Values of a result as short texts for a terminal: written as in transcripts, without control characters."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Cell = str | None
 """A text, or None for NULL."""
 
 LONGEST = 1000
-"""Characters of a value that are looked at; no terminal shows more."""
+"""Characters of a value that are kept; no terminal shows more."""
 
 
 def cells(rows: pl.DataFrame, schema: Schema) -> Iterator[tuple[Cell, ...]]:
-    """The rows as text, in the order of the schema's columns."""
-    # The shortest number that is this 32-bit one, not all the digits of the 64-bit one that Python makes of it.
+    """Return the rows as text, in the order of the schema's columns."""
+    # Through text, so that a 32-bit float keeps its shortest form and not the digits of its 64-bit equal.
     reals = [pl.col(a.name).cast(pl.String).cast(pl.Float64) for a in schema if a.type is Type.REAL]
     visible = rows.select(schema.names).with_columns(reals)
     try:
         values = visible.rows()
     except (ValueError, OverflowError):
-        # A time outside the years 1 to 9999, which Python cannot hold.
+        # A time outside the years 1 to 9999, which Python cannot represent.
         values = visible.with_columns(selectors.temporal().cast(pl.String)).rows()
     for row in values:
         yield tuple(None if value is None else harmless(format_value(value)) for value in row)
 
 
 def harmless(text: str) -> str:
-    r"""One line without control characters, so that a value cannot move the cursor or change colours.
+    r"""Return one line without control characters: a value cannot move the cursor or change colours.
 
     >>> print(harmless("two\nlines, \x1b[31mred"))
     two\nlines, \x1b[31mred
@@ -45,7 +45,7 @@ def harmless(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most so many columns of the terminal wide.
+    """Cut a text to at most `width` columns of the terminal.
 
     >>> shorten("incandescent", 6), shorten("warm", 6)
     ('incan…', 'warm')
@@ -54,11 +54,11 @@ def shorten(text: str, width: int) -> str:
 
 
 def align(text: str, width: int, *, right: bool) -> str:
-    """Filled up with spaces to a width."""
+    """Pad a text with spaces to a width."""
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
 
 
-def to_the_right(type_: Type) -> bool:
-    """Whether values of the type print as numbers."""
+def is_right_aligned(type_: Type) -> bool:
+    """Return whether values of the type print as numbers."""
     return type_.is_numeric or type_ is Type.INTERVAL

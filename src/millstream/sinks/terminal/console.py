@@ -15,12 +15,12 @@ from millstream.sinks.terminal.screen import TERMINAL, Panel, Screen
 
 class ConsoleOptions(SinkOptions):
     rows: int | None = Field(
-        default=None, ge=1, le=1000, description="how many of the last rows are shown; 12 in a live table, else all"
+        default=None, ge=1, le=1000, description="number of last rows to show; 12 in a live table, else all"
     )
 
 
 class ConsoleSink:
-    """All of them share the terminal of the process, unless one is given a screen of its own."""
+    """Console sinks share the terminal of the process, unless they are constructed with another screen."""
 
     def __init__(self, rows: int | None = None, screen: Screen = TERMINAL) -> None:
         self._rows = rows

@@ -1,7 +1,7 @@
-"""A live display of all queries in a terminal: one table below the other, drawn anew a few times a second.
+"""A live display of all queries in a terminal: one table below the other, redrawn a few times a second.
 
-Writing a batch only changes what a table holds; the display's own thread draws it. So a batch never waits for the
-terminal, and the display's lock is never asked for by somebody who holds a table's.
+Writing a batch only updates the table's data; the display's own thread draws it. So a batch never waits for the
+terminal, and no thread requests the display's lock while it holds a table's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROWS = 12
 
 
 class LiveScreen:
-    """The display starts with the first table and stops, leaving it drawn, with the last."""
+    """The display starts with the first table. It stops with the last one, which stays drawn."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self.console = console
@@ -40,7 +40,7 @@ class LiveScreen:
             self._tables += (table,)
             if self._live is None:
                 self._live = Live(self, console=self.console, refresh_per_second=4)
-                # A program may end without closing its queries; the cursor must come back.
+                # A program may exit without closing its queries; the cursor must reappear.
                 atexit.register(self._live.stop)
                 self._live.start(refresh=True)
             return table
@@ -62,7 +62,7 @@ class LiveScreen:
                 self._tables = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The tables within the terminal's height; what small ones leave is for the others."""
+        """Fit the tables into the terminal's height; large tables share the lines that small ones leave."""
         tables = self._tables
         left = console.height - 1
         heights: dict[int, int] = {}

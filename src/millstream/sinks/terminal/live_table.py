@@ -1,4 +1,4 @@
-"""The table of one query in a live display: its last rows, and below them how it goes."""
+"""The table of one query in a live display: its last rows, and below them its counters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.text import Text
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Attribute, Schema
-from millstream.sinks.terminal.cells import Cell, cells, harmless, shorten, to_the_right
+from millstream.sinks.terminal.cells import Cell, cells, harmless, is_right_aligned, shorten
 from millstream.sinks.terminal.rate import Rate
 from millstream.sinks.terminal.widths import Width, fit
 
 GAP = 2
 AROUND = 6
-"""Lines of a table beside its rows: the title, names, types, a rule, the counters, and an empty line."""
+"""Lines of a table apart from its rows: the title, names, types, a rule, the counters, and an empty line."""
 
 
 class LiveTable:
@@ -53,16 +53,16 @@ class LiveTable:
 
     @property
     def height(self) -> int:
-        """Lines to show all that is kept."""
+        """Lines needed to show all rows kept."""
         return len(self._rows) + AROUND
 
     def draw(self, width: int, height: int) -> RenderableType:
-        """The table within a width, with as many of the last rows as the height allows, and at least one."""
+        """Draw the table within a width, with as many of the last rows as the height allows, and at least one."""
         with self._lock:
             widths = fit(self._widths, width, GAP)
             grid = Table(box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False)
             for attribute, size in zip(self._schema, widths, strict=False):
-                side: JustifyMethod = "right" if to_the_right(attribute.type) else "left"
+                side: JustifyMethod = "right" if is_right_aligned(attribute.type) else "left"
                 grid.add_column(_header(attribute, size), width=size, no_wrap=True, justify=side)
             for row in list(self._rows)[-max(height - AROUND, 1) :]:
                 grid.add_row(*(_drawn(cell, size) for cell, size in zip(row, widths, strict=False)))

@@ -1,4 +1,4 @@
-"""Results as plain aligned lines, for a file, a pipe or a terminal that can do no more: no escape codes."""
+"""Results as plain aligned lines without escape codes: for a file, a pipe or a dumb terminal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.console import Console
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
-from millstream.sinks.terminal.cells import align, cells, harmless, shorten, to_the_right
+from millstream.sinks.terminal.cells import align, cells, harmless, is_right_aligned, shorten
 
 WIDEST = 32
-"""Columns are not filled up beyond this; a longer cell pushes the rest of its line to the right."""
+"""Columns are padded to at most this width; a longer cell pushes the rest of its line to the right."""
 
 
 class PlainScreen:
-    """The lines of a batch stand together. Where several queries are shown, a line begins with its query's name."""
+    """The lines of a batch stay together. If several queries are shown, each line begins with its query's name."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -49,13 +49,13 @@ class PlainScreen:
 
 
 class PlainLines:
-    """The lines of one query, the header before the first of them."""
+    """The lines of one query; the header precedes the first."""
 
     def __init__(self, screen: PlainScreen, query: str, schema: Schema, rows: int | None) -> None:
         self.query = harmless(query)
         self._screen, self._schema, self._limit = screen, schema, rows
         self._widths = [0] * len(schema)
-        self._right = [to_the_right(attribute.type) for attribute in schema]
+        self._right = [is_right_aligned(attribute.type) for attribute in schema]
         self._begun = False
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002

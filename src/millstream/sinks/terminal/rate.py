@@ -1,11 +1,11 @@
-"""How many rows a second came lately."""
+"""Rows per second over the last seconds."""
 
 from __future__ import annotations
 
 from collections import deque
 
 WINDOW = 10.0
-"""Seconds that are looked back."""
+"""Length of the period in seconds."""
 
 
 class Rate:
@@ -26,7 +26,7 @@ class Rate:
 
     def at(self, now: float) -> float:
         self._forget(now)
-        # In the first second there is not enough to tell.
+        # Within the first second the quotient would be too high.
         seconds = min(max(now - self._begin, 1.0), WINDOW)
         return sum(rows for _, rows in self._counts) / seconds
 

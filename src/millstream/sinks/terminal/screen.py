@@ -1,4 +1,4 @@
-"""The one terminal of a process, which all queries share."""
+"""The terminal of the process, which all queries share."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Screen(Protocol):
 
 
 def screen_on(console: Console) -> Screen:
-    """A live display if the console can move its cursor, else plain lines."""
+    """Return a live display if the console can move its cursor, else plain lines."""
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveScreen(console)
     return PlainScreen(console)
 
 
 class SharedScreen:
-    """Whatever standard output is when the first query is shown, until the last one is gone."""
+    """The standard output at the time when the first query is shown, until the last one is removed."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -52,7 +52,7 @@ class SharedScreen:
     def add(self, query: str, schema: Schema, rows: int | None) -> Panel:
         with self._lock:
             if self._screen is None or not self._screen.in_use:
-                # Whatever the environment says about colours, a file or a pipe gets no escape codes.
+                # A file or a pipe gets no escape codes, even if the environment forces colours.
                 forced = None if sys.stdout.isatty() else False
                 self._screen = screen_on(Console(highlight=False, force_terminal=forced))
             return self._screen.add(query, schema, rows)

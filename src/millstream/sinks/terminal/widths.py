@@ -1,4 +1,4 @@
-"""How wide the columns of a table are when not everything fits beside each other."""
+"""Column widths of a table that does not fit into the terminal."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from millstream.algebra.types import Type
 from millstream.sinks.terminal.cells import Cell, harmless
 
 SHORTEST = 8
-"""Texts and names are not cut below this."""
+"""Texts and names are not cut below this width."""
 
 
 @dataclass(slots=True)
 class Width:
-    """What a column would like and what it needs. A cut text can still be read, a cut number cannot, so only texts and
-    names give way. Both only grow, so that a table does not jump from one batch to the next."""
+    """The wanted and the needed width of a column. A cut text is still readable, a cut number is not, so only texts and
+    names are cut. Both widths only grow, so that a table does not jump from one batch to the next."""
 
     wanted: int
     needed: int
@@ -35,7 +35,7 @@ class Width:
 
 
 def fit(columns: list[Width], available: int, gap: int) -> list[int]:
-    """Widths for as many columns, from the first, as there is room for; what is left over is shared among the cut.
+    """Return widths for as many of the first columns as fit; cut columns share the remaining room.
 
     >>> number, text = Width(4, 4, False), Width(60, 8, True)
     >>> fit([number, text, number], 40, gap=2), fit([number, text, number], 16, gap=2)

@@ -1,4 +1,4 @@
-"""Files as a stream: each row once, in order, whatever the limits and whenever files appear."""
+"""Files as a stream: each row once, in order, for all limits and arrival times of files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def frame_of(splits: list[Split], columns: list[str] | None = None) -> pl.DataFr
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> list[list[tuple[str, int]]]:
-    """Rounds of files: their names, in no particular order, and how many rows each has."""
+    """Rounds of files: their names, in no particular order, and their numbers of rows."""
     names = draw(st.lists(st.sampled_from([f"{a}/{b}-{c}" for a in "ab" for b in "xy" for c in range(4)]), unique=True))
     rounds: list[list[tuple[str, int]]] = [[] for _ in range(draw(st.integers(1, 4)))]
     for name in names:
@@ -133,7 +133,7 @@ def test_each_row_comes_once_in_the_order_of_names_within_a_discovery(
             assert files is None or len(end["batch"]) <= files
 
 
-def test_a_file_is_cut_in_the_middle_and_wait_for_commit_before_others(tmp_path: Path) -> None:
+def test_a_file_cut_in_the_middle_continues_before_others(tmp_path: Path) -> None:
     write(tmp_path / "b.parquet", numbered(0, 10))
     source = opened(tmp_path, max_rows_per_trigger=4)
     first = source.latest(source.start(), 0)
@@ -192,7 +192,7 @@ def test_only_once_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("connector", ["parquet", "csv", "json"])
-def test_columns_are_pruned_and_stand_in_the_order_of_the_schema(tmp_path: Path, connector: str) -> None:
+def test_columns_are_pruned_and_in_the_order_of_the_schema(tmp_path: Path, connector: str) -> None:
     write(tmp_path / f"a.{connector}", numbered(0, 5).with_columns(more=pl.lit("x")))
     write(tmp_path / f"b.{connector}", numbered(5, 2).with_columns(more=pl.lit("x")))
     source = opened(tmp_path, connector)
@@ -217,7 +217,7 @@ def test_a_column_that_is_not_needed_is_not_read(tmp_path: Path, monkeypatch: py
     assert [expression.meta.output_name() for expression in asked[0]] == ["ts", "k"]
 
 
-def test_types_are_made_to_fit(tmp_path: Path) -> None:
+def test_types_are_converted(tmp_path: Path) -> None:
     times = [datetime(2024, 1, 1, 0, 0, second) for second in range(3)]
     frame = pl.DataFrame(
         {"TS": pl.Series(times, dtype=pl.Datetime("ms", "UTC")), "X": [1, 2, 3], "n": [1.0, 2.5, None]}
@@ -231,7 +231,7 @@ def test_types_are_made_to_fit(tmp_path: Path) -> None:
     assert made.bad["reason"].to_list() == ["column 'n': 2.5 is not a value of type INT"]
 
 
-def test_rows_without_a_time_are_bad_even_if_the_time_is_not_asked_for(tmp_path: Path) -> None:
+def test_rows_without_a_time_are_bad_even_if_the_time_is_not_read(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", pl.DataFrame({"ts": [1, None], "k": [1, 2], "note": ["a", "b"]}))
     source = opened(tmp_path)
     [(start, end)] = batches(source)

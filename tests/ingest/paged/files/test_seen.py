@@ -1,4 +1,4 @@
-"""The names of files that have been read: exact, whatever they are called, and small for numbered files."""
+"""The set of files read: exact for all names, and small for numbered files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = st.one_of(
 
 
 @given(st.lists(st.lists(NAMES)), st.lists(NAMES), st.integers(1, 4))
-def test_it_holds_what_was_added_and_nothing_else(rounds: list[list[str]], asked: list[str], recent: int) -> None:
+def test_it_contains_exactly_the_names_added(rounds: list[list[str]], asked: list[str], recent: int) -> None:
     held, added = SeenFiles(), set[str]()
     before, seen.RECENT = seen.RECENT, recent
     try:

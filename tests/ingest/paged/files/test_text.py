@@ -1,4 +1,4 @@
-"""CSV and JSON lines: what fits is kept, what does not is put aside with its line, however lines are read."""
+"""CSV and JSON lines: good rows are kept, bad ones are separated with their line, at once or line by line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.ingest.paged.base import SplitRows, open_paged
 from millstream.ingest.paged.files import csv as csv_files
-from millstream.ingest.paged.files import json as json_files
 from millstream.ingest.paged.files import text
 from millstream.ingest.paged.files.csv_lines import fields, records
+from millstream.ingest.paged.files.json import JsonFormat
 from tests.tries import tries
 
 PAIRS = Schema.of(("k", Type.BIGINT), ("note", Type.VARCHAR))
@@ -42,7 +42,7 @@ def rows(made: SplitRows) -> list[tuple[Any, ...]]:
     return made.rows.rows()
 
 
-def test_bad_lines_of_csv_are_put_aside_with_the_reason() -> None:
+def test_bad_lines_of_csv_have_a_reason() -> None:
     data = b'k,note\n1,a\nx,b\n2\n3,c,d\n\n4,"e\nf"\n5,"g"h\n6,\xff\n7,"open\n8,\n9,""\n'
     made = read(data, "csv", required=["k"])
     assert rows(made) == [(1, "a"), (4, "e\nf"), (8, None), (9, "")]
@@ -66,7 +66,7 @@ def test_csv_with_other_conventions() -> None:
     assert rows(read(b"k,note\n", "csv")) == rows(read(b"\n", "json")) == rows(read(b"\n", "csv", header="false")) == []
 
 
-def test_bad_lines_of_json_are_put_aside_with_the_reason() -> None:
+def test_bad_lines_of_json_have_a_reason() -> None:
     lines = [
         '{"k": 1, "note": "a"}',
         '{"k": 1.5}',
@@ -120,7 +120,7 @@ def quoted(value: str, odd: bool) -> str:
 
 @st.composite
 def csv_lines(draw: st.DrawFn) -> list[str]:
-    """Lines that mostly look alike, as in a file, with some that do not."""
+    """Lines that mostly have the same values, as in a file, with some exceptions."""
     usual = {a.name: draw(st.sampled_from(VALUES[a.type])) for a in ALL}
     made = []
     for _ in range(draw(st.integers(1, 12))):
@@ -168,10 +168,10 @@ def json_lines(draw: st.DrawFn) -> list[str]:
 
 
 def same(data: bytes, connector: str, schema: Schema = ALL, **options: str) -> None:
-    """Reading many lines at once, or one by one, makes no difference."""
+    """Check that reading many lines at once equals reading one by one."""
     with patch.object(text, "LEAF", 1), patch.object(text, "CHUNK", 5):
         quick = read(data, connector, schema, **options)
-    reader = (csv_files if connector == "csv" else json_files)._Reader
+    reader = csv_files._Reader if connector == "csv" else JsonFormat
     with patch.object(reader, "at_once", lambda *_: None):
         slow = read(data, connector, schema, **options)
     assert isinstance(quick.rows, pl.DataFrame) and isinstance(slow.rows, pl.DataFrame)
@@ -181,13 +181,13 @@ def same(data: bytes, connector: str, schema: Schema = ALL, **options: str) -> N
 
 @settings(max_examples=tries(60))
 @given(csv_lines())
-def test_csv_at_once_is_as_line_by_line(lines: list[str]) -> None:
+def test_csv_at_once_equals_line_by_line(lines: list[str]) -> None:
     same("\n".join(lines).encode(), "csv", header="false")
 
 
 @settings(max_examples=tries(60))
 @given(json_lines())
-def test_json_at_once_is_as_line_by_line(lines: list[str]) -> None:
+def test_json_at_once_equals_line_by_line(lines: list[str]) -> None:
     same("\n".join(lines).encode(), "json")
 
 
@@ -218,7 +218,7 @@ def test_json_is_cut_anywhere(lines: list[str], parallelism: int) -> None:
 
 def test_all_types_are_read_at_once_from_the_usual_forms() -> None:
     line = "true,1,2,0.5,0.25,1.5,text,2024-01-02 03:04:05.25,2024-01-02,90"
-    with patch.object(csv_files._Reader, "one_by_one", side_effect=AssertionError):
+    with patch.object(csv_files._Reader, "values", side_effect=AssertionError):
         made = read(f"{line}\n{line}".encode(), "csv", ALL, header="false")
         iso = read(b"ts\n2024-01-02T03:04:05\n", "csv", Schema.of(("ts", Type.TIMESTAMP)))
         seconds = read(b"ts\n1.5\n", "csv", Schema.of(("ts", Type.TIMESTAMP)))

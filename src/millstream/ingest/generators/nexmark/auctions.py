@@ -1,13 +1,13 @@
-"""When auctions open and close, and which of them a bid goes to; all of it arithmetic on event numbers.
+"""The auctions: when they open and close, and the auction of each bid; arithmetic on event numbers.
 
 Of fifty events the first is a person, the next three are auctions, the others are bids. Auction a opens with its event
-and closes a number of events later, before the event `closes(a)`. That number is drawn anew for each auction, evenly
-around a mean. It deviates by no more than `MOST_SPREAD`, so that the auctions which may close within some events are
-few and known without a search.
+and closes a number of events later, before the event `closes(a)`. That number is drawn for each auction, uniformly
+around a mean. It deviates by at most `MOST_SPREAD`, so that few auctions can close within a range of events, and they
+are known without a search.
 
-A bid goes to an auction that is open: the newest of those with a round number, which is hot, or any one. To choose
-among all that are open, one is drawn among all that may be, and again if it has closed; at last among the newest, which
-are open for sure.
+A bid is on an open auction: the hot one, which is the newest with a round number, or any one. Any one is drawn among
+the auctions that may be open, and drawn again if it has closed; the last draw is among the newest auctions, which are
+certainly open.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ FIRST_AUCTION = 1
 AUCTIONS = 3
 MOST_SPREAD = 25_000
 SHORTEST_MEAN = 2 * ROUND
-"""So that the auctions of a round are open until it ends."""
+"""Long enough that the auctions of a round are open until it ends."""
 HOT_UNIT = 100
-"""Of so many auctions one gets hot."""
+"""One in this many auctions becomes hot."""
 TRIES = 3
 
 
 def opens(auctions: Integers) -> Integers:
-    """The event that opens each auction."""
+    """Return the event that opens each auction."""
     rounds = auctions // AUCTIONS
     return auctions + (rounds * (ROUND - AUCTIONS) + FIRST_AUCTION)
 
 
 def opened_before(event: int) -> int:
-    """How many auctions open before an event."""
+    """Return the number of auctions that open before an event."""
     return AUCTIONS * (event // ROUND) + min(max(event % ROUND - FIRST_AUCTION, 0), AUCTIONS)
 
 
 class Auctions:
-    """The auctions of one run, numbered from 0. `mean` is how many events one is open, `hot` the hot ratio: of so many
-    bids all but one go to the hot auction."""
+    """The auctions, numbered from 0. `mean` is the mean number of events that one is open. Of `hot` bids all but one go
+    to the hot auction."""
 
     def __init__(self, seed: int, mean: int, hot: int) -> None:
         spread = min(mean // 2, MOST_SPREAD)
@@ -57,12 +57,12 @@ class Auctions:
         self._unit = min(HOT_UNIT, self._surely_open)
 
     def closes(self, auctions: Integers) -> Integers:
-        """The event before which each auction closes."""
+        """Return the event before which each auction closes."""
         return opens(auctions) + self._shortest + self._lives.below(auctions, self._longest - self._shortest + 1)
 
     def closing(self, first: int, last: int, *, final: bool) -> tuple[Integers, Integers]:
-        """The auctions that close before one of the events `first … last - 1`, and which; in order. `final`: those
-        that are still open then close too, before the event `last`."""
+        """Return the auctions that close before one of the events `first … last - 1`, and that event, in order.
+        `final`: the auctions that are still open close too, before the event `last`."""
         lowest = opened_before(max(first - self._longest, 0))
         highest = opened_before(last if final else max(last - self._shortest, 0))
         auctions = np.arange(lowest, max(lowest, highest), dtype=np.int64)
@@ -75,7 +75,7 @@ class Auctions:
         return auctions[order], closes[order]
 
     def chosen(self, bids: Integers) -> Integers:
-        """The auction of each bid, given by its event."""
+        """Return the auction of each bid; bids are given by their events."""
         newest = bids // ROUND * AUCTIONS + (AUCTIONS - 1)
         chosen = newest - newest % self._unit
         open_ = np.flatnonzero(self._is_hot.below(bids, self._hot) == 0)

@@ -1,18 +1,18 @@
-"""The auction site of the Nexmark benchmark: persons join, auctions open and close, people bid.
+"""The auction site of the Nexmark benchmark: persons join, auctions open and close, persons bid.
 
 | | |
 |---|---|
 | in 50 events | 1 person, 3 auctions, 46 bids |
 | identifiers | from 1000 on, without gaps, in the order of events |
 | sellers, bidders | persons that have joined; the hot one, or one of the last thousand |
-| a bid | goes to an auction that is open at that event (`nexmark_auctions`) |
+| a bid | is on an auction that is open at that event (`auctions`) |
 | punctuation on `bid` | `[auction = id]` when the auction closes, before the first event that finds it closed |
 | `expires` of an auction | the time of that event |
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -34,14 +34,17 @@ _PLACES = {
     "auction": (FIRST_AUCTION, FIRST_AUCTION + AUCTIONS),
     "bid": (FIRST_AUCTION + AUCTIONS, ROUND),
 }
-"""Which events of a round belong to each stream."""
+"""The events of a round that belong to each stream."""
 _FIRST_ID = 1000
 _FIRST_CATEGORY, _CATEGORIES = 10, 5
 _OPEN_AUCTIONS = 100
 _ACTIVE = 1000
 _HOT_UNIT = 100
-"""Of so many persons one is the hot seller and the next one the hot bidder."""
+"""One in this many persons is the hot seller, and the next person the hot bidder."""
 _LONGEST_MEAN = 1 << 31
+
+
+Ratio = Annotated[int, Field(ge=1, le=1000)]
 
 
 class NexmarkOptions(GeneratorOptions):
@@ -51,18 +54,14 @@ class NexmarkOptions(GeneratorOptions):
     punctuation: Names = Field(default=frozenset({"auction"}), description="auction, time, both of them, or none")
     rate: Pace = Field(default=10_000, description="events per second of event time, over all streams")
     auction_duration: Length | None = Field(
-        default=None, description="how long an auction is open on average; so long that 100 are open, if absent"
+        default=None, description="mean time that an auction is open; default: 100 auctions are open at a time"
     )
-    hot_auctions: int = Field(
-        default=2, ge=1, le=1000, description="of so many bids all but one are on the hot auction"
-    )
-    hot_bidders: int = Field(default=4, ge=1, le=1000, description="of so many bids all but one are by the hot bidder")
-    hot_sellers: int = Field(
-        default=4, ge=1, le=1000, description="of so many auctions all but one are the hot seller's"
-    )
+    hot_auctions: Ratio = Field(default=2, description="of n bids, n - 1 are on the hot auction")
+    hot_bidders: Ratio = Field(default=4, description="of n bids, n - 1 are by the hot bidder")
+    hot_sellers: Ratio = Field(default=4, description="of n auctions, n - 1 belong to the hot seller")
 
     def events_open(self) -> int:
-        """How many events an auction is open on average."""
+        """Return the mean number of events that an auction is open."""
         if self.auction_duration is None:
             return _OPEN_AUCTIONS * ROUND // AUCTIONS
         mean = self.auction_duration * self.rate // MICROS
@@ -81,11 +80,11 @@ class Nexmark(Generator):
         self._auctions = Auctions(seed, options.events_open(), options.hot_auctions)
         self._bidders = _Choice(seed, "bidder", options.hot_bidders, 1)
         self._sellers = _Choice(seed, "seller", options.hot_sellers, 0)
-        super().__init__(options, self._described(seed))
+        super().__init__(options, self._streams(seed))
 
-    def _described(self, seed: int) -> dict[str, list[Column]]:
+    def _streams(self, seed: int) -> dict[str, list[Column]]:
         price, initial, reserve, category = (
-            Draws(seed, what) for what in ("price", "initial bid", "reserve", "category")
+            Draws(seed, purpose) for purpose in ("price", "initial bid", "reserve", "category")
         )
         time = Column(TIME, Type.TIMESTAMP, self._timeline.times)
         return {
@@ -113,14 +112,14 @@ class Nexmark(Generator):
         return self._timeline.time(number)
 
     def _keys(self, stream: str, first: int, last: int) -> Integers:
-        """The key of a row is its event number."""
+        """Return the keys of the rows, which are their event numbers."""
         low, high = _PLACES[stream]
         before, upto = _rows_before(stream, np.array([first, last]))
         rows: Integers = np.arange(before, upto, dtype=np.int64)
         rounds = rows // (high - low)
         return rows + (rounds * (ROUND - (high - low)) + low)
 
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
+    def _placed(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
         made = []
         if "auction" in self._options.punctuation and stream == "bid" and "auction" in rows.columns:
             auctions, closes = self._auctions.closing(first, last, final=final)
@@ -136,7 +135,7 @@ class Nexmark(Generator):
 
 
 class _Choice:
-    """A person for each event: of `ratio` all but one times the hot one of that time, else one of the last thousand."""
+    """A person for each event: in `ratio - 1` of `ratio` events the hot person, else one of the last thousand."""
 
     def __init__(self, seed: int, purpose: str, ratio: int, shift: int) -> None:
         self._is_hot, self._any = Draws(seed, f"hot {purpose}"), Draws(seed, purpose)
@@ -150,7 +149,7 @@ class _Choice:
 
 
 def _rows_before(stream: str, events: Integers) -> Integers:
-    """How many rows of the stream come before each event."""
+    """Return the number of rows of the stream before each event."""
     low, high = _PLACES[stream]
     return events // ROUND * (high - low) + np.clip(events % ROUND, low, high) - low
 

@@ -1,6 +1,6 @@
-"""The values of the auction benchmark that mean nothing else: prices, names, cards, items, channels, addresses.
+"""Payload columns of the auction benchmark: prices, names, cards, items, channels, addresses.
 
-Texts are taken from tables that are made once, so that a column of them costs little more than one of numbers.
+Texts are looked up in tables that are built once, so that a text column costs little more than a column of numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHANNELS = 10_000
 
 
 def prices(draws: Draws, numbers: Integers) -> Integers:
-    """Cents between 100 and 100 million; each power of ten is alike likely."""
+    """Return prices between 100 and 100 million cents; all powers of ten are equally likely."""
     words = draws.words(numbers)
     step = (words >> np.uint64(52)).view(np.int64)
     part = ((words >> np.uint64(20)) & np.uint64(0xFFFFFFFF)).view(np.int64)
@@ -47,7 +47,7 @@ def prices(draws: Draws, numbers: Integers) -> Integers:
 
 
 def person_columns(seed: int) -> list[Column]:
-    """What is told of persons, by number."""
+    """Return the columns of persons; the keys are event numbers."""
     name, host, city, state = (Draws(seed, f"{what} of a person") for what in ("name", "host", "city", "state"))
     digits = [Draws(seed, f"card of a person {part}") for part in range(4)]
 
@@ -67,7 +67,7 @@ def person_columns(seed: int) -> list[Column]:
 
 
 def item_columns(seed: int) -> list[Column]:
-    """What is told of the goods for auction, by number."""
+    """Return the columns of the goods for auction; the keys are event numbers."""
     item, condition = Draws(seed, "item"), Draws(seed, "condition of an item")
 
     def description(auctions: Integers) -> pl.Series:
@@ -80,7 +80,7 @@ def item_columns(seed: int) -> list[Column]:
 
 
 def channel_columns(seed: int) -> list[Column]:
-    """Where bids come from: half of them from four hot channels, the others from ten thousand; each has its address."""
+    """Return the channel of bids and its address: half of the bids use four hot channels, the others ten thousand."""
     draws, many, hot = Draws(seed, "channel of a bid"), 4 * _CHANNELS, len(_HOT_CHANNELS)
 
     def chosen(bids: Integers) -> Integers:
@@ -100,7 +100,7 @@ def _channels() -> pl.Series:
 
 @cache
 def _urls(seed: int) -> pl.Series:
-    """The address of each channel; nine of ten cold ones show an identifier of the channel in it."""
+    """Return the address of each channel; nine of ten cold channels have their identifier in it."""
     numbers = np.arange(len(_HOT_CHANNELS) + _CHANNELS)
     words = Draws(seed, "path of an address").words(numbers).tolist()
     shown = Draws(seed, "address shows its channel").below(numbers, 10)

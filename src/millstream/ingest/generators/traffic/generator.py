@@ -1,9 +1,9 @@
-"""Freeway traffic: detectors in the road, and probe vehicles that report where they are and how fast.
+"""Freeway traffic: detectors in the road, and probe vehicles that report their place and speed.
 
-A freeway has segments of a mile, each with a detector per lane; a probe drives along one freeway, over and over. Both
-see the same flow (`traffic_flow`), so that readings of one segment at one time agree up to noise.
+A freeway has segments of a mile, each with a detector per lane; a probe drives along one freeway repeatedly. Both
+observe the same flow (`flow`), so that readings of one segment at one time agree up to noise.
 
-| punctuation | on | is | comes |
+| punctuation | on | pattern | position |
 |---|---|---|---|
 | `time` | both | `[ts < t]` | before the first event at or after t, for each multiple t of `punctuate_every` |
 | `segment` | `sensors` | `[segment = s, ts < t]` | after the last reading of the segment before t |
@@ -24,7 +24,7 @@ from millstream.algebra.types import Type
 from millstream.errors import OptionError
 from millstream.ingest.generators.base import TIME, Generator
 from millstream.ingest.generators.options import LAST_TIME
-from millstream.ingest.generators.timeline import time_marks
+from millstream.ingest.generators.timeline import time_bounds
 from millstream.ingest.generators.traffic.flow import FULL, Flow
 from millstream.ingest.generators.traffic.options import TrafficOptions
 from millstream.ingest.generators.traffic.readings import Detectors, Probes
@@ -37,7 +37,7 @@ class Traffic(Generator):
 
     def __init__(self, options: TrafficOptions) -> None:
         if options.punctuate_every < options.sensor_period:
-            hint = "Take a duration of at least sensor_period."
+            hint = "Choose a duration of at least sensor_period."
             raise OptionError("M6002", "option 'punctuate_every' cannot be shorter than sensor_period", hint=hint)
         self._schedule = Schedule(
             options.freeways * options.segments * options.detectors,
@@ -54,13 +54,13 @@ class Traffic(Generator):
         return self._options.start + self._schedule.time(number)
 
     def _keys(self, stream: str, first: int, last: int) -> Integers:
-        """The key of a row is its number within the stream."""
+        """Return the keys of the rows, which are their numbers within the stream."""
         at = self._of(stream)
         return np.arange(self._schedule.split(first)[at], self._schedule.split(last)[at], dtype=np.int64)
 
-    def _marks(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
-        # What comes after a reading precedes a bound that comes before the next event, also where both are at one place
-        # among the rows: so the order does not depend on the cut.
+    def _placed(self, stream: str, first: int, last: int, rows: pl.DataFrame, *, final: bool) -> PlacedPunctuations:
+        # Punctuation after a reading precedes a bound before the next event, also if both have the same position among
+        # the rows: so the order does not depend on the cut.
         made = []
         if "segment" in self._options.punctuation and stream == "sensors" and "segment" in rows.columns:
             made.append(self._segment_ends(self._keys(stream, first, last)))
@@ -71,7 +71,7 @@ class Traffic(Generator):
         return PlacedPunctuations.interleave(made)
 
     def _segment_ends(self, keys: Integers) -> PlacedPunctuations:
-        """`[segment = s, ts < t]` after the last detector of s in the last round before t."""
+        """Return `[segment = s, ts < t]` after the last detector of s in the last round before t."""
         every, period = self._options.punctuate_every, self._options.sensor_period
         periods = self._schedule.detector_times(keys) // every
         last_round = (self._schedule.detector_times(keys) + period) // every > periods
@@ -84,7 +84,7 @@ class Traffic(Generator):
         return PlacedPunctuations(Punctuations(len(at), NEVER, parts=Parts((group,), ())), at + 1)
 
     def _bounds(self, stream: str, first: int, last: int, *, final: bool) -> PlacedPunctuations:
-        """`[ts < t]`, and at the end one more, beyond all times."""
+        """Return `[ts < t]` for each period; `final`: one more bound, above all times."""
         schedule, every, at = self._schedule, self._options.punctuate_every, self._of(stream)
         lowest = schedule.time(first - 1) // every + 1 if first else 1
         highest = schedule.time(last - 1) // every if last > first else 0
@@ -94,9 +94,9 @@ class Traffic(Generator):
             times.append(LAST_TIME - self._options.start)
             places.append(schedule.split(last)[at])
         bounds, positions = np.array(times, dtype=np.int64), np.array(places, dtype=np.int64)
-        return time_marks(bounds + self._options.start, positions - schedule.split(first)[at])
+        return time_bounds(bounds + self._options.start, positions - schedule.split(first)[at])
 
     @staticmethod
     def _of(stream: str) -> int:
-        """The place of the stream's count in what `split` returns."""
+        """Return the index of the stream's count in the result of `split`."""
         return 0 if stream == "sensors" else 1

@@ -19,13 +19,13 @@ class TrafficOptions(GeneratorOptions):
     start: Moment = Field(default=micros(parse_timestamp("2010-02-15")), description="event time of the first event")
     punctuation: Names = Field(default=frozenset({"time"}), description="some of time, segment, probe, or none")
     punctuate_every: Length = Field(
-        default=60 * MICROS, description="event time between two punctuations on time; not below sensor_period"
+        default=60 * MICROS, description="event time between two punctuations of the kind time; at least sensor_period"
     )
-    freeways: Count = Field(default=5, description="how many freeways there are")
+    freeways: Count = Field(default=5, description="number of freeways")
     segments: Count = Field(default=10, description="segments of each freeway, a mile long")
     detectors: Count = Field(default=3, description="detectors on each segment")
     sensor_period: Length = Field(default=20 * MICROS, description="event time between two readings of a detector")
-    probes: Count = Field(default=50, description="how many probe vehicles there are")
+    probes: Count = Field(default=50, description="number of probe vehicles")
     probe_period: Length = Field(default=300 * MICROS, description="event time between two readings of a probe")
-    congestion: Share = Field(default=0.5, description="how dense traffic gets, from 0, free at all times, to 1")
-    faulty: Share = Field(default=0.0, description="the share of detector readings whose speed is -1, evenly spread")
+    congestion: Share = Field(default=0.5, description="highest density of traffic, from 0 (always free) to 1")
+    faulty: Share = Field(default=0.0, description="share of detector readings whose speed is -1, evenly spread")

@@ -1,4 +1,4 @@
-"""What detectors and probe vehicles read: each column a function of the numbers of the readings."""
+"""Readings of detectors and probe vehicles: each column is a function of the numbers of the readings."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from millstream.ingest.generators.traffic.options import TrafficOptions
 from millstream.ingest.generators.traffic.schedule import Schedule
 
 FAULT = -1
-"""The speed that a detector shows if it failed."""
+"""Speed reported by a detector that failed."""
 _MILLION = 1_000_000
 _FIRST_SENSOR = 1001
 _NOISE = 12
-"""How far a speed that is read may be off, in miles per hour."""
+"""Largest deviation of a reported speed, in miles per hour."""
 _SLOW_PROBE, _FAST_PROBE = 40, 60
 
 
 class Detectors:
-    """Reading i is that of detector i modulo their number; the detectors of a segment follow one another."""
+    """Reading i belongs to detector i modulo their number; the detectors of a segment are adjacent."""
 
     def __init__(self, options: TrafficOptions, schedule: Schedule, flow: Flow) -> None:
         self._options, self._schedule, self._flow = options, schedule, flow
         self._faults = round(options.faulty * _MILLION)
         self._volume_noise, self._speed_noise = (
-            Draws(options.seed, f"noise of {what}") for what in ("volume", "speed")
+            Draws(options.seed, f"noise of {quantity}") for quantity in ("volume", "speed")
         )
 
     def columns(self) -> list[Column]:
@@ -47,7 +47,7 @@ class Detectors:
         return self._schedule.detector_times(rows) + self._options.start
 
     def segments(self, rows: Integers) -> Integers:
-        """Counted from 0."""
+        """Return the segments, counted from 0."""
         return rows % self._schedule.detectors // self._options.detectors
 
     def _ids(self, rows: Integers) -> Integers:
@@ -62,7 +62,7 @@ class Detectors:
         return _read(mean, self._speed_noise.around(rows, _NOISE))
 
     def _shown_speeds(self, rows: Integers) -> Integers:
-        # One step further each round, so that every detector fails as often as the others.
+        # Shifted by one each round, so that all detectors fail equally often.
         step = rows % self._schedule.detectors + rows // self._schedule.detectors
         failed = (step + 1) * self._faults // _MILLION > step * self._faults // _MILLION
         return np.where(failed, FAULT, self._speeds(rows))
@@ -72,12 +72,12 @@ class Detectors:
 
 
 class Probes:
-    """Reading i is that of probe i modulo their number."""
+    """Reading i belongs to probe i modulo their number."""
 
     def __init__(self, options: TrafficOptions, schedule: Schedule, flow: Flow) -> None:
         self._options, self._schedule, self._flow = options, schedule, flow
         self._freeway, self._mile, self._pace, self._noise = (
-            Draws(options.seed, f"{what} of a probe") for what in ("freeway", "first mile", "pace", "noise")
+            Draws(options.seed, f"{quantity} of a probe") for quantity in ("freeway", "first mile", "pace", "noise")
         )
 
     def columns(self) -> list[Column]:
@@ -95,7 +95,7 @@ class Probes:
         return self._schedule.probe_times(rows) + self._options.start
 
     def _segments(self, rows: Integers) -> Integers:
-        """Counted from 0: a probe goes round its freeway at a pace of its own, whatever its speed of the moment."""
+        """Return the segments, counted from 0: a probe circles its freeway at a pace independent of its speed."""
         probes, miles = rows % self._options.probes, self._options.segments
         pace = _SLOW_PROBE + self._pace.below(probes, _FAST_PROBE - _SLOW_PROBE + 1)
         driven = self._schedule.probe_times(rows) // MICROS * pace // 3600
@@ -113,7 +113,7 @@ def _read(means: Integers, noise: Integers) -> Integers:
 
 
 def _place(segments: Callable[[Integers], Integers], miles: int) -> list[Column]:
-    """Where a reading was taken; all of it counts from 1."""
+    """Return the columns for the place of a reading; all of them count from 1."""
     return [
         Column("segment", Type.BIGINT, lambda rows: segments(rows) + 1),
         Column("freeway_id", Type.BIGINT, lambda rows: segments(rows) // miles + 1),

@@ -1,10 +1,10 @@
-"""CSV files: each is read as a whole, and a line that does not fit makes a bad row.
+"""CSV files: each is read as a whole, and a line that does not fit becomes a bad row.
 
 | | |
 |---|---|
-| header | names the columns, not case-sensitive, in any order; others than the stream's are not looked at |
+| header | names the columns, not case-sensitive, in any order; columns that the stream lacks are ignored |
 | no header | the stream's columns, in order |
-| NULL | nothing between two delimiters, the text of the option `null`, and NULL where it cannot be data |
+| NULL | an empty value, the text of the option `null`, and the text NULL in columns other than VARCHAR |
 | a bad row | the wrong number of values, a value that does not fit, a quote that is not closed |
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.types import Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.errors import did_you_mean
 from millstream.ingest.paged.files.csv_lines import even, fields, records
 from millstream.ingest.paged.files.formats import File, Part, no_column
-from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines, rows_of
+from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines
 from millstream.ingest.rows import Rows, read_frame
 
 _DIRECT = {
@@ -32,11 +32,14 @@ _DIRECT = {
     Type.DOUBLE: pl.Float64(),
     Type.DECIMAL: pl.Float64(),
 }
-"""The types that Polars reads as we do, if it reads them at all; others are read as text."""
+"""Types that Polars parses as we do where it parses at all; values of other types are read as text."""
 
 
-@value("csv_format")
-@dataclass(frozen=True, slots=True)
+LONGEST_HEADER = 1 << 16
+"""Bytes of a file that are searched for its header."""
+
+
+@record("csv_format")
 class CsvFormat(TextFormat):
     header: bool = True
     delimiter: str = ","
@@ -44,7 +47,8 @@ class CsvFormat(TextFormat):
 
     def check(self, file: File) -> None:
         if self.header and file.size:
-            self._reader(file, _start(file))
+            start = read_bytes(Part(file, 0, min(file.size, LONGEST_HEADER)))
+            self._reader(file, records(start)[:1])
 
     def rows(self, file: File) -> int:
         return max(TextFormat.rows(self, file) - self.header, 0)
@@ -55,10 +59,10 @@ class CsvFormat(TextFormat):
     def read_all(self, part: Part) -> Rows:
         lines = records(read_bytes(part))
         reader = self._reader(part.file, lines)
-        return read_lines(lines[1:] if self.header else lines, reader, self.schema)
+        return read_lines(lines[1:] if self.header else lines, reader, self)
 
     def _reader(self, file: File, lines: Sequence[bytes]) -> _Reader:
-        """By the first line of a file."""
+        """Return the reader of a file, by its first line."""
         names = list(self.schema.names)
         if self.header and lines:
             names = [name.strip() for name, _ in fields(lines[0].decode("utf-8", "replace"), self.delimiter)]
@@ -74,12 +78,12 @@ class _Reader:
     format: CsvFormat
     width: int
     places: list[int]
-    """At which place of a line each column of the schema stands."""
+    """Position in a line of each column of the schema."""
 
-    def at_once(self, lines: Sequence[bytes]) -> pl.DataFrame | None:
+    def at_once(self, lines: Sequence[bytes]) -> Rows | None:
         schema = self.format.schema
         if not even(lines, self.format.delimiter.encode(), self.width):
-            return None  # Polars would fill up what is missing at the end of a line
+            return None  # Polars would fill missing values at the end of a line
         types: list[pl.DataType] = [pl.String()] * self.width
         for a, place in zip(schema, self.places, strict=True):
             types[place] = _DIRECT.get(a.type, pl.String())
@@ -95,12 +99,9 @@ class _Reader:
             return None
         frame = frame.select(pl.col(str(place)).alias(a.name) for a, place in zip(schema, self.places, strict=True))
         rows = read_frame(quick_times(frame, schema), schema, self.format.required)
-        return rows.frame if frame.height == len(lines) and not rows.bad.height else None
+        return rows if frame.height == len(lines) and not rows.bad.height else None
 
-    def one_by_one(self, lines: Sequence[bytes]) -> Rows:
-        return rows_of(lines, [self._values(line) for line in lines], self.format.schema, self.format.required)
-
-    def _values(self, line: bytes) -> list[Any] | str:
+    def values(self, line: bytes) -> list[Any] | str:
         try:
             values = fields(line.decode(), self.format.delimiter)
         except UnicodeDecodeError:
@@ -115,8 +116,3 @@ class _Reader:
     def _value(self, text: str, quoted: bool, type_: Type) -> str | None:
         empty = not text and (not quoted or type_ is not Type.VARCHAR)
         return None if empty or (self.format.null and text == self.format.null) else text
-
-
-def _start(file: File) -> list[bytes]:
-    """The first record of a file, if it is not too long."""
-    return records(read_bytes(Part(file, 0, min(file.size, 1 << 16))))[:1]

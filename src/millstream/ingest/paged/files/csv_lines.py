@@ -1,7 +1,7 @@
-"""Lines of separated values: where records end, and the values of one.
+"""Lines of separated values: split into records, and records into values.
 
-A value that starts with a double quote goes to the closing one; inside, a doubled quote stands for one, and delimiters
-and line breaks are data. Any other value is taken as it stands.
+A value that starts with a double quote ends at the closing quote; inside, a doubled quote is one quote, and delimiters
+and line breaks are data. Any other value is taken literally.
 
 >>> fields('1,"a ""b"", c", d', ",")
 [('1', False), ('a "b", c', True), (' d', False)]
@@ -18,11 +18,11 @@ from millstream.ingest.lines import closing_quote
 
 QUOTE = b'"'
 LONGEST = 100
-"""A record with line breaks has at most so many lines: a quote that is not closed does not swallow the file."""
+"""Most lines of a record with line breaks: a quote that is not closed must not swallow the file."""
 
 
 def records(data: bytes) -> list[bytes]:
-    """The records, without the line breaks at their ends; blank lines are left out."""
+    """Return the records without their final line breaks; blank lines are skipped."""
     lines = data.split(b"\n")
     if QUOTE in data:
         lines = _joined(lines)
@@ -34,7 +34,7 @@ def records(data: bytes) -> list[bytes]:
 
 
 def _joined(lines: Sequence[bytes]) -> list[bytes]:
-    """Lines with an odd number of quotes joined with those up to the next such line."""
+    """Join each line with an odd number of quotes with the lines up to the next such line."""
     odd = [at for at, line in enumerate(lines) if line.count(QUOTE) & 1]
     if not odd:
         return list(lines)
@@ -54,7 +54,7 @@ def _joined(lines: Sequence[bytes]) -> list[bytes]:
 
 
 def fields(record: str, delimiter: str) -> list[tuple[str, bool]]:
-    """The values of a record, and whether each is quoted; ValueError if it is malformed."""
+    """Return the values of a record, and whether each is quoted; raise ValueError if it is malformed."""
     if '"' not in record:
         return [(value, False) for value in record.split(delimiter)]
     made: list[tuple[str, bool]] = []
@@ -76,7 +76,7 @@ def fields(record: str, delimiter: str) -> list[tuple[str, bool]]:
 
 
 def even(lines: Sequence[bytes], delimiter: bytes, width: int) -> bool:
-    """Whether each record surely has so many values, and no quotes but around values and doubled inside them.
+    """True if each record certainly has `width` values, and quotes only around values and doubled inside them.
 
     >>> even([b"1,a", b'2,"b,c"'], b",", 2), even([b"1,a", b"2", b"3,b,c"], b",", 2), even([b'1,a"b"'], b",", 2)
     (True, False, False)

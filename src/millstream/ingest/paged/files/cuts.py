@@ -1,4 +1,4 @@
-"""Cutting a row of file parts into splits of about equal size, where that costs least.
+"""Cuts of a sequence of file parts into splits of about equal size, at the cheapest positions.
 
 >>> file = File("a", 0)
 >>> [[part[1:] for part in split] for split in cut([Part(file, 0, 10), Part(file, 10, 30)], 2, lambda part: [16])]
@@ -16,11 +16,11 @@ from millstream.ingest.paged.files.formats import File, Part
 __all__ = ["File", "Part", "cut"]
 
 NEAR = 4
-"""A cut goes to a place where it costs nothing if that is nearer than the fourth part of a split."""
+"""A cut moves to a free border if that is nearer than a quarter of a split."""
 
 
 def cut(parts: Sequence[Part], number: int, borders: Callable[[Part], Sequence[int] | None]) -> list[tuple[Part, ...]]:
-    """So many splits, or fewer if parts can only be read as a whole. `borders` says where a part is best cut."""
+    """Return `number` splits, or fewer if parts can only be read whole. `borders` returns the free cuts of a part."""
     if number == 1:
         return [tuple(parts)]
     starts = [0, *accumulate(part.last - part.first for part in parts)]

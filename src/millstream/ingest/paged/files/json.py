@@ -1,10 +1,10 @@
-"""Files of JSON lines: an object on each line; a line that does not fit makes a bad row.
+"""Files of JSON lines: an object on each line; a line that does not fit becomes a bad row.
 
 | | |
 |---|---|
-| names | are those of the columns, not case-sensitive; others are not looked at, and one that is missing is NULL |
-| values | fit as in `coerce`: numbers in quotes are numbers, a number is seconds where a TIMESTAMP is wanted |
-| splits | a file is cut anywhere: a split has the lines that start in it |
+| names | the columns, not case-sensitive; other names are ignored, and a missing one is NULL |
+| values | converted as in `coerce`: numbers in quotes are numbers, a number for a TIMESTAMP is seconds |
+| splits | a file can be cut anywhere: a split has the lines that start in it |
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.ingest.paged.files.formats import File, Part
-from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines, rows_of
+from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines
 from millstream.ingest.rows import Rows, read_frame
 
 _ARROW = {
@@ -39,26 +38,20 @@ _ARROW = {
 }
 
 
-@value("json_format")
-@dataclass(frozen=True, slots=True)
+@record("json_format")
 class JsonFormat(TextFormat):
     def check(self, file: File) -> None:
-        """Every line has its own columns."""
+        """Accept any file: every line has its own columns."""
 
     def borders(self, part: Part) -> Sequence[int]:  # noqa: ARG002
         return ()
 
     def read_all(self, part: Part) -> Rows:
         lines = [line for line in read_bytes(part).split(b"\n") if line.strip()]
-        return read_lines(lines, _Reader(self), self.schema)
+        return read_lines(lines, self, self)
 
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    format: JsonFormat
-
-    def at_once(self, lines: Sequence[bytes]) -> pl.DataFrame | None:
-        data, schema = b"\n".join(lines), self.format.schema
+    def at_once(self, lines: Sequence[bytes]) -> Rows | None:
+        data, schema = b"\n".join(lines), self.schema
         try:
             data.decode()
             names = self._spelled(json.loads(lines[0]))
@@ -76,46 +69,41 @@ class _Reader:
         if frame.height != len(lines) or any(self._otherwise(column, data) for column in frame):
             return None
         frame.columns = list(schema.names)
-        rows = read_frame(quick_times(frame, schema), schema, self.format.required)
-        return None if rows.bad.height else rows.frame
+        rows = read_frame(quick_times(frame, schema), schema, self.required)
+        return None if rows.bad.height else rows
 
     def _spelled(self, first: Any) -> dict[str, tuple[str, Any]]:
-        """How the first line writes the name of each column, and its value there."""
+        """Return the spelling of each column's name on the first line, and its value there."""
         if not isinstance(first, dict):
             raise ValueError("not an object")
         lower = {name.lower(): (name, value) for name, value in first.items()}
-        return {a.name: lower.get(a.name.lower(), (a.name, None)) for a in self.format.schema}
+        return {a.name: lower.get(a.name.lower(), (a.name, None)) for a in self.schema}
 
     def _otherwise(self, column: pl.Series, data: bytes) -> bool:
-        """Whether a column has NULLs where a line may write its name in another way."""
+        """Return whether a column has NULLs, and a line may spell its name differently."""
         if not column.null_count():
             return False
         quoted = re.escape(json.dumps(column.name, ensure_ascii=False).encode())
         alike = re.findall(quoted, data, re.IGNORECASE)
         return b"\\u" in data or len(alike) != data.count(json.dumps(column.name, ensure_ascii=False).encode())
 
-    def one_by_one(self, lines: Sequence[bytes]) -> Rows:
-        values = [_values(line, self.format.schema) for line in lines]
-        return rows_of(lines, values, self.format.schema, self.format.required)
+    def values(self, line: bytes) -> list[Any] | str:
+        try:
+            text = line.decode()
+            made = json.loads(text)
+            json.dumps(made, ensure_ascii=False).encode()  # half a surrogate pair is not text
+        except UnicodeError:
+            return NO_TEXT
+        except (ValueError, RecursionError) as error:
+            return f"malformed JSON: {getattr(error, 'msg', error)}"
+        if not isinstance(made, dict):
+            return "not a JSON object"
+        lower = {name.lower(): value for name, value in made.items()}
+        return [lower.get(a.name.lower()) for a in self.schema]
 
 
 def _arrow_type(a: Attribute, value: Any) -> Any:
-    """The type to read a column as, which for times depends on how they are written."""
+    """Return the type to read a column as; for times it depends on the form of their values."""
     if a.type in _ARROW:
         return _ARROW[a.type]
     return pa.float64() if isinstance(value, float) else pa.int64() if isinstance(value, int) else pa.string()
-
-
-def _values(line: bytes, schema: Schema) -> list[Any] | str:
-    try:
-        text = line.decode()
-        made = json.loads(text)
-        json.dumps(made, ensure_ascii=False).encode()  # half a surrogate pair is no text
-    except UnicodeError:
-        return NO_TEXT
-    except (ValueError, RecursionError) as error:
-        return f"malformed JSON: {getattr(error, 'msg', error)}"
-    if not isinstance(made, dict):
-        return "not a JSON object"
-    lower = {name.lower(): value for name, value in made.items()}
-    return [lower.get(a.name.lower()) for a in schema]

@@ -1,7 +1,7 @@
-"""The files of a path: a folder with all that is below it, one file, or a pattern with `*`, `?`, `[…]` and `**`.
+"""The files of a path: a folder with everything below it, one file, or a pattern with `*`, `?`, `[…]` and `**`.
 
-What starts with `_` or `.`, or ends in `.tmp` or `.inprogress`, is being written or no data, and is not seen. Names are
-relative to the folder at the start of the path, so that the data can be moved together with it.
+Names that start with `_` or `.`, or end in `.tmp` or `.inprogress`, are unfinished or not data, and are ignored. Names
+are relative to the folder at the start of the path, so that the data can be moved together with it.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class Listing:
             folder, self._pattern = Path(*full.parts[:magic]), str(Path(*full.parts[magic:]))
         self.folder = str(folder)
         if not folder.is_dir():
-            hint = "A relative path starts where Millstream was started."
+            hint = "A relative path starts at the working directory of Millstream."
             raise InputError("M5040", f"there is no file or folder '{path}'", hint=hint)
 
     def path(self, name: str) -> str:
         return str(Path(self.folder, name))
 
     def find(self) -> dict[str, int]:
-        """The names of the files, in order, with their sizes in bytes."""
+        """Return the names of the files, in order, with their sizes in bytes."""
         try:
             return dict(sorted(self._found()))
         except OSError as error:
             raise InputError("M5040", f"cannot list '{self.folder}'", detail=f"{error.strerror}.") from error
 
     def _found(self) -> Iterator[tuple[str, int]]:
-        os.scandir(self.folder).close()  # a folder that is gone is an error, not one without files
+        os.scandir(self.folder).close()  # a removed folder is an error, unlike an empty one
         if self._only is not None:
             yield from _sized(Path(self.folder, self._only), self._only)
         elif self._pattern is not None:
@@ -69,7 +69,7 @@ def _below(folder: str, prefix: str) -> Iterator[tuple[str, int]]:
 
 
 def _sized(path: Path | os.DirEntry[str], name: str) -> Iterator[tuple[str, int]]:
-    """The name and size, if it is a file and still there."""
+    """Yield the name and size, if it is a file and still exists."""
     with suppress(FileNotFoundError):
         if path.is_file():
             yield name, path.stat().st_size

@@ -1,16 +1,15 @@
-"""Parquet files: cut by rows, where possible between row groups; only the columns that are needed are read.
+"""Parquet files: cut by rows, where possible between row groups; only the needed columns are read.
 
 | | |
 |---|---|
-| columns | found by name, not case-sensitive; others are not looked at |
-| types | converted as in `coerce`; a value that does not fit makes its row bad, if its column is read |
+| columns | found by name, not case-sensitive; others are ignored |
+| types | converted as in `coerce`; a row with a value that does not fit is bad, if the column is read |
 | replay | by the row groups' statistics of the time column; the column itself is read for one group at a time |
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
@@ -24,37 +23,27 @@ import pyarrow.parquet as pq
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.algebra.values import value
+from millstream.algebra.values import record
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.coerce import coerce, coerce_values
-from millstream.ingest.paged.files.formats import (
-    BEFORE_ALL,
-    File,
-    Part,
-    check_whole,
-    given_out,
-    needed,
-    no_column,
-    unreadable,
-)
-from millstream.ingest.paged.split import SplitRows
+from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, needed, no_column, unreadable
+from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.rows import read_frame
 
 
 class Footer(NamedTuple):
-    """What the end of a file tells about it."""
+    """The metadata of a file."""
 
     borders: tuple[int, ...]
-    """Where row groups start, and the number of rows."""
+    """First rows of the row groups, and the number of rows."""
     nested: dict[str, str]
-    """Columns that cannot be of one of our types."""
+    """Types of the nested columns, which none of our types can hold."""
     columns: tuple[str, ...]
-    times: tuple[tuple[Any, Any] | None, ...] = ()
-    """The least and the greatest value of the time column in each row group, where they are known."""
+    times: tuple[tuple[Any, Any] | None, ...]
+    """The least and the greatest value of the time column in each row group, where known."""
 
 
-@value("parquet_format")
-@dataclass(frozen=True, slots=True)
+@record("parquet_format")
 class ParquetFormat:
     schema: Schema
     required: tuple[str, ...]
@@ -99,15 +88,15 @@ class ParquetFormat:
         return part.last
 
     def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
-        schema = needed(self.schema, self.required, columns)
-        frame = _read(part, schema)
-        return given_out(read_frame(frame, schema, self.required), self.schema, columns)
+        names, schema = selected(self.schema, columns), needed(self.schema, self.required, columns)
+        rows = read_frame(_read(part, schema), schema, self.required)
+        return SplitRows(narrowed(rows.frame, names), rows.bad)
 
     def _footer(self, file: File) -> Footer:
         return _footer(file, self.schema.time)
 
     def _groups(self, part: Part) -> list[tuple[int, int, tuple[int, int] | None]]:
-        """The row groups that the part touches: first and last row, least and greatest time."""
+        """Return the row groups that the part overlaps: first and last row, least and greatest time."""
         footer = self._footer(part.file)
         return [
             (first, last, self._bounds(times))
@@ -130,7 +119,7 @@ class ParquetFormat:
 
 
 def _read(part: Part, schema: Schema) -> pl.DataFrame:
-    """The rows of a part as they stand in the file, with the schema's names."""
+    """Return the rows of a part with the types of the file and the names of the schema."""
     file, first, last = part
     check_whole(file)
     try:
@@ -145,7 +134,7 @@ def _read(part: Part, schema: Schema) -> pl.DataFrame:
 
 
 def _named(file: File, columns: Sequence[str], schema: Schema) -> dict[str, str]:
-    """The file's own names of the schema's columns."""
+    """Return the file's names of the schema's columns."""
     lower = {name.lower(): name for name in columns}
     names = {a.name: a.name if a.name in columns else lower.get(a.name.lower()) for a in schema}
     for name, found in names.items():
@@ -165,19 +154,14 @@ def _footer(file: File, time: str | None) -> Footer:
     groups = [held.row_group(at) for at in range(held.num_row_groups)]
     borders = (0, *np.cumsum([group.num_rows for group in groups], dtype=np.int64).tolist())
     nested = {field.name: str(field.type) for field in described if pa.types.is_nested(field.type)}
-    place = _place(held, time)
+    paths = [held.schema.column(at).path.lower() for at in range(held.num_columns)]
+    place = paths.index(time.lower()) if time is not None and time.lower() in paths else None
     times = tuple(None if place is None else _range(group.column(place).statistics) for group in groups)
     return Footer(borders, nested, tuple(described.names), times)
 
 
-def _place(held: Any, name: str | None) -> int | None:
-    """At which place row groups have the column, if it is there."""
-    paths = [held.schema.column(at).path.lower() for at in range(held.num_columns)]
-    return paths.index(name.lower()) if name is not None and name.lower() in paths else None
-
-
 def _range(statistics: Any) -> tuple[Any, Any] | None:
-    """The least and greatest value, if they are known and ordered as times are (text is not)."""
+    """Return the least and greatest value, if they are known and ordered as times (text is not)."""
     if statistics is None or not statistics.has_min_max:
         return None
     found = statistics.min, statistics.max

@@ -1,9 +1,9 @@
-"""Which files have been read: exact, and small enough to stand in every offset.
+"""The set of files that have been read: exact, and small enough for every offset.
 
-Modification times do not tell what is new: a file that is renamed into place keeps its own, and may be older than one
-already read. So names are remembered. Names that differ in their last number only are kept as ranges of numbers, any
-others as eight bytes each: a thousand numbered files take some fifty bytes, a thousand files with random names eleven
-thousand.
+Modification times do not show which files are new: a file that is renamed into place keeps its own, and may be older
+than one already read. So names are remembered. Names that differ only in their last number are kept as ranges of
+numbers, any others as eight bytes each: a thousand numbered files take some fifty bytes, a thousand files with random
+names eleven thousand.
 
 >>> seen = SeenFiles()
 >>> seen.add(["b/part-007.csv", "b/part-008.csv", "b/part-010.csv"])
@@ -23,13 +23,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 RECENT = 64
-"""So many series of names are kept as ranges, because they may go on; of the others those for which that is shorter."""
+"""The last `RECENT` series of names are kept as ranges, because they may grow; older ones only if that is shorter."""
 _WIDTH = 8
 _NUMBER = re.compile(r"([0-9]{1,15})([^0-9]*)\Z")
 
 
 class Series(NamedTuple):
-    """Names that differ in one number only, written with so many digits."""
+    """Names that differ only in one number, written with `digits` digits."""
 
     prefix: str
     digits: int
@@ -38,7 +38,7 @@ class Series(NamedTuple):
 
 class SeenFiles:
     def __init__(self) -> None:
-        self._runs: dict[Series, list[int]] = {}  # firsts and lasts of ranges, ascending; the newest series is the last
+        self._runs: dict[Series, list[int]] = {}  # firsts and lasts of ranges, ascending; the newest series is last
         self._others: set[bytes] = set()
 
     @classmethod
@@ -50,7 +50,7 @@ class SeenFiles:
         return made
 
     def write(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the set as plain JSON."""
         old = list(self._runs)[:-RECENT]
         for series in old:
             bounds = self._runs[series]
@@ -93,7 +93,7 @@ def _parts(name: str) -> tuple[Series, int | None]:
 
 
 def _insert(bounds: list[int], number: int) -> None:
-    """Put a number that is in none of the ranges into them."""
+    """Insert a number that is in none of the ranges."""
     at = bisect_right(bounds, number)
     joins_last, joins_next = at > 0 and bounds[at - 1] == number - 1, at < len(bounds) and bounds[at] == number + 1
     if joins_last and joins_next:

@@ -1,12 +1,12 @@
-"""Files as a stream: whatever lies under a path, each file once, however and whenever files appear.
+"""Files as a stream: all files under a path, each file once, in whatever order and at whatever time they appear.
 
 | | |
 |---|---|
-| order | by name among the files that are there when a batch is made; later ones come in later batches |
-| a file | must appear whole, by being renamed; it is known by its name and read once |
-| a batch | ends after so many rows or files, inside a file only if its format is cut by rows |
-| the offset | `seen`: the names of all files begun; `cut`: the file that the batch ends in, and where; `batch`: the
-  files of the batch that ends here, with what is read of each; `anchor`: see `replay`; `number`: counts batches |
+| order | by name among the files present when a batch is made; later files belong to later batches |
+| a file | must appear whole, by being renamed; it is identified by its name and read once |
+| a batch | ends at the limit of rows or files; inside a file only if its format is cut by rows |
+| the offset | `seen`: the names of all files begun; `cut`: the file that the batch ends in, and the position; `batch`:
+  the files of the batch that ends here, with the range read of each; `anchor`: see `replay`; `number`: counts batches |
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from millstream.ingest.paged.replay import Anchor, Replay
 from millstream.ingest.paged.split import Offset, Split, how_many
 
 LOOKED_INTO = 256
-"""To say how many rows wait, so many files are looked into; the rest is taken to be like them."""
+"""Number of files inspected to estimate the rows waiting; the others are assumed to be like them."""
 
 
 class FileSource:
@@ -59,8 +59,8 @@ class FileSource:
         if start["number"] == end["number"]:
             return []
         if start["number"] + 1 != end["number"]:
-            detail = f"The offsets are those before batches {start['number']} and {end['number']}."
-            raise InputError("M5044", "a batch must end where the source said that it ends", detail=detail)
+            detail = f"The offsets belong to batches {start['number']} and {end['number']}."
+            raise InputError("M5044", "a batch must end at the offset that the source returned", detail=detail)
         parts = [Part(self._file(name, size), first, last) for name, size, first, last in end["batch"]]
         if not parts:
             return []
@@ -74,7 +74,7 @@ class FileSource:
         return next(self._waiting(offset, SeenFiles.read(offset["seen"])), None) is None
 
     def behind(self, offset: Offset) -> int:
-        """By the files that are there now."""
+        """Return an estimate by the files present now."""
         waiting = list(self._waiting(offset, SeenFiles.read(offset["seen"])))
         known = waiting[:LOOKED_INTO]
         rows = sum(self._format.rows(self._file(name, size)) for name, size, _ in known)
@@ -85,7 +85,7 @@ class FileSource:
         return File(self._listing.path(name), size)
 
     def _waiting(self, offset: Offset, seen: SeenFiles) -> Iterator[tuple[str, int, int]]:
-        """The files that have not been read, and from where on: the one that the last batch ended in comes first."""
+        """Yield the unread files with size and start; the file that the last batch ended in is first."""
         listed = self._listing.find()
         if offset["cut"] is not None:
             name, size, first = offset["cut"]
@@ -97,7 +97,7 @@ class FileSource:
 
 @dataclass(slots=True)
 class _Batch:
-    """A batch that is being filled."""
+    """A batch under construction."""
 
     format: Format
     options: FileOptions
@@ -110,7 +110,7 @@ class _Batch:
     rows: int = 0
 
     def take(self, name: str, part: Part) -> bool:
-        """Take what may be taken of a file; false if the batch is full."""
+        """Take as much of a file as allowed; return False once the batch is full."""
         if self.rows >= self.options.max_rows_per_trigger or len(self.names) == self.options.max_files_per_trigger:
             return False
         if part.first == 0:
@@ -128,7 +128,7 @@ class _Batch:
         return last == extent
 
     def _last(self, part: Part) -> int | None:
-        """Up to where the batch may take the part; None if nothing of it."""
+        """Return the end of what the batch may take of the part; None if nothing."""
         left = self.options.max_rows_per_trigger - self.rows
         if not self.format.by_row and self.names and self.format.rows(part.file) > left:
             return None

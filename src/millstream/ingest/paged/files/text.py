@@ -1,8 +1,8 @@
 """Lines of text as rows: many at once where all of them fit, one by one only around those that do not.
 
-A chunk of lines is first tried as a whole. If a line in it does not fit, its halves are tried, down to a few hundred
-lines, which are then read one by one. So a bad line costs little, and what is good or bad, and why, does not depend on
-the lines around it.
+A chunk of lines is first read as a whole. If a line in it does not fit, its halves are tried, down to a few hundred
+lines, which are then read one by one. So a bad line costs little. The result for a line does not depend on the lines
+around it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.ingest.coerce import coerce
-from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, given_out, unreadable
-from millstream.ingest.paged.split import SplitRows
-from millstream.ingest.rows import NO_BAD, Rows, read_values
+from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, unreadable
+from millstream.ingest.paged.split import SplitRows, narrowed, selected
+from millstream.ingest.rows import NO_BAD, Rows, rows_of
 
 CHUNK = 65_536
 LEAF = 512
@@ -34,7 +33,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").pattern
 
 @dataclass(frozen=True, slots=True)
 class TextFormat(ABC):
-    """What the formats of text files share: a file is counted in bytes, and its times are known once it was read."""
+    """Base of the formats of text files: the extent is counted in bytes, and times are known only after reading."""
 
     schema: Schema
     required: tuple[str, ...]
@@ -43,7 +42,7 @@ class TextFormat(ABC):
 
     @abstractmethod
     def read_all(self, part: Part) -> Rows:
-        """All columns of a part."""
+        """Read all columns of a part."""
 
     def extent(self, file: File) -> int:
         return file.size
@@ -58,63 +57,45 @@ class TextFormat(ABC):
         return part.last if _times(self, part.file)[1] <= until else part.first
 
     def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
-        for name in columns or ():
-            self.schema.index(name)
-        return given_out(self.read_all(part), self.schema, columns)
+        names, rows = selected(self.schema, columns), self.read_all(part)
+        return SplitRows(narrowed(rows.frame, names), rows.bad)
 
 
 class LineReader(Protocol):
-    """How a format reads lines, none of them blank."""
+    """Reads the lines of a format; no line is blank."""
 
-    def at_once(self, lines: Sequence[bytes]) -> pl.DataFrame | None:
-        """All lines as a frame of the schema's columns; None unless every line surely fits."""
+    def at_once(self, lines: Sequence[bytes]) -> Rows | None:
+        """Read all lines; None unless every line certainly fits."""
 
-    def one_by_one(self, lines: Sequence[bytes]) -> Rows: ...
+    def values(self, line: bytes) -> Sequence[Any] | str:
+        """Return the values of a line in the order of the schema, or the reason why it is bad."""
 
 
-def read_lines(lines: Sequence[bytes], reader: LineReader, schema: Schema) -> Rows:
-    """All that fits, in order, and all that does not."""
-    empty = pl.DataFrame(schema={a.name: a.type.polars for a in schema})
-    frames, bad = [empty], [NO_BAD]
+def read_lines(lines: Sequence[bytes], reader: LineReader, format_: TextFormat) -> Rows:
+    """Read all lines, in order; bad rows keep the text of their line."""
+    frames, bad = [pl.DataFrame(schema={a.name: a.type.polars for a in format_.schema})], [NO_BAD]
     for start in range(0, len(lines), CHUNK):
-        for made in _chunk(lines[start : start + CHUNK], reader):
-            frames.append(made if isinstance(made, pl.DataFrame) else made.frame)
-            if isinstance(made, Rows):
-                bad.append(made.bad)
+        for rows in _read_chunk(lines[start : start + CHUNK], reader, format_):
+            frames.append(rows.frame)
+            bad.append(rows.bad)
     return Rows(pl.concat(frames), None, pl.concat(bad), len(lines))
 
 
-def _chunk(lines: Sequence[bytes], reader: LineReader) -> Iterator[pl.DataFrame | Rows]:
-    made = reader.at_once(lines)
-    if made is not None:
-        yield made
+def _read_chunk(lines: Sequence[bytes], reader: LineReader, format_: TextFormat) -> Iterator[Rows]:
+    rows = reader.at_once(lines)
+    if rows is not None:
+        yield rows
     elif len(lines) <= LEAF:
-        yield reader.one_by_one(lines)
+        values = [reader.values(line) for line in lines]
+        yield rows_of(values, format_.schema, format_.required, lambda at: lines[at].decode("utf-8", "replace"))
     else:
         half = len(lines) // 2
-        yield from _chunk(lines[:half], reader)
-        yield from _chunk(lines[half:], reader)
-
-
-def rows_of(
-    lines: Sequence[bytes], values: Sequence[Sequence[Any] | str], schema: Schema, required: Sequence[str]
-) -> Rows:
-    """Rows from the values of each line, or the reason why it has none. Bad rows keep the text of their line."""
-    right = [at for at, made in enumerate(values) if not isinstance(made, str)]
-    rows = read_values([values[at] for at in right], schema, required)
-    reasons = {at: made for at, made in enumerate(values) if isinstance(made, str)}
-    if rows.index is not None:
-        good = set(rows.index.tolist())
-        misfits = [at for number, at in enumerate(right) if number not in good]
-        reasons |= dict(zip(misfits, rows.bad.get_column("reason"), strict=True))
-    places = sorted(reasons)
-    texts = [lines[at].decode("utf-8", "replace") for at in places]
-    bad = pl.DataFrame([texts, [reasons[at] for at in places]], schema=NO_BAD.schema)
-    return Rows(rows.frame, None, bad, len(lines))
+        yield from _read_chunk(lines[:half], reader, format_)
+        yield from _read_chunk(lines[half:], reader, format_)
 
 
 def quick_times(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """Columns of text that are all timestamps or dates in a usual form, or all seconds, turned at once."""
+    """Convert whole columns of text whose values are all timestamps or dates in a usual form, or all seconds."""
     made = [
         _quick(frame.get_column(a.name), a.type)
         for a in schema
@@ -130,7 +111,7 @@ def _quick(texts: pl.Series, type_: Type) -> pl.Series:
         dates = texts.str.to_date("%Y-%m-%d", strict=False) if plain else texts
         return dates if dates.null_count() == nulls else texts
     for form in _TIMES:
-        # The first value tells whether a form is worth trying on all.
+        # The first value shows whether a form is worth trying on all.
         if texts.head(1).str.to_datetime(form, time_unit="us", strict=False).null_count() and not nulls:
             continue
         times = texts.str.to_datetime(form, time_unit="us", strict=False)
@@ -141,7 +122,7 @@ def _quick(texts: pl.Series, type_: Type) -> pl.Series:
 
 
 def read_bytes(part: Part) -> bytes:
-    """The lines that start inside a part."""
+    """Return the lines that start inside a part."""
     file, first, last = part
     check_whole(file)
     try:
@@ -159,7 +140,7 @@ def read_bytes(part: Part) -> bytes:
 
 @lru_cache(maxsize=100_000)
 def estimated_rows(file: File) -> int:
-    """How many lines a file has, by those at its start."""
+    """Return the number of lines of a file, estimated from its start."""
     check_whole(file)
     with Path(file.path).open("rb") as opened:
         start = opened.read(SAMPLE)
@@ -171,9 +152,7 @@ def estimated_rows(file: File) -> int:
 
 @lru_cache(maxsize=64)
 def _times(format_: TextFormat, file: File) -> tuple[int | None, int]:
-    """The first and the greatest event time of a file."""
-    time = str(format_.schema.time)
-    made = format_.read(Part(file, 0, file.size), [time])
-    assert isinstance(made.rows, pl.DataFrame)
-    times = coerce(made.rows.get_column(time), format_.schema.type_of(time)).values.cast(pl.Int64).drop_nulls()
+    """Return the first and the greatest event time of a file."""
+    rows = format_.read_all(Part(file, 0, file.size))
+    times = rows.frame.get_column(str(format_.schema.time)).cast(pl.Int64).drop_nulls()
     return (int(times[0]), int(times.to_numpy().max())) if len(times) else (None, BEFORE_ALL)

@@ -110,7 +110,7 @@ def test_a_data_frame_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
                 assert mill.query("big").take().height == 59
 
 
-def test_a_connection_wait_for_commit_where_the_last_one_stopped(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_connection_goes_on_where_the_last_one_stopped(spark: SparkSession, tmp_path: Path) -> None:
     with ms.connect(spark, checkpoint=tmp_path, shards=2) as mill:
         mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
         mill.sql("CREATE QUERY sums AS SELECT window_end, k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k")

@@ -131,7 +131,7 @@ def test_spark_is_not_imported(folder: Path) -> None:
     assert made.stdout == "[]\n", made.stderr
 
 
-def test_a_mill_wait_for_commit_from_its_folder(tmp_path: Path) -> None:
+def test_a_mill_goes_on_from_its_folder(tmp_path: Path) -> None:
     mill = LocalMill(Options(shards=2), tmp_path)
     mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
     mill.add_query("q", "SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k")
@@ -205,7 +205,7 @@ def test_a_part_that_is_missing(tmp_path: Path, name: str) -> None:
         LocalMill(Options(), tmp_path)
 
 
-def test_a_mill_that_was_closed_wait_for_commit(tmp_path: Path) -> None:
+def test_a_mill_that_was_closed_goes_on(tmp_path: Path) -> None:
     logged(tmp_path)
     mill = LocalMill(Options(), tmp_path)
     mill.insert("s", [(3,), (7,)])

@@ -201,7 +201,7 @@ class Everything(Rig):
 
 
 @pytest.mark.parametrize("cut", range(6))
-def test_a_restored_graph_wait_for_commit_where_it_was(cut: int) -> None:
+def test_a_restored_graph_goes_on_where_it_was(cut: int) -> None:
     straight = Everything()
     for number in range(5):
         straight.step(number)

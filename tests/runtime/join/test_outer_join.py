@@ -195,7 +195,7 @@ def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, kept: A
 
 @settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, kinds, st.tuples(windows, windows), st.booleans(), st.integers(0, 20))
-def test_a_restored_join_wait_for_commit_as_if_nothing_had_happened(
+def test_a_restored_join_goes_on_as_if_nothing_had_happened(
     given: Any, cut: Any, kept: Any, made: Windows, merges: bool, when: int
 ) -> None:
     through, operator = (join(kept, KEYS["one"], RESIDUAL, made, merges) for _ in range(2))

@@ -133,7 +133,7 @@ def test_nothing_is_held_when_everything_is_closed(given: Any, cut: Any, made: W
 
 @settings(max_examples=tries(40))
 @given(arrivals(ordered=True), cuts, st.tuples(windows, windows), st.integers(0, 20))
-def test_a_restored_join_wait_for_commit_as_if_nothing_had_happened(given: Any, cut: Any, made: Windows, when: int) -> None:
+def test_a_restored_join_goes_on_as_if_nothing_had_happened(given: Any, cut: Any, made: Windows, when: int) -> None:
     through, first = (join(KEYS["one"], RESIDUAL, made, True) for _ in range(2))
     operator = first
     for index, step in enumerate(steps(given, SCHEMAS, True, through.tie_order, cut)):
@@ -183,7 +183,7 @@ def test_rows_that_are_purged_keep_their_place_in_the_window() -> None:
     assert [(r["a.k"], r["b.k"]) for r in trace.rows] == [(3, 3)]
 
 
-def test_progress_wait_for_commit_when_both_sides_have_moved() -> None:
+def test_progress_goes_on_when_both_sides_have_moved() -> None:
     operator = join(KEYS["one"], None, (Window(range=5), Window(range=5)), True)
     heartbeat = Punctuations.of((), 7)
     assert operator.process([Input(punctuations=heartbeat, bound=7), Input()]).punctuations is None

@@ -188,7 +188,7 @@ def test_nothing_is_held_when_everything_is_closed(case: Any, cut: Any, way: str
 
 @settings(max_examples=tries(30))
 @given(cases(ordered=True), cuts, st.integers(0, 20))
-def test_a_restored_join_wait_for_commit_as_if_nothing_had_happened(case: Any, cut: Any, when: int) -> None:
+def test_a_restored_join_goes_on_as_if_nothing_had_happened(case: Any, cut: Any, when: int) -> None:
     given_arrivals, made = case
     schemas = SCHEMAS[: len(made)]
     through, first = (join(made, True) for _ in range(2))

@@ -1,13 +1,11 @@
 """Strategies as a library of transition macros.
 
-After each execution step the macro of the current operator decides where control goes, from two facts: whether the
-operator has something for its successor (`forward`) and whether it can take more input (`more`). The order in which
-they are asked is the whole difference between the strategies. The suffix of a macro's name is the operator's place:
-`Source` (nothing before it to go back to), `Sink` (an output wrapper or a break after it, so it never goes forward),
-both, or neither (`NOS`).
+After each execution step the macro of the current operator chooses the next one, from two facts: whether the operator
+has output for its successor (`forward`) and whether it can take more input (`more`). The strategies differ only in the
+order in which they test them. The suffix of a macro's name is the operator's place: `Source` (no operator before it to
+go back to), `Sink` (a sink or a break after it, so it never goes forward), both, or neither (`NOS`).
 
-What a package brings is a `RuleSet` in the entry points `millstream.strategies`. Options are checked against them and
-graphs run them, so they stand below both.
+A package adds a `RuleSet` by an entry point in the group `millstream.strategies`.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ class Action(Enum):
     FORWARD = auto()
     ENCORE = auto()
     RESTART = auto()
-    """Go on with the same operator and begin a new batch."""
+    """Continue with the same operator and start a new batch."""
     BACKTRACK = auto()
-    """Go to the operator before; at a source, ask it for a timestamp or give control back."""
+    """Go back to the previous operator; at a source, ask it for a timestamp or return control to the scheduler."""
     EXIT = auto()
 
 
 Macro = Callable[[bool, bool, int, int], Action]
-"""(forward, more, elements taken in this visit, batch size) -> action"""
+"""(forward, more, pages taken since the operator got control, batch size) -> action"""
 
 
 def depth_first(forward: bool, more: bool, count: int, k: int) -> Action:  # noqa: ARG001
@@ -53,7 +51,7 @@ def round_robin(forward: bool, more: bool, count: int, k: int) -> Action:  # noq
 
 
 def batched(forward: bool, more: bool, count: int, k: int) -> Action:
-    """Depth first, k elements at a time. A batch that was filtered out altogether is followed by another one."""
+    """Depth first, k pages at a time. Another batch follows one that produced no output."""
     if more and count < k:
         return Action.ENCORE
     if forward:
@@ -63,16 +61,16 @@ def batched(forward: bool, more: bool, count: int, k: int) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules of a strategy, as they are registered. The macro must go forward only if there is something to take
-    there, and encore or restart only if there is more."""
+    """The registered rules of a strategy. The macro may go forward only if the successor has input, and encore or
+    restart only if there is more."""
 
     prefix: str
-    """How the names of its macros begin."""
+    """The prefix of its macros' names."""
     macro: Macro
     sized: bool = False
-    """Whether a batch size belongs to it, as in `batch:16`."""
+    """True if it takes a batch size, as in `batch:16`."""
     paths: bool = False
-    """Whether it works on paths: the graph is cut into such. Only then may the macro exit."""
+    """True if the graph has to be cut into paths. Only then may the macro exit."""
 
 
 STRATEGIES = Registry(
@@ -89,11 +87,11 @@ STRATEGIES = Registry(
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A rule set, and the batch size where it has one.
+    """A rule set, and the batch size if it takes one.
 
-    >>> made = Strategy.parse("batch:5")
-    >>> made.macro_name("Sink"), made.k, made.rules.paths
-    ('KB-Sink', 5, False)
+    >>> strategy = Strategy.parse("batch:5")
+    >>> strategy.rules.prefix, strategy.k, strategy.rules.paths
+    ('KB', 5, False)
     """
 
     rules: RuleSet
@@ -101,7 +99,7 @@ class Strategy:
 
     @classmethod
     def parse(cls, text: str) -> Strategy:
-        """A strategy from its name, with the batch size if it takes one: `dfs`, `batch:5`."""
+        """Return the strategy of a name, with the batch size if it takes one: `dfs`, `batch:5`."""
         name, colon, size = text.strip().lower().partition(":")
         rules = STRATEGIES.get(name)
         if rules is None:
@@ -115,17 +113,14 @@ class Strategy:
             raise OptionError("M6031", f"batch size '{size}' is not a number of at least 1")
         return cls(rules, int(size))
 
-    def macro_name(self, place: str) -> str:
-        return f"{self.rules.prefix}-{place}"
-
     def macro(self, *, last: bool) -> Macro:
-        """The macro of an operator; the last one before a sink or a break never goes forward."""
+        """Return the macro of an operator; the last one before a sink or a break never goes forward."""
         rule = self.rules.macro
         return (lambda forward, more, count, k: rule(False, more, count, k)) if last else rule  # noqa: ARG005
 
 
 def strategies() -> str:
-    """What a strategy can be, for messages.
+    """Return the possible strategies, for messages.
 
     >>> strategies()
     'dfs, bfs, rr, batch:K'

@@ -3,12 +3,12 @@
 | | |
 |---|---|
 | computes | the first of all equal tuples, at once and with its timestamp; NULL equals NULL |
-| state | every distinct tuple that may still come again |
+| state | every distinct tuple that may still arrive again |
 | punctuation in → purged → out | any → the tuples that match it → itself, unless covered by an earlier one |
-| progress v, or the port's bound v | → what is older than v, if the time is a column → in band it goes on |
+| progress v, or the port's bound v | → tuples older than v, if the time is a column → forwarded if in band |
 | cost | a hash join of the page with the state |
 
-Time purges only if it is one of the columns, for equal tuples are then of the same time.
+Time purges only if it is one of the columns: equal tuples then have the same time.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class Distinct(Operator):
         self.schema = schema
         self._columns = list(schema.names)
         self._seen = StateTable(schema.polars)
-        self._put_out = PunctuationSet()
+        self._emitted = PunctuationSet()
         self._purged = NEVER
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
         rows = None if port.rows is None else self._first(port.rows)
-        fresh = None if port.punctuations is None else self._put_out.add(port.punctuations)
-        self._purge(fresh, max(port.bound, self._put_out.progress))
+        fresh = None if port.punctuations is None else self._emitted.add(port.punctuations)
+        self._purge(fresh, max(port.bound, self._emitted.progress))
         return Output(rows, fresh or None)
 
     def _first(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        """The tuples that nobody has seen, which are remembered."""
+        """Return the tuples that were not seen before, and store them."""
         new = rows.unique(self._columns, keep="first", maintain_order=True)
         if len(self._seen):
-            # The page is the smaller side, so the state probes it and not the other way round.
+            # The page is smaller than the state, so the state probes it.
             known = self._seen.frame().join(new, on=self._columns, how="semi", nulls_equal=True)
             if known.height:
                 new = new.join(known, on=self._columns, how="anti", nulls_equal=True, maintain_order="left")
@@ -71,8 +71,8 @@ class Distinct(Operator):
         return {"seen": self._seen}
 
     def scalars(self) -> dict[str, Any]:
-        return {"put_out": self._put_out.to_value(), "purged": self._purged}
+        return {"put_out": self._emitted.to_value(), "purged": self._purged}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._put_out = PunctuationSet.from_value(values["put_out"])
+        self._emitted = PunctuationSet.from_value(values["put_out"])
         self._purged = values["purged"]

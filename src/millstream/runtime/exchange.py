@@ -1,16 +1,16 @@
-"""The end of one stage of a query, where its rows leave for the shards of the next.
+"""The end of one stage of a query: its rows leave for the shards of the next stage.
 
 | | |
 |---|---|
 | computes | its input, unchanged |
 | order | its input's |
-| state | how far time was told |
+| state | the progress sent |
 | punctuation in → purged → out | p → nothing → p |
-| progress | the input's, in band, whichever way it came here |
+| progress | the input's, in band, even if it arrived over an arc |
 | cost | none |
 
-Readers elsewhere learn the time from what is sent alone, so every advance is sent. When one of them requests time, the
-exchange counts as waiting until nothing moves, and so requests it from the sources before it.
+Readers in the next stage learn the time only from what is sent, so every advance is sent. When one of them requests
+time, the exchange counts as waiting until nothing moves, and so requests time from the sources before it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Exchange(Operator):
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._requested = False
-        self._told = NEVER
+        self._sent = NEVER
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
-        told = port.punctuations
-        if port.bound > self._told:
-            self._told = port.bound
-            told = Punctuations.of((), progress=port.bound) if told is None else told.with_progress(port.bound)
-        return Output(port.rows, told)
+        punctuations = port.punctuations
+        if port.bound > self._sent:
+            self._sent = port.bound
+            punctuations = (punctuations or Punctuations.of(())).with_progress(port.bound)
+        return Output(port.rows, punctuations)
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
         return Output(elements=(element,))
@@ -50,16 +50,16 @@ class Exchange(Operator):
         if not isinstance(message, TimeRequest):
             return super().answer(message)
         self._requested = True
-        return Answer(then=self._rest)
+        return Answer(then=self._stop_waiting)
 
-    def _rest(self) -> None:
+    def _stop_waiting(self) -> None:
         self._requested = False
 
     def waiting(self) -> bool:
         return self._requested
 
     def scalars(self) -> dict[str, Any]:
-        return {"told": self._told}
+        return {"told": self._sent}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._told = values["told"]
+        self._sent = values["told"]

@@ -2,15 +2,15 @@
 
 | | |
 |---|---|
-| computes | the tuples of this shard as they are; of all others only the timestamp, with NULL in every other column |
+| computes | the tuples of this shard, unchanged; of all others the timestamp, with NULL in every other column |
 | order | its input's |
 | state | none |
-| punctuation in → purged → out | p → nothing → p: what no tuple matches, no placeholder matches |
-| progress | goes on |
+| punctuation in → purged → out | p → nothing → p: if no tuple matches it, no placeholder does |
+| progress | forwarded |
 | cost | one hash of the key, one pass over the columns |
 
-A tuple without a key counts in a window of rows, joins nothing and is not stored. So a join of the tuples of one shard
-sees the last n of the whole stream.
+A tuple without a key counts in a window of rows, joins nothing and is not stored. So a join on one shard sees the last
+n tuples of the whole stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from millstream.runtime.operator.registry import Site, carries_out
 
 @carries_out("placeholders")
 class Placeholders(Operator):
-    """`mine` tells which tuples are this shard's own."""
+    """`mine` returns a mask of the tuples that belong to this shard."""
 
     def __init__(self, schema: Schema, mine: Callable[[pl.DataFrame], Mask]) -> None:
         self.schema = schema

@@ -1,10 +1,10 @@
-"""A sink that keeps what a query puts out until somebody takes it.
+"""A sink that collects the output of a query until the caller takes it.
 
 | | |
 |---|---|
-| computes | nothing: rows and punctuations are collected in the order in which they come |
-| state | none that a checkpoint holds; what was put out belongs to whoever takes it |
-| punctuation in → purged → out | any → nothing → kept for the taker |
+| computes | nothing: rows and punctuations are collected in order of arrival |
+| state | none in a checkpoint: collected output belongs to the caller |
+| punctuation in → purged → out | any → nothing → kept for the caller |
 | cost | O(1) an element |
 """
 
@@ -20,7 +20,7 @@ from millstream.runtime.operator.frames import stack
 
 
 class CollectingSink:
-    """To be called with every element; `take_rows` and `take_punctuations` give what came since the last call."""
+    """Called with every element; `take_rows` and `take_punctuations` return those collected since the last call."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -34,10 +34,10 @@ class CollectingSink:
             case Punctuations():
                 self._punctuations.append(element)
             case _:
-                raise TypeError(f"a query puts out no {type(element).__name__}")
+                raise TypeError(f"a query does not emit a {type(element).__name__}")
 
     def take_rows(self) -> pl.DataFrame:
-        """The rows, as they came."""
+        """Return the collected rows, in order of arrival."""
         taken, self._rows = self._rows, []
         return stack(taken) if taken else self.schema.empty()
 

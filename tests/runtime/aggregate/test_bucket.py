@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import gcd
 
 import polars as pl
 import pytest
@@ -20,7 +21,6 @@ from millstream.runtime.aggregate.bucket import (
     ends_of_pane,
     integers,
     pane_end,
-    pane_length,
     spread,
     window_ids,
 )
@@ -84,7 +84,7 @@ def test_a_tuple_lies_in_exactly_its_windows(time: int, range_: int, slide: int)
     by_interval = [e for e in range(-600, 700) if e % slide == 0 and e - range_ <= time < e]
     first, last = window_ids(time, range_, slide)
     assert [(w + 1) * slide for w in range(first, last + 1)] == by_interval
-    pane = pane_length(range_, slide)
+    pane = gcd(range_, slide)
     end = pane_end(time, pane)
     assert end - pane <= time < end
     first, last = ends_of_pane(end, range_, slide)
@@ -97,7 +97,7 @@ def test_a_tuple_lies_in_exactly_its_windows(time: int, range_: int, slide: int)
 @settings(max_examples=tries(100))
 @given(times, lengths, lengths)
 def test_bounds_on_panes_close_what_bounds_on_time_close(bound: int, range_: int, slide: int) -> None:
-    pane = pane_length(range_, slide)
+    pane = gcd(range_, slide)
     assert closed_end(closed_end(bound, pane), slide) == closed_end(bound, slide)
 
 

@@ -228,6 +228,9 @@ def test_like() -> None:
         ("abc", "a\\%c", False),
         ("", "%", True),
         ("a+b", "_+b", True),
+        ("ab", "\\a_", True),
+        ("a\\b", "a\\\\_", True),
+        ("ab", "_b\\", True),
     ]:
         literal = Binary(B, "LIKE", Literal(V, text), Literal(V, pattern))
         assert scalar(literal) is expected, pattern

@@ -1,7 +1,7 @@
-"""Bucket: which windows and panes a time belongs to, and which of them a bound on time completes.
+"""Bucket: the windows and panes of a time, and those that a bound on time completes.
 
 Windows end at the multiples of SLIDE; window `w` is `[(w + 1) * SLIDE - RANGE, (w + 1) * SLIDE)`: ids follow the end.
-Everything is floor division, hence right before the epoch too; RANGE need not be a multiple of SLIDE, and with
+All divisions are floor divisions, hence correct before the epoch too. RANGE need not be a multiple of SLIDE; with
 RANGE < SLIDE a time may lie in no window at all. Panes are tumbling windows of length gcd(RANGE, SLIDE): every window
 is a whole number of panes, and a pane is named by its end. The functions take plain integers and Polars expressions.
 
@@ -21,7 +21,7 @@ is a whole number of panes, and a pane is named by its end. The functions take p
 
 from __future__ import annotations
 
-import math
+from math import gcd
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -35,36 +35,27 @@ Time = TypeVar("Time", int, pl.Expr)
 
 
 def window_ids(time: Time, range_: int, slide: int) -> tuple[Time, Time]:
-    """The first and the last window of a time; the last is below the first if there is none."""
+    """Return the first and the last window of a time; the last is below the first if there is none."""
     return time // slide, (time + range_) // slide - 1
 
 
-def window_end(window: Time, slide: int) -> Time:
-    return (window + 1) * slide
-
-
-def pane_length(range_: int, slide: int) -> int:
-    return math.gcd(range_, slide)
-
-
 def pane_end(time: Time, pane: int) -> Time:
-    """The end of the pane that holds a time."""
+    """Return the end of the pane that holds a time."""
     return (time // pane + 1) * pane
 
 
 def ends_of_pane(end: Time, range_: int, slide: int) -> tuple[Time, Time]:
-    """The first and the last end of the windows that hold a pane, given by its end.
+    """Return the first and the last end of the windows that hold a pane, given by its end.
 
     >>> ends_of_pane(220, 60, 20), ends_of_pane(5, 5, 20)
     ((220, 260), (20, 0))
     """
-    pane = pane_length(range_, slide)
-    first, last = window_ids(end - pane, range_, slide)
-    return window_end(first, slide), window_end(last, slide)
+    first, last = window_ids(end - gcd(range_, slide), range_, slide)
+    return (first + 1) * slide, (last + 1) * slide
 
 
 def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFrame:
-    """One row per window of each pane: the column `name` holds pane ends before and window ends after."""
+    """Return one row per window of each pane: the column `name` holds pane ends before, window ends after."""
     if range_ == slide:
         return panes
     first, last = ends_of_pane(pl.col(name), range_, slide)
@@ -73,18 +64,18 @@ def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFr
 
 
 def closed_end(bound: int, slide: int) -> int:
-    """The last window end that is complete if nothing older than `bound` can come; never and forever stay."""
+    """Return the last window end that is complete if no tuple older than `bound` can arrive; NEVER and FOREVER stay."""
     return bound if bound in (NEVER, FOREVER) else bound // slide * slide
 
 
 def close_windows(punctuations: Punctuations, time: str, slide: int, end: str, type_: pl.DataType) -> Punctuations:
-    """Bounds on the attribute `time` as bounds on the window end."""
+    """Translate bounds on the attribute `time` into bounds on the window end."""
     return punctuations.map_upper(time, lambda bound: bound // slide * slide, end, "<=", type_)
 
 
 class Reaching(NamedTuple):
-    """Punctuations that may close something. `end`: all windows that end by then are closed by bounds on time alone,
-    these and earlier ones. `ends`: the ascending ends that they reach, if there is nothing else among them."""
+    """Punctuations that may close windows. `end`: these and earlier bounds on time alone close all windows that end by
+    then. `ends`: the ascending ends that they reach, if all are bounds on time alone."""
 
     punctuations: Punctuations
     end: int
@@ -92,9 +83,9 @@ class Reaching(NamedTuple):
 
 
 def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached: int) -> Reaching:
-    """Without the bounds on `time` alone that complete no window end beyond `reached` or beyond an earlier one.
+    """Drop the bounds on `time` alone that complete no window end beyond `reached` or beyond an earlier bound.
 
-    Most punctuations of a fine-grained stream pass no window end; this finds them at the cost of a division each.
+    Most punctuations of a fine-grained stream pass no window end; finding them costs a division each.
     """
     shapes = ((time, "<"),), ((time, "<="),)
     groups = [group for group in punctuations.parts.groups if group.shape in shapes]
@@ -113,8 +104,8 @@ def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached:
 
 
 def integers(times: pl.Series) -> Integers:
-    """Times, none of them NULL, as the integers that window arithmetic works on: microseconds, or the plain number."""
-    held = times.to_numpy()
-    if held.dtype.kind == "M":
-        return held.astype("datetime64[us]", copy=False).view(np.int64)
-    return np.floor(held).astype(np.int64, copy=False) if held.dtype.kind == "f" else held
+    """Return times, none of them NULL, as integers for window arithmetic: microseconds, or the plain number."""
+    values = times.to_numpy()
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[us]", copy=False).view(np.int64)
+    return np.floor(values).astype(np.int64, copy=False) if values.dtype.kind == "f" else values

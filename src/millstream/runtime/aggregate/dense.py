@@ -2,10 +2,10 @@
 
 | | |
 |---|---|
-| computes | what grouping by one integer key computes, or nothing where a key or a column does not fit |
-| a key fits | one integer column without NULL whose values span little more than there are rows, as serial numbers do |
+| computes | the result of grouping by one integer key, or None if a key or a column does not fit |
+| a key fits | one integer column without NULL whose span is at most `SPAN` times the row count, as of serial numbers |
 | a column fits | it has no NULL, and its operation has a dense form for its type (`algebra/aggregate/reduction.py`) |
-| cost | a few nanoseconds a row and column, a fifth of what hashing costs |
+| cost | a few nanoseconds a row and column, a fifth of the cost of hashing |
 
 >>> from millstream.algebra.aggregate.reduction import SUM
 >>> page = pl.DataFrame({"k": [7, 5, 7], "x": [1, 2, 3]})
@@ -25,7 +25,7 @@ from millstream.algebra.aggregate.reduction import Reduction
 from millstream.algebra.arrays import Integers
 
 SPAN = 4
-"""How many places there may be for each row: more of them take longer to go through than hashing takes."""
+"""Most places per row: with more of them, scanning the array takes longer than hashing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Places:
 
     @classmethod
     def of(cls, page: pl.DataFrame, group: Sequence[str]) -> Places | None:
-        """None if the groups of the page have no such places."""
+        """Return the places of a page's rows, or None if its key does not fit."""
         column = page.get_column(group[0]) if len(group) == 1 and page.height else None
         if column is None or not column.dtype.is_signed_integer() or column.null_count():
             return None
@@ -54,15 +54,17 @@ class Places:
 
 
 def dense(page: pl.DataFrame, places: Places | None, reductions: Sequence[Reduction]) -> pl.DataFrame | None:
-    """One row per key, by key."""
-    made = None if places is None else reduce(page, places.of_rows, places.span, reductions)
-    return None if made is None or places is None else pl.DataFrame([places.keys(made[0]), *made[1]])
+    """Return one row per key, in the order of keys, or None if a key or a column does not fit."""
+    if places is None or (reduced := reduce(page, places.of_rows, places.span, reductions)) is None:
+        return None
+    used, columns = reduced
+    return pl.DataFrame([places.keys(used), *columns])
 
 
 def reduce(
     page: pl.DataFrame, places: Integers, span: int, reductions: Sequence[Reduction]
 ) -> tuple[Integers, list[pl.Series]] | None:
-    """The places that have rows, in order, and for each of them what the reductions make of its rows."""
+    """Return the places that have rows, in order, and the reductions' results for each of them."""
     if not all(reduction.fits(page) for reduction in reductions):
         return None
     counts = np.bincount(places, minlength=span)

@@ -1,16 +1,16 @@
-"""What window and pane aggregates share: groups are held until punctuation, or time, closes them.
+"""The common part of window and pane aggregates: groups are held until punctuation, or time, closes them.
 
 A punctuation closes groups if it restricts nothing but group attributes and the windowing attribute, the latter only
-from above: `[ts < v, sensor = 1]` closes the windows of sensor 1 that end by v, `[sensor = 1]` all of its windows. One
-on raw time `= v`, or on any other attribute, closes nothing and is dropped, since the output cannot express it. If the
-windows are over the hidden timestamp, then progress of time (in band, or the port's bound) closes them as well. The end
-of the stream closes everything.
+from above: `[ts < v, sensor = 1]` closes the windows of sensor 1 that end by v, `[sensor = 1]` all of its windows. A
+punctuation on raw time `= v`, or on any other attribute, closes nothing and is dropped, since the output cannot express
+it. If the windows are over the hidden timestamp, progress of time (in band, or the port's bound) closes them as well.
+The end of the stream closes everything.
 
-Bounds on time alone are by far the most common and are kept as one number; all other punctuations put out are kept in
-a set, which then holds that number as a pattern too.
+Bounds on time alone are by far the most common and are kept as one number. Other emitted punctuations are kept in a
+set, which then holds that number as a pattern too.
 
-A tuple of a closed group is dropped when it is folded in: sources put late tuples aside, so it cannot come on a
-grammatical stream, but if it does then it must not open a second window of the same name.
+A tuple of a closed group is dropped when it is folded in: it must not open a second window of the same name. No such
+tuple arrives on a grammatical stream, because sources set late tuples aside.
 """
 
 from __future__ import annotations
@@ -35,39 +35,27 @@ NONE = Punctuations.of(())
 
 
 class GroupedAggregate(Operator):
-    """`time` names the input attribute whose upper bounds close windows, if there is one; `timed` says that the windows
-    are over the hidden timestamp, so that time closes them and results are stamped with their end (otherwise they carry
-    the newest timestamp of their tuples); `finish` makes output rows of partial results."""
+    """`columns` make output columns of partial results. If the windows are over the stream's time, time closes them and
+    results are stamped with the window end; otherwise results carry the newest timestamp of their tuples."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        state: GroupState,
-        group: tuple[str, ...],
-        slide: int,
-        time: str | None,
-        finish: list[pl.Expr],
-        *,
-        timed: bool,
-    ) -> None:
-        self.schema, self.timed = schema, timed
-        self._state, self._slide = state, slide
-        self._finish = finish
-        self._time = time if state.end is not None else None
-        self._names = {name: name for name in (*group, *([self._time] if self._time is not None else []))}
-        self._reached = NEVER  # window ends up to here are closed by punctuations on time alone, put out
-        self._put_out: PunctuationSet | None = None  # made when there are others
+    def __init__(self, schema: Schema, state: GroupState, columns: list[pl.Expr]) -> None:
+        self.schema, self.timed = schema, state.timed
+        self._state, self._slide, self._time = state, state.slide, state.closed_by
+        self._finish = [*columns, pl.col(state.end).to_physical().alias(TS) if state.end and self.timed else pl.col(TS)]
+        self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
+        self._reached = NEVER  # window ends up to here are closed by emitted punctuations on time alone
+        self._emitted: PunctuationSet | None = None  # made for the first other punctuation
         self._closed = NEVER  # window ends up to here are closed, by punctuation or by time
         self._bound = NEVER  # the highest bound that a step has acted on
-        self._heard = NEVER  # the highest progress that came in band
-        self._told = NEVER  # the highest progress put out
+        self._progress_in = NEVER  # the highest progress received in band
+        self._progress_out = NEVER  # the highest progress emitted
 
     def time_of(self, bound: int) -> int:
-        """Up to where a bound on input timestamps says that time is complete."""
+        """Return the time that a bound on input timestamps completes."""
         return bound
 
     def bound_of(self, time: int) -> int:
-        """The bound on output timestamps once all windows that end by `time` are closed."""
+        """Return the bound on output timestamps once all windows that end by `time` are closed."""
         return time
 
     def process(self, inputs: Sequence[Input]) -> Output:
@@ -76,91 +64,87 @@ class GroupedAggregate(Operator):
             self._state.take(port.rows)
         new, others, reached = NONE, None, self._reached
         if port.punctuations is not None:
-            self._heard = max(self._heard, port.punctuations.progress)
+            self._progress_in = max(self._progress_in, port.punctuations.progress)
             new, others, reached = self._news(port.punctuations)
-        self._bound = max(self._bound, port.bound, self._heard)
-        end = max(self._end_closed_by(self._bound), reached)
+        self._bound = max(self._bound, port.bound, self._progress_in)
+        if self.timed:
+            end = max(closed_end(self.time_of(self._bound), self._slide), reached)
+        else:
+            end = FOREVER if self._bound == FOREVER else reached
         rows = None
         if len(new) or end > self._closed:
-            # Before this step's punctuations count: they come after its tuples.
+            # First, since the step's punctuations follow its tuples.
             partials = self._drain(end if self.timed and others is None else None)
             if others is not None:
-                self._put_out = others
+                self._emitted = others
                 new = others.add(new)
             self._reached, self._closed = reached, max(self._closed, end)
             rows = self._close(partials, new, others is not None)
         elif self._state.full:
             self._fold()
-        told = self._progress()
-        return Output(rows, new.with_progress(told) if len(new) or told > NEVER else None)
+        progress = self._progress()
+        return Output(rows, new.with_progress(progress) if len(new) or progress > NEVER else None)
 
     def _news(self, punctuations: Punctuations) -> tuple[Punctuations, PunctuationSet | None, int]:
-        """The closing punctuations in terms of the output, without those that earlier ones cover; the set that is to
-        take them, unless they are bounds on time alone; up to where such bounds reach."""
+        """Return the closing punctuations in terms of the output, without those that earlier ones cover; the set to add
+        them to, unless they are bounds on time alone; the window end that such bounds reach."""
         usable, end, reached = punctuations.with_progress(NEVER), self._state.end, NEVER
         if self._time is not None and end is not None:
             usable, reached, ends = drop_idle_bounds(usable, self._time, self._slide, self._reached)
-            if ends is not None and self._put_out is None:
+            if ends is not None and self._emitted is None:
                 return self._closing(ends), None, reached
         usable = usable.select(self._names)
         if self._time is not None and end is not None:
             usable = close_windows(usable, self._time, self._slide, end, self._state.table.schema[end])
         if not len(usable):
             return usable, None, reached
-        others = self._put_out if self._put_out is not None else self._new_set()
+        others = self._emitted
+        if others is None:
+            others = PunctuationSet()
+            if self._reached > NEVER:
+                others.add(self._closing([self._reached]))
         return usable.where(~others.covered(usable)), others, reached
 
     def _closing(self, ends: Sequence[int] | npt.NDArray[np.int64]) -> Punctuations:
-        """The output punctuations that close all windows up to these ends."""
+        """Return the output punctuations that close all windows up to these ends."""
         if self._state.end is None or not len(ends):
             return NONE
         bounds = pl.Series(ends, dtype=pl.Int64).cast(self._state.table.schema[self._state.end])
         return Punctuations.from_column(self._state.end, "<=", bounds)
 
-    def _new_set(self) -> PunctuationSet:
-        """A set that knows the bounds on time put out so far."""
-        made = PunctuationSet()
-        if self._reached > NEVER:
-            made.add(self._closing([self._reached]))
-        return made
-
-    def _end_closed_by(self, bound: int) -> int:
-        if self.timed:
-            return closed_end(self.time_of(bound), self._slide)
-        return FOREVER if bound == FOREVER else NEVER
-
     def _progress(self) -> int:
-        """The progress to put out, if it is more than was put out before."""
+        """Return the progress to emit, or NEVER if it is not higher than before."""
         if self.timed:
-            progress = self.bound_of(closed_end(self.time_of(self._heard), self._slide))
+            progress = self.bound_of(closed_end(self.time_of(self._progress_in), self._slide))
         else:
-            progress = self._oldest(self._heard) if self._heard > self._told else NEVER
-        if progress <= self._told:
+            progress = self._oldest(self._progress_in) if self._progress_in > self._progress_out else NEVER
+        if progress <= self._progress_out:
             return NEVER
-        self._told = progress
+        self._progress_out = progress
         return progress
 
     def _fold(self) -> None:
         self._state.append(self._drain())
 
     def _drain(self, end: int | None = None) -> pl.DataFrame:
-        """The waiting tuples (with `end`, those that may close by then) as partial results, without closed groups."""
+        """Return the waiting tuples (with `end`, those of windows that end by then) as partial results, without closed
+        groups."""
         partials = self._state.drain(end)
         if not partials.height:
             return partials
         late = self._ended(partials)
-        if self._put_out is not None:
-            late = late | self._put_out.match(partials)
+        if self._emitted is not None:
+            late = late | self._emitted.match(partials)
         return where(partials, ~late) if late.any() else partials
 
     def _ended(self, frame: pl.DataFrame) -> pl.Series:
-        """Which groups' windows end by the last end that is closed."""
+        """Return a mask of the groups whose windows end by the last closed end."""
         if self._state.end is None or self._closed in (NEVER, FOREVER):
             return pl.repeat(self._closed == FOREVER, frame.height, dtype=pl.Boolean, eager=True)
         return pl.Series(integers(frame.get_column(self._state.end)) <= self._closed)
 
     def _close(self, partials: pl.DataFrame, punctuations: Punctuations, by_group: bool) -> pl.DataFrame | None:
-        """Purge the groups that this step closes; their rows, in the order in which they close."""
+        """Purge the groups that this step closes; return their rows in the order in which they close."""
 
         def closes(frame: pl.DataFrame) -> pl.Series:
             ended = self._ended(frame)
@@ -181,7 +165,7 @@ class GroupedAggregate(Operator):
 
     @property
     def idle_waiting_prone(self) -> bool:
-        # Even where time closes nothing, it must not overtake the results that are held back: their timestamps are old.
+        # Even where time closes nothing, it must not overtake the results held back: their timestamps are old.
         return True
 
     def waiting(self) -> bool:
@@ -191,11 +175,11 @@ class GroupedAggregate(Operator):
         bound = min(bounds)
         if not self.timed:
             return self._oldest(bound)
-        # Windows that a bound completes are still to come until a step has acted on it.
+        # Until a step has acted on a bound, the windows that it completes are not emitted.
         return self.bound_of(self.time_of(min(bound, self._bound) if self._state else bound))
 
     def _oldest(self, bound: int) -> int:
-        """A bound lowered to the oldest timestamp among the groups held."""
+        """Return a bound, lowered to the oldest timestamp among the groups held."""
         if bound in (NEVER, FOREVER) or not self._state:
             return bound
         self._fold()
@@ -208,14 +192,14 @@ class GroupedAggregate(Operator):
 
     def scalars(self) -> dict[str, Any]:
         return {
-            "bounds": (self._reached, self._closed, self._bound, self._heard, self._told),
-            "put_out": None if self._put_out is None else self._put_out.to_value(),
+            "bounds": (self._reached, self._closed, self._bound, self._progress_in, self._progress_out),
+            "put_out": None if self._emitted is None else self._emitted.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._reached, self._closed, self._bound, self._heard, self._told = values["bounds"]
+        self._reached, self._closed, self._bound, self._progress_in, self._progress_out = values["bounds"]
         put_out = values["put_out"]
-        self._put_out = None if put_out is None else PunctuationSet.from_value(put_out)
+        self._emitted = None if put_out is None else PunctuationSet.from_value(put_out)
 
     def state_rows(self) -> int:
         self._fold()

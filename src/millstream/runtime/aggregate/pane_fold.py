@@ -1,14 +1,14 @@
-"""Tuples, or partial results of some, folded into one partial result per pane and group.
+"""Tuples, or partial results, folded into one partial result per pane and group.
 
-Grouping by one key less is so much faster that panes are taken one by one where they are large: as slices of a page in
-order of time, or put in order of panes first. A single integer key is not even hashed if its values are dense.
+Grouping by one key less is much faster, so large panes are grouped one by one: as slices of a page in order of time, or
+of a page sorted by pane first. A single integer key is not hashed if its values are dense.
 
-| panes | way |
+| panes | grouping |
 |---|---|
 | a single one | by group |
 | large, page in order of time | slice by slice, by group |
 | any, keys dense | pane and key as one place in an array |
-| large, page in any order | put in order of panes, then slice by slice |
+| large, page in any order | sort by pane, then slice by slice |
 | small | by pane and group |
 """
 
@@ -29,22 +29,22 @@ from millstream.runtime.aggregate.dense import SPAN, Places, dense, reduce
 from millstream.runtime.operator.frames import stack, take
 
 SLICE_ROWS = 2_048
-"""How many tuples must share a pane on average to make taking it alone worth while."""
-FEW = 1 << 15
+"""Mean number of tuples per pane from which grouping panes one by one is faster."""
+INT16_PANES = 1 << 15
 _END = "__end"
 
 
 def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence[pl.Expr]) -> pl.DataFrame:
-    """One row per distinct key, NULL being a key like any other; without keys one row, unless there are no tuples."""
+    """Return one row per distinct key (NULL is a key too); without keys one row, or none if there are no tuples."""
     if keys:
         return frame.group_by(list(keys)).agg(list(values))
     return frame.select(list(values)).head(frame.height)
 
 
 class PaneFold:
-    """`time` gives the time of a row as an integer, never NULL. `label` names the column that says which pane it is,
-    with the type Int64: by its end or, with `least`, by the least time among its rows. The least time is of the rows
-    of the pane or of the group in it, whichever is at hand; if rows come in order of time, then so do the results."""
+    """`time` is the time of a row as an integer, never NULL. `label` names the Int64 column that identifies the pane:
+    by its end or, with `least`, by the least time among its rows, or among those of the group in it, whichever is at
+    hand. With `least`, results of rows in order of time are in order too."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class PaneFold:
         self._label, self._least = label, least
 
     def __call__(self, page: pl.DataFrame) -> pl.DataFrame:
-        """The partial results of at least one row."""
+        """Return the partial results of at least one row."""
         times = page.select(self._time).to_series().to_numpy()
         in_order = bool((times[1:] >= times[:-1]).all())
         low, high = (int(times[0]), int(times[-1])) if in_order else (int(times.min()), int(times.max()))
@@ -75,26 +75,26 @@ class PaneFold:
             starts = np.searchsorted(times, np.arange(first, last, self._pane))
             return stack(list(self._slices(page, times, first, starts)))
         numbers = (times - (first - self._pane)) // self._pane
-        made = self._dense_panes(page, times, numbers, first, panes)
-        if made is not None:
-            return made
-        if large and panes < FEW:
-            # Sorting takes no longer than counting if the numbers are short.
+        folded = self._dense_panes(page, times, numbers, first, panes)
+        if folded is not None:
+            return folded
+        if large and panes < INT16_PANES:
+            # Short numbers are sorted by radix, in linear time.
             order = np.argsort(numbers.astype(np.int16), kind="stable")
             starts = np.cumsum(np.bincount(numbers, minlength=panes))[:-1]
             return stack(list(self._slices(take(page, order), times[order], first, starts)))
         return self._by_pane_and_group(page, in_order)
 
     def _by_group(self, page: pl.DataFrame, label: int) -> pl.DataFrame:
-        made = dense(page, Places.of(page, self._group), self._reductions)
-        if made is None:
-            made = grouped(page, self._group, self._values)
-        return made.with_columns(pl.lit(label, pl.Int64).alias(self._label))
+        folded = dense(page, Places.of(page, self._group), self._reductions)
+        if folded is None:
+            folded = grouped(page, self._group, self._values)
+        return folded.with_columns(pl.lit(label, pl.Int64).alias(self._label))
 
     def _slices(
         self, page: pl.DataFrame, times: Integers, first: int, starts: npt.NDArray[np.intp]
     ) -> Iterator[pl.DataFrame]:
-        """Pane by pane; `starts` says where the second and each later one begins."""
+        """Yield the results pane by pane; `starts` has the first row of each pane but the first."""
         cuts = [0, *starts.tolist(), page.height]
         for place, (start, end) in enumerate(pairwise(cuts)):
             if end > start:
@@ -107,10 +107,10 @@ class PaneFold:
         keys = Places.of(page, self._group)
         if keys is None or panes * keys.span > SPAN * page.height:
             return None
-        made = reduce(page, numbers * keys.span + keys.of_rows, panes * keys.span, self._reductions)
-        if made is None:
+        reduced = reduce(page, numbers * keys.span + keys.of_rows, panes * keys.span, self._reductions)
+        if reduced is None:
             return None
-        used, columns = made
+        used, columns = reduced
         if self._least:
             labels = np.full(panes, FOREVER, dtype=np.int64)
             np.minimum.at(labels, numbers, times)
@@ -123,5 +123,5 @@ class PaneFold:
         if not self._least:
             return grouped(page, [end.alias(self._label), *self._group], self._values)
         keys: list[pl.Expr | str] = [end.alias(_END), *self._group]
-        made = grouped(page, keys, [*self._values, self._time.min()]).drop(_END)
-        return made.sort(self._label) if in_order else made
+        folded = grouped(page, keys, [*self._values, self._time.min()]).drop(_END)
+        return folded.sort(self._label) if in_order else folded

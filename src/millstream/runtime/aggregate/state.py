@@ -1,16 +1,17 @@
 """The state of a grouped aggregate: partial results by window end and group.
 
-Tuples wait as raw, pruned pages and are pre-aggregated many pages at a time: when enough of them wait, when something
-closes, and when somebody looks at the state. Pre-aggregation goes by pane and only then spreads to the windows, so a
-tuple is touched once however many windows hold it. Partial results made elsewhere wait in the same way and are merged
-where tuples would be aggregated. The table may hold several partial results of the same group (each
-fold appends one segment, which is also what a checkpoint writes); they are merged when the group closes, or when the
-table has doubled. So it holds mergeable aggregates only.
+Tuples wait as raw, pruned pages and are pre-aggregated many pages at a time: when enough of them wait, when a group
+closes, and when the state is read. Pre-aggregation is by pane; only then are panes spread to the windows, so a tuple is
+touched once however many windows hold it. Partial results from elsewhere wait in the same way and are merged where
+tuples would be aggregated. The table may hold several partial results of one group (each fold appends one segment,
+which is also what a checkpoint writes); they are merged when the group closes, or when the table has doubled. All
+aggregates must therefore be mergeable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 import polars as pl
 
@@ -18,7 +19,7 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.reduction import GREATEST, Reduction
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.types import Type
-from millstream.runtime.aggregate.bucket import integers, pane_length, spread, window_ids
+from millstream.runtime.aggregate.bucket import integers, spread, window_ids
 from millstream.runtime.aggregate.pane_fold import PaneFold, grouped
 from millstream.runtime.operator.frames import pick, stack, where
 from millstream.runtime.state.table import StateTable
@@ -28,10 +29,10 @@ FOLD_ROWS = 131_072
 
 
 class GroupState:
-    """Partial results by `end` (its name and type; None: no windows) and group. `attribute` is what is windowed on, the
-    hidden timestamp by default; `stamped` keeps the newest timestamp of every group. With `panes` naming a column, the
-    input is made of partial results of the panes that end there; with `partials`, of partial results of some tuples of
-    a pane, stamped with a time in it."""
+    """Partial results by `end` (its name and type; None: no windows) and group. `attribute` is the windowing attribute,
+    the stream's time by default; with another one, or without windows, the state keeps the newest timestamp of every
+    group. `panes` names the column of pane ends if the input consists of partial results of whole panes. With
+    `partials` it consists of partial results of some tuples of a pane, stamped with a time in it."""
 
     def __init__(
         self,
@@ -43,19 +44,25 @@ class GroupState:
         range_: int = 0,
         slide: int = 0,
         attribute: str | None = None,
-        stamped: bool = False,
         panes: str | None = None,
         partials: bool = False,
     ) -> None:
+        if attribute == schema.time:
+            attribute = None
         self.end = end[0] if end else None
-        self._range, self._slide = range_, slide
+        self.group, self.slide = group, slide
+        self.timed = end is not None and attribute is None
+        """True if time closes windows: they are over the stream's time."""
+        self.closed_by = (panes or attribute or schema.time) if end else None
+        """The input attribute whose upper bounds close windows."""
+        self._range = range_
         self._merged_input = panes is not None
         time = panes or attribute or TS
         types = {name: type_ for name, type_ in schema.polars.items() if name in group}
         partial_types = {partial.name: partial.type.polars for a in aggregates for partial in a.partials}
-        stamp = [Reduction(TS, GREATEST, TS, pl.Int64())] if stamped else []
+        stamp = [Reduction(TS, GREATEST, TS, pl.Int64())] if not self.timed else []
         merges = [merge for a in aggregates for merge in a.merges()] + stamp
-        reductions = merges if partials else [made for a in aggregates for made in a.reductions()] + stamp
+        reductions = merges if partials else [r for a in aggregates for r in a.reductions()] + stamp
         self.keys = [*([self.end] if self.end is not None else []), *group]
         self._merges = [merge.expression() for merge in merges]
         self._partials = [reduction.expression() for reduction in reductions]
@@ -63,35 +70,30 @@ class GroupState:
             arguments = list(partial_types)
         else:
             arguments = [a.argument for a in aggregates if a.argument is not None]
-        self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *([TS] if stamped else [])]))
+        self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *(r.name for r in stamp)]))
         self._column, self._time = time, _as_integer(time, schema)
-        self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of what is held by window end
+        self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of the table by window end
         if end:
-            first = PaneFold(self._time, pane_length(range_, slide), group, reductions, end[0])
+            first = PaneFold(self._time, gcd(range_, slide), group, reductions, end[0])
             self._folds = first, PaneFold(pl.col(end[0]).cast(pl.Int64) - slide, slide, group, merges, end[0])
         self._nullable = attribute if end and not panes else None
         self._pending: list[pl.DataFrame] = []
         self._waiting = 0
-        self._settled = 0  # how many groups the table had when it was last merged
-        self._distinct = False  # whether the table is known to hold each group once
-        self.table = StateTable(
-            ({end[0]: end[1]} if end else {}) | types | partial_types | ({TS: pl.Int64()} if stamped else {})
-        )
+        self._merged_rows = 0  # rows of the table after the last merge
+        self._distinct = False  # true if the table is known to hold each group once
+        self.table = StateTable(dict([end] if end else []) | types | partial_types | {r.name: r.type for r in stamp})
 
     def __bool__(self) -> bool:
         return bool(self._pending) or len(self.table) > 0
 
     def take(self, rows: pl.DataFrame) -> None:
-        """Add tuples; those that belong to no window are gone at once."""
-        if rows.width == len(self._read):
-            page = rows
-        else:
-            page = pick(rows, self._read)
+        """Add tuples; those that belong to no window are dropped at once."""
+        page = rows if rows.width == len(self._read) else pick(rows, self._read)
         if self._nullable is not None:
             known = page.get_column(self._nullable).is_not_null()
             page = page if known.all() else where(page, known)
-        if self.end is not None and self._range < self._slide and not self._merged_input:
-            first, last = window_ids(self._time, self._range, self._slide)
+        if self.end is not None and self._range < self.slide and not self._merged_input:
+            first, last = window_ids(self._time, self._range, self.slide)
             page = page.filter(first <= last)
         if page.height:
             self._pending.append(page)
@@ -99,14 +101,14 @@ class GroupState:
 
     @property
     def full(self) -> bool:
-        """Whether enough tuples wait to be worth pre-aggregating."""
+        """True if enough tuples wait to be worth pre-aggregating."""
         return self._waiting > FOLD_ROWS
 
     def drain(self, end: int | None = None) -> pl.DataFrame:
-        """The waiting tuples as partial results, one a group, which are handed over and no longer held.
+        """Take the waiting tuples out as partial results, one a group.
 
-        With `end`, tuples that lie in no window that ends by then may go on waiting (if the hidden timestamp is what
-        windows are over): a tuple is then grouped only once, with all others of its pane.
+        With `end` (only for windows over the hidden timestamp), tuples of no window that ends by then keep waiting: a
+        tuple is then grouped only once, with all others of its pane.
         """
         ready, self._pending = self._pending, []
         if end is not None and end != FOREVER:
@@ -117,13 +119,13 @@ class GroupState:
         frame = stack(ready)
         if self.end is None or self._folds is None:
             return grouped(frame, self.keys, self._partials)
-        made = frame.with_columns(self._time.alias(self.end)) if self._merged_input else self._folds[0](frame)
-        made = spread(made, self.end, self._range, self._slide)
-        merged = self._merged_input or self._range != self._slide
-        return self._with_end(self._merge(made) if merged else made)
+        panes = frame.with_columns(self._time.alias(self.end)) if self._merged_input else self._folds[0](frame)
+        partials = spread(panes, self.end, self._range, self.slide)
+        merges = self._merged_input or self._range != self.slide
+        return self._with_end(self._merge(partials) if merges else partials)
 
     def _before(self, pages: list[pl.DataFrame], limit: int) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
-        """The pages parted at a time."""
+        """Split the pages at a time."""
         before: list[pl.DataFrame] = []
         after: list[pl.DataFrame] = []
         for page in pages:
@@ -139,16 +141,16 @@ class GroupState:
         return before, after
 
     def append(self, partials: pl.DataFrame) -> None:
-        """Hold partial results, one a group at most."""
+        """Hold partial results, at most one a group."""
         if partials.height:
             self._distinct = len(self.table) == 0
             self.table.append(partials)
-            if len(self.table) > 2 * self._settled + FOLD_ROWS:
+            if len(self.table) > 2 * self._merged_rows + FOLD_ROWS:
                 self.table.replace(self._merge(self.table.frame()))
-                self._settled, self._distinct = len(self.table), True
+                self._merged_rows, self._distinct = len(self.table), True
 
     def close(self, new: pl.DataFrame, closes: Callable[[pl.DataFrame], pl.Series]) -> pl.DataFrame:
-        """Take the groups that close out of those held and the new ones; the other new ones are held from now on."""
+        """Remove and return the groups that close, of those held and the new ones; hold the other new ones."""
         held = self.table.frame()
         both = new if not held.height else stack([held, pick(new, held.columns)]) if new.height else held
         gone = closes(both)
@@ -163,30 +165,30 @@ class GroupState:
         return closed if distinct else self._merge(closed)
 
     def newest(self) -> int:
-        """The timestamp of the group whose newest tuple is oldest."""
+        """Return the timestamp of the group whose newest tuple is oldest."""
         oldest: int = self._merge(self.table.frame()).select(pl.col(TS).min()).item()
         return oldest
 
     def _merge(self, partials: pl.DataFrame) -> pl.DataFrame:
-        """One row per group."""
+        """Return one row per group."""
         if self._folds is None or not partials.height:
             return grouped(partials, self.keys, self._merges)
         return self._with_end(self._folds[1](partials))
 
     def _with_end(self, partials: pl.DataFrame) -> pl.DataFrame:
-        """With ends in the type that the table has."""
+        """Return partial results with window ends in the table's type."""
         if self.end is None or self.table.schema[self.end] == partials.schema[self.end]:
             return partials
         return partials.with_columns(pl.col(self.end).cast(self.table.schema[self.end]))
 
     def count(self) -> int:
-        """How many groups (of a window) the table holds."""
+        """Return the number of groups, per window, in the table."""
         frame = self.table.frame()
         return frame.select(self.keys).n_unique() if self.keys and frame.height else min(frame.height, 1)
 
 
 def _as_integer(name: str, schema: Schema) -> pl.Expr:
-    """A time as the integer that window arithmetic works on."""
+    """Return a time column as the integer for window arithmetic."""
     column = pl.col(name)
     if name != TS and schema.type_of(name) is Type.DATE:
         column = column.cast(pl.Datetime("us"))

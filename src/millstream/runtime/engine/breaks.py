@@ -1,6 +1,6 @@
-"""Where to break a graph into fragments.
+"""Places to break a graph into fragments.
 
-A break makes a buffer the end of one fragment and the beginning of the next; each fragment is scheduled by itself.
+A break makes a buffer the end of one fragment and the start of the next; each fragment is scheduled by itself.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from millstream.runtime.engine.nodes import OperatorNode
 
 
 def canonical_cut(operators: Iterable[OperatorNode]) -> list[OperatorNode]:
-    """The operators to break after so that only paths are left: before every port of an operator with several
-    inputs, and wherever several operators read one buffer."""
+    """Return the operators to break after so that only paths are left: those that an operator with several inputs
+    reads, and those that several operators read."""
     cut: dict[OperatorNode, None] = {}
     for node in operators:
         if len(node.buffer.ports) > 1:
@@ -24,12 +24,11 @@ def canonical_cut(operators: Iterable[OperatorNode]) -> list[OperatorNode]:
 
 
 def chain_fragments(times: Sequence[float], sizes: Sequence[float]) -> list[int]:
-    """After which operators of a path to break so that memory falls fastest.
+    """Return the breaks of a path with which memory falls fastest, each as the number of operators before it.
 
-    `times` are the processing times per tuple of the operators, `sizes` the expected size of what is left of one input
-    tuple before the first and after each operator (tuple size times selectivity), never growing. From each point the
-    fragment goes to where size falls most steeply per unit of time, the farther one if equal. Returns the number of
-    operators before each break.
+    `times` are the operators' processing times per tuple. `sizes` are the expected sizes of the remainder of one input
+    tuple (tuple size times selectivity), before the first operator and after each; they never grow. Each fragment ends
+    where the size falls most steeply per unit of time, at the farthest such operator.
 
     >>> chain_fragments([1, 1, 1], [1.0, 0.9, 0.2, 0.1])
     [2]

@@ -1,7 +1,7 @@
 """Buffers: one queue of elements per producer, however many operators read it.
 
-Each reader has a cursor of its own (its port); an element leaves the queue when the last of them has passed it. Readers
-of one buffer therefore share its elements, and a reader added later starts at the tail.
+Each reader has a cursor of its own (its port), so readers share the elements. An element leaves the queue when the last
+reader has passed it. A reader added later starts at the tail.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """What all buffers of a graph count together: the enqueue number, and how much is held and was held at most.
+    """Totals of all buffers of a graph: the last enqueue number, the weight held now and its peak.
 
-    `ready` are the operators that may have something to do: every
-    operator with work is in it, and some without.
+    `ready` has every operator with work, and some without.
     """
 
     __slots__ = ("held", "peak", "ready", "sequence")
@@ -43,7 +42,7 @@ class Ledger:
 
 
 class Entry:
-    """An element in a buffer, with what scheduling asks of it again and again. One without rows is a batch of
+    """An element in a buffer, with the values that scheduling reads often. An element without rows is a batch of
     punctuations, unless it keeps its position."""
 
     __slots__ = ("_stamps", "element", "first", "last", "rows", "sequence", "weight")
@@ -71,11 +70,12 @@ class Entry:
         return self.element
 
     def stamp(self, row: int) -> int:
-        """The timestamp of one row."""
+        """Return the timestamp of one row."""
         return self.first if row == 0 else int(self.page.item(row, TS))
 
     def count_up_to(self, limit: int, start: int) -> int:
-        """How many rows from `start` on are not later than the limit (the page is in timestamp order)."""
+        """Return the number of rows from `start` on that are not later than the limit (the page is in timestamp
+        order)."""
         if self.last <= limit:
             return self.rows - start
         if self.first > limit:
@@ -88,7 +88,7 @@ class Entry:
 class Buffer:
     """The output queue of one producer. Positions are absolute: `base` is the oldest element kept, `tail` the next."""
 
-    __slots__ = ("base", "broken", "entries", "fork", "ledger", "ports", "producer", "said", "sinks", "tail")
+    __slots__ = ("base", "broken", "entries", "fork", "ledger", "ports", "producer", "remembered", "sinks", "tail")
 
     def __init__(self, producer: Source | OperatorNode, ledger: Ledger) -> None:
         self.producer = producer
@@ -99,14 +99,14 @@ class Buffer:
         self.sinks: tuple[Sink, ...] = ()
         self.fork: Fork | None = None
         self.broken = False
-        self.said: dict[str, list[Upstream]] = {}
-        """What readers have said of the kinds of messages for which it matters what all of them say, by reader."""
+        self.remembered: dict[str, list[Upstream]] = {}
+        """Messages of the kinds that are remembered, by the reader that sent them."""
 
     def __len__(self) -> int:
         return self.tail - self.base
 
     def append(self, element: Element) -> None:
-        """Put an element at the tail and hand it to the output wrappers at once."""
+        """Append an element at the tail and deliver it to the sinks at once."""
         ledger = self.ledger
         ledger.sequence += 1
         if self.ports:
@@ -120,7 +120,7 @@ class Buffer:
             sink.deliver(element)
 
     def collect(self) -> None:
-        """Drop what every reader has passed."""
+        """Drop the elements that every reader has passed."""
         low = min((port.at for port in self.ports), default=self.tail)
         while self.base < low:
             self.ledger.held -= self.entries.pop(self.base).weight

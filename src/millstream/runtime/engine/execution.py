@@ -1,4 +1,4 @@
-"""The execution step: hand an operator the input of one step and append what it puts out."""
+"""The execution step: hand an operator the input of one step and append its output to the buffer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class Done(IntEnum):
     NOTHING = 0
     LEARNED = 1
-    """Only punctuation or time was taken, and no tuple came of it: no reason to ask sources for time again."""
+    """The step took only punctuation or time and emitted no tuple: no reason to ask sources for time again."""
     CONSUMED = 2
 
 
 def execute(graph: Graph, node: OperatorNode) -> Done:
-    """Take one step of an operator, if there is input for it."""
+    """Run one step of an operator, if it has input."""
     taken = node.take()
     if taken is None:
         return Done.NOTHING
@@ -40,36 +40,37 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
         graph.on_step(node, taken.rows + taken.punctuation_count)
     if graph.trace is not None:
         graph.trace(("execute", node.name))
-    if taken.met is not None and node.prone and node.known != tuple(offer.bound for offer in taken.inputs):
-        # The time that was told before the element is heard before it; the time told behind it is passed on behind it.
-        _step(graph, node, taken._replace(met=None), passes_time=False)
+    if taken.placed is not None and node.prone and node.last_bounds != tuple(offer.bound for offer in taken.inputs):
+        # The operator learns the time before the element first; the time behind the element is emitted behind it.
+        _step(graph, node, taken._replace(placed=None), passes_time=False)
     return _step(graph, node, taken)
 
 
-def settle(graph: Graph, node: OperatorNode) -> bool:
-    """Tell an operator with several inputs how far their time has come since its last step, for that alone may let it
-    forget tuples and pass punctuation on, and that they are empty; whether it put something out."""
+def step_without_input(graph: Graph, node: OperatorNode) -> bool:
+    """Run a step without input if the bounds of an operator with several inputs have risen since its last step, or if
+    it has deferred work: time alone may let it purge tuples and emit punctuation. Return whether it emitted anything.
+    """
     bounds = tuple(port.bound() for port in node.ports)
-    if len(bounds) < 2 or (bounds == node.known and not node.operator.unfinished()):
+    if len(bounds) < 2 or (bounds == node.last_bounds and not node.operator.unfinished()):
         return False
     before = node.buffer.tail, node.counters.punctuations_out
-    _step(graph, node, Taken([Input(bound=bound) for bound in bounds], 0, 0, NEVER, progress=False, fresh=False))
+    _step(graph, node, Taken([Input(bound=bound) for bound in bounds]))
     return before != (node.buffer.tail, node.counters.punctuations_out)
 
 
 def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool = True) -> Done:
     node.pages = taken.pages
-    node.known = tuple(offer.bound for offer in taken.inputs)
+    node.last_bounds = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
     start = perf_counter_ns()
     try:
-        output = node.operator.process(taken.inputs) if taken.met is None else node.operator.meet(*taken.met)
+        output = node.operator.process(taken.inputs) if taken.placed is None else node.operator.meet(*taken.placed)
     except PlanError:
         raise
     except (Exception, PanicException) as error:
         raise OperatorError(node.name, reason_of(error)) from error
     counters.nanoseconds += perf_counter_ns() - start
-    rows, told = output.rows, output.punctuations
+    rows, punctuations = output.rows, output.punctuations
     if rows is not None and rows.height:
         counters.tuples_out += rows.height
         if node.prone:
@@ -78,32 +79,34 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     else:
         rows = None
     if output.elements:
-        node.sent = max(node.sent, NEVER if told is None else told.progress)
-        for element in (told, *output.elements) if told else output.elements:
+        node.sent = max(node.sent, NEVER if punctuations is None else punctuations.progress)
+        for element in (punctuations, *output.elements) if punctuations else output.elements:
             counters.punctuations_out += element.punctuation_count
             node.buffer.append(element)
-        told = None
+        punctuations = None
     if node.prone and passes_time:
-        told = _carry_time(graph, node, taken, told, silent=rows is None)
-    if told:
-        counters.punctuations_out += told.punctuation_count
-        node.buffer.append(told)
+        punctuations = _add_time(graph, node, taken, punctuations, silent=rows is None)
+    if punctuations:
+        counters.punctuations_out += punctuations.punctuation_count
+        node.buffer.append(punctuations)
     for port, message in output.upstream:
         upstream.send(graph, node.ports[port], message)
-    return Done.CONSUMED if taken.fresh or rows is not None else Done.LEARNED
+    return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
 
 
-def _carry_time(
-    graph: Graph, node: OperatorNode, taken: Taken, told: Punctuations | None, *, silent: bool
+def _add_time(
+    graph: Graph, node: OperatorNode, taken: Taken, punctuations: Punctuations | None, *, silent: bool
 ) -> Punctuations | None:
-    """Add the operator's time bound to its output if the readers there have to learn it in band.
+    """Add the operator's time bound to its output if its readers have to learn it in band.
 
-    Operators with one input pass time on themselves. One with several, or one that reshapes time, has a bound of its
-    own; it is sent once nothing more can be processed, and after tuples that produced nothing. Where enabling
-    timestamps do not travel in band, only operators that time has reached in band pass it on that way.
+    An operator with one input forwards time itself. One with several inputs, or one that reshapes time, has a bound of
+    its own; the bound is sent once there is no more input, and after tuples that produced nothing. Where enabling
+    timestamps do not travel in band, only operators that time has reached in band send it that way.
     """
-    node.in_band = node.in_band or taken.progress
-    own = told.progress if told is not None else NEVER
+    node.in_band = node.in_band or any(
+        offer.punctuations is not None and offer.punctuations.progress > NEVER for offer in taken.inputs
+    )
+    own = punctuations.progress if punctuations is not None else NEVER
     if graph.in_band or node.in_band:
         value = NEVER
         if not node.more():
@@ -112,7 +115,7 @@ def _carry_time(
             value = min(taken.latest, node.bound())
         known = node.sent if node.reader_unordered else max(node.sent, node.latest_out)
         if value > max(known, own):
-            told = Punctuations.of((), progress=value) if told is None else told.with_progress(value)
-            own = value
+            node.sent = value
+            return Punctuations.of((), value) if punctuations is None else punctuations.with_progress(value)
     node.sent = max(node.sent, own)
-    return told
+    return punctuations

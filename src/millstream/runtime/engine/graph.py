@@ -1,8 +1,8 @@
-"""A query graph that runs: sources, operators and sinks joined by buffers, and everything that can be changed on it.
+"""A running query graph: sources, operators and sinks connected by buffers, and all changes to it.
 
-All changes (operators, breaks, strategies, the way time is promised) may be made between two calls of `run` or from a
-callback while it runs; data stays in its buffers. One thread drives a graph, so that reading the clock for a promise
-and appending a tuple never interleave.
+Operators, breaks, strategies and the way time is promised may be changed between two calls of `run` or from a callback
+during a run; data stays in its buffers. One thread drives a graph, so that reading the clock for a promise and
+appending a tuple never interleave.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from millstream.runtime.operator.contract import Operator
 from millstream.strategies import DFS, Strategy
 
 Trace = Callable[[tuple[object, ...]], None]
-"""Hears ("execute", operator), ("backtrack", from, to), ("fork", fork), ("ets", source, value),
+"""Receives ("execute", operator), ("backtrack", from, to), ("fork", fork), ("ets", source, value),
 ("handover", operator, port, value) and ("exit",)."""
 
 
@@ -49,18 +49,18 @@ class Graph:
         self.operators: dict[str, OperatorNode] = {}
         self.sinks: dict[str, Sink] = {}
         self.waiting: dict[OperatorNode, None] = {}
-        """Operators that were last seen without work and may be idle-waiting."""
-        self.owed: list[Callable[[], None]] = []
-        """What operators that answered a message have put off until nothing moves, the first to do last."""
+        """Operators without work that may be idle-waiting."""
+        self.deferred: list[Callable[[], None]] = []
+        """Calls that operators deferred when they answered a message, in reverse order of execution."""
         self.strategy: Strategy = DFS
         self.page_rows = UNLIMITED
-        """For operators added from now on: sources may push longer pieces, which they take page by page. Merging
-        operators take what time allows of a piece."""
+        """Most rows of a page, for operators added from now on. They take longer elements page by page; merging
+        operators take as many rows as time allows."""
         self.ets_mode = EtsMode.EQG
         self.on_demand, self.in_band = True, False
         self.trace: Trace | None = None
         self.on_step: Callable[[OperatorNode, int], None] | None = None
-        """Hears of every execution step: the operator, and how many tuples and punctuations it took."""
+        """Called in every execution step with the operator and the number of tuples and punctuations it took."""
         self.version = 0
         self.epoch = 0
         self.steps = 0
@@ -73,12 +73,12 @@ class Graph:
     # --- topology -------------------------------------------------------------------------------------------------
 
     def source(self, name: str, schema: Schema, hear: Hear | None = None) -> Source:
-        """Add a source. `hear` takes the messages that reach it; in return for a request for time it gives the
+        """Add a source. `hear` receives the messages that reach it; in reply to a time request it returns the
         timestamp that the source can promise now: no later tuple will be older."""
-        made = Source(self._free_name(name), schema, hear, self.ledger)
-        self.sources[made.name] = made
+        source = Source(self._free_name(name), schema, hear, self.ledger)
+        self.sources[source.name] = source
         self._arcs = None
-        return made
+        return source
 
     def add(
         self,
@@ -87,8 +87,8 @@ class Graph:
         name: str | None = None,
         ordered: Sequence[bool] | None = None,
     ) -> OperatorNode:
-        """Add an operator that reads these nodes from now on. `ordered` says, per port, whether rows come in
-        timestamp order there."""
+        """Add an operator that reads these nodes from now on. `ordered`: per port, whether rows arrive in timestamp
+        order."""
         buffers = [node.buffer for node in inputs]
         flags = [True] * len(buffers) if ordered is None else list(ordered)
         if operator.merges:
@@ -106,19 +106,19 @@ class Graph:
         return node
 
     def sink(self, node: Producer, callback: Callable[[Element], None], name: str | None = None) -> Sink:
-        """Hand everything a node puts out from now on to the callback, at once."""
-        made = Sink(self._free_name(name or f"sink_{node.name}"), node.buffer, callback)
-        node.buffer.sinks = (*node.buffer.sinks, made)
-        self.sinks[made.name] = made
+        """Hand every element that the node emits from now on to the callback, as soon as it is emitted."""
+        sink = Sink(self._free_name(name or f"sink_{node.name}"), node.buffer, callback)
+        node.buffer.sinks = (*node.buffer.sinks, sink)
+        self.sinks[sink.name] = sink
         self._reshape([node.buffer])
-        return made
+        return sink
 
     def remove(self, node: Producer | Sink) -> None:
-        """Take a node out, and with it every operator before it that then feeds nobody. Sources stay."""
+        """Remove a node and every operator before it that is then unread. Sources stay."""
         if isinstance(node, Sink):
             self.sinks.pop(node.name)
             node.buffer.sinks = tuple(sink for sink in node.buffer.sinks if sink is not node)
-            node.buffer.said.pop(node.name, None)
+            node.buffer.remembered.pop(node.name, None)
             self._reshape([node.buffer])
             self._remove_unread(node.buffer.producer)
             return
@@ -154,7 +154,8 @@ class Graph:
         return free
 
     def _reshape(self, buffers: Iterable[Buffer]) -> None:
-        """After a change of topology: forks where several ports read one buffer, then the rows around it."""
+        """Update forks and table rows around these buffers after a change of topology. A buffer with several readers
+        has a fork."""
         self.version += 1
         self._arcs = None
         for buffer in buffers:
@@ -173,47 +174,42 @@ class Graph:
     # --- the transition table -------------------------------------------------------------------------------------
 
     def set_strategy(self, strategy: Strategy | str, nodes: Iterable[OperatorNode | str] | None = None) -> None:
-        """Re-map the rows of these operators, or of all and of those to come."""
-        made = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
+        """Re-map the rows of these operators, or of all operators, present and future."""
+        chosen = Strategy.parse(strategy) if isinstance(strategy, str) else strategy
         if nodes is None:
-            self.strategy = made
-        chosen = list(self.operators.values()) if nodes is None else [self.node(node) for node in nodes]
-        for node in chosen:
-            node.strategy = made
+            self.strategy = chosen
+        for node in [*self.operators.values()] if nodes is None else map(self.node, nodes):
+            node.strategy = chosen
             self._remap(node)
-            self._remap_fork(node.buffer)
-        if nodes is None:
-            for source in self.sources.values():
-                self._remap_fork(source.buffer)
+        for buffer in self.buffers():
+            self._remap_fork(buffer)
         self._note_cuts()
 
-    def set_break(self, node: OperatorNode | str) -> None:
-        """End a fragment at this operator's output and begin another one there."""
-        self._break(self.node(node), broken=True)
+    def set_break(self, node: OperatorNode | str, *, broken: bool = True) -> None:
+        """End a fragment at this operator's output and start another one there."""
+        buffer = self.node(node).buffer
+        buffer.broken = broken
+        self._remap_around(buffer)
+        self._note_cuts()
 
     def unset_break(self, node: OperatorNode | str) -> None:
-        self._break(self.node(node), broken=False)
+        self.set_break(node, broken=False)
 
     def cut_into_paths(self) -> None:
-        """Set breaks so that every fragment is a path, as round robin wants it."""
+        """Set breaks so that every fragment is a path, as round robin requires."""
         for node in breaks.canonical_cut(self.operators.values()):
             self.set_break(node)
 
     def cut_for_strategy(self) -> None:
-        """Cut into paths if the strategy works on such, or heal all cuts."""
+        """Cut the graph into paths if the strategy needs paths; otherwise remove all breaks."""
         if self.strategy.rules.paths:
             self.cut_into_paths()
         else:
             for node in self.operators.values():
                 self.unset_break(node)
 
-    def _break(self, node: OperatorNode, *, broken: bool) -> None:
-        node.buffer.broken = broken
-        self._remap_around(node.buffer)
-        self._note_cuts()
-
     def _note_cuts(self) -> None:
-        """Whether some walk may end before it reaches the sources it came for."""
+        """Note whether a walk may end before it reaches the sources that it wants to ask."""
         forks = (buffer.fork for buffer in self.buffers())
         self.has_cuts = any(fork is not None and fork.exits for fork in forks) or any(
             node.buffer.broken or node.strategy.rules.paths for node in self.operators.values()
@@ -241,13 +237,13 @@ class Graph:
             buffer.fork.rows = () if buffer.broken else fork_rows(buffer.fork, strategy.rules.prefix)
 
     def table(self) -> list[Row]:
-        """The transition table as it is now."""
+        """Return the current transition table."""
         rows: list[Row] = []
-        for source in self.sources.values():
-            rows += source.buffer.fork.rows if source.buffer.fork is not None else ()
-        for node in self.operators.values():
-            rows.append(node.row)
-            rows += node.buffer.fork.rows if node.buffer.fork is not None else ()
+        for buffer in self.buffers():
+            if isinstance(buffer.producer, OperatorNode):
+                rows.append(buffer.producer.row)
+            if buffer.fork is not None:
+                rows += buffer.fork.rows
         return rows
 
     def node(self, node: OperatorNode | str) -> OperatorNode:
@@ -260,24 +256,24 @@ class Graph:
     # --- time -----------------------------------------------------------------------------------------------------
 
     def set_ets(self, mode: EtsMode | str) -> None:
-        """Choose how operators that wait learn the time."""
+        """Choose how waiting operators learn the time."""
         self.ets_mode = EtsMode.parse(mode) if isinstance(mode, str) else mode
         self.on_demand, self.in_band = self.ets_mode.on_demand, self.ets_mode.in_band
 
     def arcs(self) -> list[Arc]:
-        """The arcs of the enhanced query graph, derived anew after a change of topology."""
+        """Return the arcs of the enhanced query graph, derived anew after a change of topology."""
         if self._arcs is None:
             self._arcs = build_arcs(self.sources.values(), self.operators.values())
         return self._arcs
 
     def heartbeat(self, sources: Iterable[Source] | None = None) -> None:
-        """Let these sources, or all, send their timestamp in band."""
+        """Send the timestamps that these sources, or all, can promise in band."""
         for source in self.sources.values() if sources is None else sources:
             if (value := source.ask(REQUEST)) is not None:
                 self.send_time(source, value)
 
     def promise(self, source: Source, value: int) -> None:
-        """Tell the time that a source promises, in the way that is chosen."""
+        """Distribute the time that a source promises, in the current mode."""
         if self.ets_mode is EtsMode.EQG:
             self.arcs()
             self.write_time(source, value)
@@ -285,7 +281,7 @@ class Graph:
             self.send_time(source, value)
 
     def send_time(self, source: Source, value: int) -> bool:
-        """Put the timestamp that a source promises into its buffer, if it says something new."""
+        """Append a source's timestamp to its buffer if it exceeds its earlier promises; return whether it does."""
         if value <= source.promised:
             return False
         self._note_ets(source, value)
@@ -294,7 +290,7 @@ class Graph:
         return True
 
     def write_time(self, source: Source, value: int) -> list[Arc]:
-        """Write it into the registers at the ends of the source's arcs; returns those that took it."""
+        """Write a source's timestamp into the registers at the ends of its arcs; return the arcs that took it."""
         written = [arc for arc in source.arcs if arc.write(value)]
         if written:
             self._note_ets(source, value)
@@ -309,37 +305,37 @@ class Graph:
     # --- running --------------------------------------------------------------------------------------------------
 
     def push(self, source: Source | str, element: Element) -> None:
-        """Append an element to a source's buffer. Empty ones are dropped."""
+        """Append an element to a source's buffer; an empty element is dropped."""
         to = self.sources[source] if isinstance(source, str) else source
         if element:
             to.put(element)
 
     def send(self, branch: Port | Sink, message: Upstream) -> None:
-        """Hand a message to the operator before a port or a sink. What operators put off is done by the next `run`."""
+        """Send a message to the operator before a port or a sink. Calls that operators defer are made by the next
+        `run`."""
         upstream.send(self, branch, message)
 
     def run(self, max_steps: int | None = None) -> int:
-        """Process until nothing changes, or so many steps have been taken; returns how many were."""
+        """Process until nothing changes or `max_steps` steps have been taken; return the number of steps."""
         start = self.steps
         self.step_limit = UNLIMITED if max_steps is None else start + max_steps
         scheduler.run(self)
         return self.steps - start
 
     def statistics(self) -> dict[str, NodeStatistics]:
-        """A reading of every node, by name."""
-        made = [reading(s.name, "source", s.counters, buffered=len(s.buffer)) for s in self.sources.values()]
+        """Return a reading of every node, by name."""
+        readings = [reading(s.name, "source", s.counters, buffered=len(s.buffer)) for s in self.sources.values()]
         for node in self.operators.values():
-            buffered = sum(port.size() for port in node.ports)
-            held, late = node.operator.state_rows(), node.operator.late
-            kind = type(node.operator).__name__
-            made.append(reading(node.name, kind, node.counters, buffered=buffered, state=held, late=late))
-        made += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
-        return {r.name: r for r in made}
+            operator, buffered = node.operator, sum(port.size() for port in node.ports)
+            kind, state = type(operator).__name__, operator.state_rows()
+            readings.append(reading(node.name, kind, node.counters, buffered=buffered, state=state, late=operator.late))
+        readings += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
+        return {r.name: r for r in readings}
 
     def snapshot(self) -> dict[str, Any]:
-        """All data under way and all state but the operators' tables, as values."""
+        """Return all buffered data and all state but the operators' tables, as values."""
         return snapshot.take(self)
 
     def restore(self, value: dict[str, Any]) -> None:
-        """Take back a snapshot of a graph with the same nodes."""
+        """Restore a snapshot of a graph with the same nodes."""
         snapshot.restore(self, value)

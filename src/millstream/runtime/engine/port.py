@@ -1,8 +1,8 @@
 """Ports: where an operator reads a buffer, with the time-stamp register of that input.
 
-The register is a bound: no element that is yet to come has a lower timestamp. While the port has a page at its head
-the timestamp of the head row stands in its place; when the last row is taken its timestamp stays behind in the
-register. Punctuation and enabling timestamps raise it, nothing lowers it.
+The register is a bound: no later element has a lower timestamp. While the port has a page at its head, the timestamp of
+the head row counts instead; the last row taken leaves its timestamp in the register. Punctuation and enabling
+timestamps raise the register, nothing lowers it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class Port:
     """A cursor (element, row within it) on a buffer, and a register.
 
-    `ordered`  rows come in timestamp order, so each also says that no older one will come.
-    `active`   the register was written over an arc and its value has not been handed on yet.
+    `ordered`  rows arrive in timestamp order, so each row also promises that no older one will arrive.
+    `active`   the register was written over an arc and its value has not been handed over yet.
     `tried`    the progress epoch in which a fork last passed control to this branch.
-    `reorder`  where a merging operator keeps the rows of an unordered input until time allows them out.
+    `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
     """
 
     __slots__ = ("active", "arc", "at", "buffer", "index", "node", "offset", "ordered", "register", "reorder", "tried")
@@ -48,24 +48,24 @@ class Port:
 
     @property
     def unread(self) -> bool:
-        """Whether the buffer has something for this port."""
+        """True if the buffer has an element that this port has not taken."""
         return self.at != self.buffer.tail
 
     @property
     def occupied(self) -> bool:
-        """Whether rows wait here, in the buffer or in the reorder buffer."""
+        """True if input waits here, in the buffer or in the reorder buffer."""
         return self.at != self.buffer.tail or (self.reorder is not None and self.reorder.rows > 0)
 
     @property
     def open(self) -> bool:
-        """Whether backtracking ends here: a source or a break lies before the port."""
+        """True if backtracking ends here: a source or a break is before the port."""
         return self.buffer.broken or not self.buffer.producer.executes
 
     def head(self) -> Entry | None:
         return self.buffer.entries[self.at] if self.at != self.buffer.tail else None
 
     def size(self) -> int:
-        """Tuples waiting for this reader; a punctuation batch counts as one."""
+        """Return the number of tuples that wait for this reader; a punctuation batch counts as one."""
         entries = self.buffer.entries
         waiting = sum(entries[at].weight for at in range(self.at, self.buffer.tail)) - self.offset
         return waiting + (self.reorder.rows if self.reorder is not None else 0)
@@ -75,9 +75,9 @@ class Port:
             self.register = value
 
     def bound(self) -> int:
-        """No row taken from this port later can have a lower timestamp."""
+        """Return a lower bound on the timestamps of all rows taken from this port later."""
         if self.reorder is not None:
-            return min(self.register, self.reorder.lowest, self.reorder.told())
+            return min(self.register, self.reorder.lowest, self.reorder.time_limit())
         if self.ordered and self.at != self.buffer.tail:
             entry = self.buffer.entries[self.at]
             if entry.rows:
@@ -96,11 +96,11 @@ class Port:
                 buffer.collect()
 
     def detach(self) -> None:
-        """Leave the buffer, with everything that waits here. The port then reads nothing for ever: its operator may be
-        in the middle of a step."""
+        """Leave the buffer and drop everything that waits here. The port then reads an empty buffer, since its operator
+        may be in the middle of a step."""
         left = self.buffer
         left.ports = tuple(port for port in left.ports if port is not self)
-        left.said.pop(str(self), None)
+        left.remembered.pop(str(self), None)
         left.collect()
         if self.reorder is not None:
             left.ledger.held -= self.reorder.rows
@@ -111,7 +111,7 @@ class Port:
     def pass_element(self) -> Element:
         """Take the next element, which keeps its position."""
         if self.reorder is not None:
-            return self.reorder.tell()
+            return self.reorder.pop_element()
         element = self.buffer.entries[self.at].element
         self.advance()
         return element
@@ -134,8 +134,14 @@ class Port:
             self.offset = start + count
         return page if count == entry.rows else page.slice(start, count)
 
+    def take_prefix(self, limit: int) -> pl.DataFrame | None:
+        """Take the rows of the head page that are not later than the limit."""
+        entry = self.buffer.entries[self.at]
+        count = entry.count_up_to(limit, self.offset)
+        return self.take_rows(entry, count) if count else None
+
     def absorb(self) -> None:
-        """Move what has come into the reorder buffer; time promises take effect at once."""
+        """Move all input into the reorder buffer; time promises take effect at once."""
         assert self.reorder is not None
         while (entry := self.head()) is not None:
             if entry.rows:

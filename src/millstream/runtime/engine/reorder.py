@@ -1,10 +1,10 @@
 """The reorder buffer of one unordered input of a merging operator.
 
-Rows wait here until the input's register says that nothing older will come, and leave in timestamp order. Punctuations
-wait behind the rows they speak of, for an operator may not hear "no more of these" before it has seen them all.
+Rows wait here until the input's register promises that no older row will arrive, and leave in timestamp order.
+Punctuations wait behind the rows that match them: an operator must see all of these first.
 
-An element that keeps its position waits behind every row that came before it. The order of time comes first: a row that
-came after the element leaves before it only if it is older than a row that came before the element.
+An element that keeps its position waits behind every row that arrived before it. The order of time takes precedence: a
+row that arrived after the element leaves before it only if it is older than a row that arrived before the element.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from millstream.runtime.operator.time_order import by_time
 
 @value("waiting")
 class Waiting(NamedTuple):
-    """An element that waits, with what the register said before it. One that keeps its position waits for the rows
-    older than `after`, and for the first `ties` of those at that time."""
+    """A waiting element, with the register's value before it. An element that keeps its position waits for the rows
+    older than `after` and for the first `ties` rows with that timestamp."""
 
     register: int
     element: Element
@@ -48,7 +48,7 @@ class Reorder:
         self.lowest = FOREVER
         self.pending: deque[Waiting] = deque()
         self._placed = 0
-        """How many of those that wait keep their position."""
+        """Number of pending elements that keep their position."""
 
     def add(self, page: pl.DataFrame) -> None:
         self._parts.append(page)
@@ -58,7 +58,7 @@ class Reorder:
         self.lowest = min(self.lowest, lowest)
 
     def wait(self, register: int, element: Element) -> None:
-        """Let an element wait behind the rows held; `register` is what the input's register said before it."""
+        """Hold an element behind the rows held; `register` is the input's register before it."""
         held = self.frame() if element.keeps_position else None
         if held is None:
             self.extend([Waiting(register, element)])
@@ -72,7 +72,7 @@ class Reorder:
             self._placed += each.element.keeps_position
 
     def frame(self) -> pl.DataFrame | None:
-        """All rows held, oldest first, equal timestamps in order of arrival."""
+        """Return all rows held, oldest first, equal timestamps in order of arrival."""
         if not self._parts:
             return None
         if len(self._parts) > 1 or not self._parts[0].get_column(TS).is_sorted():
@@ -97,7 +97,8 @@ class Reorder:
         return held.slice(0, count)
 
     def _pass(self, times: npt.NDArray[np.int64], count: int) -> int:
-        """How many of the rows that may leave stand before the first element that keeps its position; they leave."""
+        """Return how many of the first `count` rows precede the first element that keeps its position; count them as
+        gone in the elements that wait for them."""
         first = next(each for each in self.pending if each.element.keeps_position)
         count = min(count, int(times.searchsorted(first.after)) + first.ties)
         if count:
@@ -106,30 +107,31 @@ class Reorder:
             self.pending = deque(left)
         return count
 
-    def told(self) -> int:
-        """Up to where the operator may believe in time: not beyond elements that it has yet to take."""
+    def time_limit(self) -> int:
+        """Return the time that the operator may know: the register before the first pending element."""
         return self.pending[0].register if self.pending else FOREVER
 
-    def tell(self) -> Element:
+    def pop_element(self) -> Element:
+        """Take the first pending element."""
         element = self.pending.popleft().element
         self._placed -= element.keeps_position
         return element
 
-    def can_tell(self) -> bool:
-        """Whether the oldest waiting punctuations speak of no row that is still held, or no row held stands before the
-        oldest waiting element that keeps its position."""
+    def element_ready(self) -> bool:
+        """Return whether the first pending element may be taken: no row held matches its punctuations, or no row held
+        precedes it if it keeps its position."""
         if not self.pending:
             return False
-        _, oldest, after, ties = self.pending[0]
-        if oldest.keeps_position:
+        _, first, after, ties = self.pending[0]
+        if first.keeps_position:
             return self.lowest > after or (self.lowest == after and not ties)
-        assert isinstance(oldest, Punctuations)
-        if oldest.progress > self.lowest:
+        assert isinstance(first, Punctuations)
+        if first.progress > self.lowest:
             return False
-        held = self.frame() if len(oldest) else None
-        return held is None or not oldest.match(held).any()
+        held = self.frame() if len(first) else None
+        return held is None or not first.match(held).any()
 
 
 def _last(times: npt.NDArray[np.int64]) -> int:
-    """How many rows have the highest timestamp."""
+    """Return the number of rows with the highest timestamp."""
     return len(times) - int(times.searchsorted(times[-1]))

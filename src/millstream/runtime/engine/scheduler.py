@@ -1,10 +1,9 @@
 """The scheduler loop: activate operators until nothing changes.
 
-Operators with input are activated first, those next to a source before others and the one whose element came first
-before all. When none is left, each operator that idle-waits is activated, so that the walk can ask sources for time.
-Where a break or round robin ends that walk early, the scheduler carries the question across fragments itself, and so it
-does for an outer join that waits to pad its tuples. At last every operator with several inputs hears how far their time
-has come.
+Operators with input are activated first: those next to a source before others, then the one with the oldest element.
+When none is left, each idle-waiting operator is activated, so that the walk can ask sources for time. Where a break or
+round robin ends that walk early, the scheduler carries the question across fragments itself; it does the same for an
+outer join that waits to pad its tuples. At last every operator with several inputs learns how far their time has come.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.runtime.engine import upstream
-from millstream.runtime.engine.execution import settle
+from millstream.runtime.engine.execution import step_without_input
 from millstream.runtime.engine.nodes import OperatorNode, Source
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.timestamps import REQUEST, EtsMode, hand_over
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def run(graph: Graph) -> None:
-    """Run until no operator can go on and nothing is owed, or the graph's step limit is reached."""
-    _settle(graph)
-    while graph.owed and graph.steps < graph.step_limit:
-        graph.owed.pop()()
-        _settle(graph)
+    """Run until no operator can continue and nothing is deferred, or the graph's step limit is reached."""
+    _run_until_quiet(graph)
+    while graph.deferred and graph.steps < graph.step_limit:
+        graph.deferred.pop()()
+        _run_until_quiet(graph)
 
 
-def _settle(graph: Graph) -> None:
+def _run_until_quiet(graph: Graph) -> None:
     asked = not graph.on_demand
     while True:
         _drain(graph)
@@ -38,8 +37,8 @@ def _settle(graph: Graph) -> None:
             asked = True
             if _ask_for_held(graph):
                 _drain(graph)
-        spoke = [settle(graph, node) for node in list(graph.operators.values())]
-        if graph.steps >= graph.step_limit or not any(spoke):
+        emitted = [step_without_input(graph, node) for node in list(graph.operators.values())]
+        if graph.steps >= graph.step_limit or not any(emitted):
             return
 
 
@@ -60,15 +59,15 @@ def _drain(graph: Graph) -> None:
             _wake(graph, node)
         if graph.consumed == drained and graph.writes == writes:
             return
-        # Time that was told but freed nobody may free somebody in the next round, one operator further down at a time.
+        # A time that freed no operator may free one in the next round: it moves down one operator a round.
         fruitless = 0 if graph.consumed > consumed else fruitless + 1
         if fruitless > len(graph.operators):
             return
 
 
 def _ask_for_held(graph: Graph) -> bool:
-    """Ask for time, once in a run, where an operator with several inputs holds results back that only time releases:
-    it goes on without it, so no walk does; whether some source told it."""
+    """Ask for time where an operator with several inputs holds back results that only time releases. Such an operator
+    still takes input, so no walk asks for it. Return whether some source promised time."""
     writes = graph.writes
     for node in list(graph.operators.values()):
         if len(node.ports) > 1 and node.operator.waiting():
@@ -94,7 +93,7 @@ def _next_entry(graph: Graph) -> OperatorNode | None:
 
 
 def _wake(graph: Graph, node: OperatorNode) -> None:
-    """Activate an operator that idle-waits."""
+    """Activate an idle-waiting operator."""
     if not node.idle():
         graph.waiting.pop(node, None)
         return
@@ -105,7 +104,7 @@ def _wake(graph: Graph, node: OperatorNode) -> None:
 
 
 def _ask_across(graph: Graph, node: OperatorNode, seen: set[OperatorNode | Source]) -> None:
-    """Ask the sources before every lagging port for time, whatever breaks lie between, and hand it down."""
+    """Ask the sources before every lagging port for time, across breaks, and hand it down."""
     seen.add(node)
     for port in sorted(node.ports, key=Port.bound):
         arc = port.arc
@@ -113,7 +112,7 @@ def _ask_across(graph: Graph, node: OperatorNode, seen: set[OperatorNode | Sourc
             continue
         if isinstance(arc.origin, Source):
             seen.add(arc.origin)
-            upstream.reach(graph, arc.origin, REQUEST)
+            upstream.deliver(graph, arc.origin, REQUEST)
         else:
             _ask_across(graph, arc.origin, seen)
             if graph.ets_mode is EtsMode.EQG and not arc.origin.more():

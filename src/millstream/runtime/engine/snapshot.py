@@ -1,9 +1,8 @@
-"""Snapshots: everything under way in a graph, as values that an equal graph takes back.
+"""Snapshots: all data in a graph, as values that restore an equal graph.
 
-Buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, what readers have said
-against the data, and the scalars of the operators. Strategies, breaks and the way time is promised are configuration
-and belong to the host, which also keeps the operators' tables, by what changes in them, and restores them before the
-rest.
+A snapshot has the buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, the
+remembered messages of readers, and the scalars of the operators. Strategies, breaks and the way time is promised are
+configuration of the host. The host also stores the operators' tables, by their changes, and restores them first.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def take(graph: Graph) -> dict[str, Any]:
-    """A snapshot. The caller takes the content of the tables itself, before the graph goes on."""
+    """Return a snapshot. The caller stores the content of the tables itself, before the graph runs again."""
     return {
         "format": FORMAT,
         "sequence": graph.ledger.sequence,
@@ -33,7 +32,7 @@ def take(graph: Graph) -> dict[str, Any]:
 
 
 def restore(graph: Graph, value: dict[str, Any]) -> None:
-    """Take a snapshot back."""
+    """Restore a snapshot."""
     check_format(value.get("format"), "the snapshot of a graph")
     for kind, here in (("sources", graph.sources), ("operators", graph.operators)):
         if value[kind].keys() != here.keys():
@@ -53,7 +52,7 @@ def restore(graph: Graph, value: dict[str, Any]) -> None:
 
 
 def _passed(buffer: Buffer) -> int:
-    """How many rows of its oldest element every reader has taken; they are left out."""
+    """Return how many rows of the oldest element every reader has taken; a snapshot leaves them out."""
     return min((port.offset for port in buffer.ports if port.at == buffer.base), default=0)
 
 
@@ -64,22 +63,22 @@ def _take_buffer(buffer: Buffer) -> dict[str, Any]:
         assert isinstance(page, Page)
         entries[0] = sequence, Page(page.frame.slice(passed))
     turn = buffer.fork.turn if buffer.fork is not None else 0
-    said = {reader: [*messages] for reader, messages in buffer.said.items()}
-    return {"base": buffer.base, "entries": entries, "turn": turn, "said": said}
+    messages = {reader: [*sent] for reader, sent in buffer.remembered.items()}
+    return {"base": buffer.base, "entries": entries, "turn": turn, "said": messages}
 
 
 def _restore_buffer(buffer: Buffer, value: dict[str, Any]) -> None:
-    buffer.base, buffer.said = value["base"], {reader: [*said] for reader, said in value["said"].items()}
-    made = [Entry(element, sequence) for sequence, element in value["entries"]]
-    buffer.entries = dict(enumerate(made, start=buffer.base))
-    buffer.tail = buffer.base + len(made)
-    buffer.ledger.hold(sum(entry.weight for entry in made))
+    buffer.base, buffer.remembered = value["base"], {reader: [*sent] for reader, sent in value["said"].items()}
+    entries = [Entry(element, sequence) for sequence, element in value["entries"]]
+    buffer.entries = dict(enumerate(entries, start=buffer.base))
+    buffer.tail = buffer.base + len(entries)
+    buffer.ledger.hold(sum(entry.weight for entry in entries))
     if buffer.fork is not None:
         buffer.fork.turn = value["turn"] % len(buffer.ports)
 
 
 def _take_operator(node: OperatorNode) -> dict[str, Any]:
-    node.operator.tables()  # this is when an operator files what has been waiting
+    node.operator.tables()  # an operator moves pending tuples into its tables now
     return {
         "buffer": _take_buffer(node.buffer),
         "ports": [_take_port(port) for port in node.ports],
@@ -87,7 +86,7 @@ def _take_operator(node: OperatorNode) -> dict[str, Any]:
         "sent": node.sent,
         "latest_out": node.latest_out,
         "in_band": node.in_band,
-        "told": node.told if isinstance(node, TimedNode) else None,
+        "told": node.seen_bound if isinstance(node, TimedNode) else None,
     }
 
 
@@ -98,7 +97,7 @@ def _restore_operator(node: OperatorNode, value: dict[str, Any]) -> None:
     node.operator.restore_scalars(value["scalars"])
     node.sent, node.latest_out, node.in_band = value["sent"], value["latest_out"], value["in_band"]
     if isinstance(node, TimedNode):
-        node.told = value["told"]
+        node.seen_bound = value["told"]
 
 
 def _take_port(port: Port) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is counted while a graph runs: per operator, per source, and for the whole graph."""
+"""Counters of a running graph: per operator, source and sink."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millstream.algebra.values import value
 @value("counters")
 @dataclass(slots=True)
 class Counters:
-    """Running totals of one node. `ets` counts enabling timestamps: made (source) or received in a register."""
+    """Running totals of one node. `ets` counts enabling timestamps: promised (source) or received in a register."""
 
     steps: int = 0
     tuples_in: int = 0
@@ -24,9 +24,9 @@ class Counters:
 @value("node_statistics")
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
-    """A reading. `cost` is microseconds per tuple taken in, `buffered` the tuples that wait at the node's ports,
-    `state` the tuples or groups the operator holds, `seconds` the time its steps took in all, `late` the tuples that it
-    took for late."""
+    """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
+    the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
+    counted as late."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class NodeStatistics:
 
     @property
     def selectivity(self) -> float | None:
-        """Tuples put out per tuple taken in; None before the first."""
+        """Output tuples per input tuple; None before the first."""
         return self.tuples_out / self.tuples_in if self.tuples_in else None
 
 

@@ -1,9 +1,9 @@
-"""Enabling timestamps: the enhanced query graph, the guarded register writes, and what sources can promise.
+"""Enabling timestamps: the enhanced query graph and the guarded register writes.
 
-An idle-waiting operator is freed by knowing that time has passed on the input it waits for. The enhanced graph has an
-arc from every source and every idle-waiting-prone operator to the next such operator on each path, past the operators
-in between, for they neither need nor change time. A value goes over an arc into the register of the port at its end,
-and only while nothing is under way on the path it skips: otherwise the promise would overtake older data.
+An idle-waiting operator continues once it knows that time has passed on the input it waits for. The enhanced graph has
+an arc from every source and every idle-waiting-prone operator to the next such operator on each path. It skips the
+operators in between, which neither need nor change time. A value travels over an arc into the register of the port at
+its end, but only while the path it skips is empty: otherwise the promise would overtake older data.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
     from millstream.runtime.engine.port import Port
 
 REQUEST = TimeRequest()
-"""What an operator that waits says to a source."""
+"""The request of a waiting operator to a source."""
 
 
 class EtsMode(Enum):
-    """How operators that wait learn that time passes on an input that is silent."""
+    """How waiting operators learn that time passes on a silent input."""
 
     NONE = "none"
     HEARTBEAT = "heartbeat"
-    """Every source sends its timestamp in band, each time the host's period passes."""
+    """Every source sends its timestamp in band, once per period of the host."""
     PUNCTUATION = "punctuation"
     """A source sends its timestamp in band when backtracking finds that an operator waits for it."""
     EQG = "eqg"
-    """On demand too, but written straight into the registers of the enhanced query graph."""
+    """On demand too, but written into the registers of the enhanced query graph."""
 
     @classmethod
     def parse(cls, text: str) -> EtsMode:
-        """A mode from its name; `demand` is the enhanced query graph.
+        """Return the mode of a name; `demand` is the enhanced query graph.
 
         >>> EtsMode.parse("demand")
         <EtsMode.EQG: 'eqg'>
         """
         names = {mode.value: mode for mode in cls} | {"demand": cls.EQG}
-        word = text.strip().lower()
-        if word not in names:
-            raise OptionError("M6034", f"unknown way of promising time '{text}'", hint=did_you_mean(word, names))
-        return names[word]
+        name = text.strip().lower()
+        if name not in names:
+            raise OptionError("M6034", f"unknown way of promising time '{text}'", hint=did_you_mean(name, names))
+        return names[name]
 
     @property
     def on_demand(self) -> bool:
@@ -60,14 +60,14 @@ class EtsMode(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arc:
-    """`origin` can tell `target` the time; `bypassed` are the ports of the operators it skips."""
+    """A way for time from `origin` to `target`; `bypassed` are the ports of the operators it skips."""
 
     origin: Producer
     target: Port
     bypassed: tuple[Port, ...] = ()
 
     def write(self, value: int) -> bool:
-        """Raise the target's register, if that is an improvement and nothing is under way."""
+        """Raise the target's register if the value is higher and no element is on the way; return whether it did."""
         port = self.target
         if value <= port.register or any(skipped.at != skipped.buffer.tail for skipped in self.bypassed):
             return False
@@ -83,24 +83,23 @@ class Arc:
         return True
 
     def __str__(self) -> str:
-        return f"{self.origin.name} ⇢ {self.target.node.name}.{self.target.index + 1}"
+        return f"{self.origin.name} ⇢ {self.target}"
 
 
 def build_arcs(sources: Iterable[Source], operators: Iterable[OperatorNode]) -> list[Arc]:
     """Derive the arcs of the enhanced query graph anew. Registers are not touched."""
-    made: list[Arc] = []
+    arcs: list[Arc] = []
     nodes = list(operators)
     for node in nodes:
         for port in node.ports:
             port.arc = None
     origins: list[Producer] = [*sources, *nodes]
     for origin in origins:
-        arcs = _arcs_from(origin, origin.buffer, ()) if origin.prone else []
-        origin.arcs = tuple(arcs)
-        for arc in arcs:
+        origin.arcs = tuple(_arcs_from(origin, origin.buffer, ())) if origin.prone else ()
+        for arc in origin.arcs:
             arc.target.arc = arc
-        made += arcs
-    return made
+        arcs += origin.arcs
+    return arcs
 
 
 def _arcs_from(origin: Producer, buffer: Buffer, bypassed: tuple[Port, ...]) -> list[Arc]:
@@ -114,10 +113,10 @@ def _arcs_from(origin: Producer, buffer: Buffer, bypassed: tuple[Port, ...]) -> 
 
 
 def hand_over(node: OperatorNode) -> tuple[int, list[Arc]]:
-    """Tell the operators at the ends of the node's arcs the lowest timestamp it can still put out.
+    """Write the lowest timestamp that the node can still emit over its arcs; return it with the arcs that took it.
 
-    It is told whenever it is news to them, whether it came over an arc or with data: a tuple that moved this
-    operator's time may have been dropped on the way to them. Returns the value and the arcs that took it.
+    It is written whenever it raises a register, even if data moved this node's time: the tuple may have been dropped on
+    the way to the reader.
     """
     value = node.bound()
     written = [arc for arc in node.arcs if arc.write(value)]

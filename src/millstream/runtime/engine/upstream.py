@@ -1,12 +1,12 @@
 """The router: carries messages against the data, from operator to operator and to the sources of a graph.
 
-A message goes from the branch where it is raised (a port of an operator, or a sink, where the host hands one in) to the
-operator before it, which answers and passes on what it likes, and so on. No data moves meanwhile. An operator hears
-equal messages once, however many ways lead to it. What an operator has put off (`Answer.then`) is owed: the scheduler
-has it done when nothing else moves, for each operator after those that it reads.
+A message starts at a branch (a port of an operator, or a sink, where the host hands it in) and goes to the producer
+there. An operator answers it and passes messages on to its own inputs. No data moves meanwhile. An operator receives
+equal messages once, however many paths lead to it. The scheduler runs what operators defer (`Answer.then`) when nothing
+else moves, for each operator after the operators that it reads.
 
-The request for time that an idle-waiting operator makes is carried by its walk, which alone knows the order in which
-sources have to be asked; it reaches the source in the same way.
+The time request of an idle-waiting operator is carried by its walk instead: only the walk knows the order in which to
+ask the sources.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
 
 
 def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
-    """Carry a message from a reader of a buffer to the producer, and on from there."""
+    """Carry a message from a reader of a buffer to the producer and further upstream."""
     todo: deque[tuple[Port | Sink, Upstream]] = deque([(branch, message)])
-    heard: set[tuple[OperatorNode | Source, Upstream]] = set()
-    owed: list[tuple[OperatorNode, Callable[[], None]]] = []
+    received: set[tuple[OperatorNode | Source, Upstream]] = set()
+    deferred: list[tuple[OperatorNode, Callable[[], None]]] = []
     while todo:
         branch, message = todo.popleft()
         node, passed = branch.buffer.producer, at_fork(branch, message)
-        if passed is None or (node, passed) in heard:
+        if passed is None or (node, passed) in received:
             continue
-        heard.add((node, passed))
+        received.add((node, passed))
         if isinstance(node, Source):
-            reach(graph, node, passed)
+            deliver(graph, node, passed)
             continue
         answer = node.operator.answer(passed)
         todo += [(node.ports[port], further) for port, further in answer.passed]
         if answer.then is not None:
-            owed.append((node, answer.then))
+            deferred.append((node, answer.then))
         if node.idle():
             graph.waiting[node] = None
-    if owed:
+    if deferred:
         place = {node: number for number, node in enumerate(graph.operators.values())}
-        graph.owed += [act for _, act in sorted(owed, key=lambda pair: -place[pair[0]])]
+        graph.deferred += [act for _, act in sorted(deferred, key=lambda pair: -place[pair[0]])]
 
 
 def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
-    """What goes on from a branch; where it is one of several, the kind of message says."""
+    """Return the message to pass on from a branch. If it is one of several, the kind of message decides."""
     buffer = branch.buffer
     name = branch.name if isinstance(branch, Sink) else str(branch)
     if message.remembered:
-        buffer.said.setdefault(name, []).append(message)
+        buffer.remembered.setdefault(name, []).append(message)
     others = [other for other in (*map(str, buffer.ports), *(sink.name for sink in buffer.sinks)) if other != name]
-    return message.at_fork([buffer.said.get(other, ()) for other in others]) if others else message
+    return message.at_fork([buffer.remembered.get(other, ()) for other in others]) if others else message
 
 
-def reach(graph: Graph, source: Source, message: Upstream) -> None:
-    """Hand a message to a source; the time that it promises in return is told."""
+def deliver(graph: Graph, source: Source, message: Upstream) -> None:
+    """Hand a message to a source and distribute the time that it promises in reply."""
     value = source.ask(message)
     if value is not None:
         graph.promise(source, value)

@@ -1,9 +1,9 @@
-"""One activation: the two-step cycle from an entry operator until control goes back to the scheduler.
+"""One activation: alternate execution and continuation steps, from an entry operator until control returns to the
+scheduler.
 
-Execution step, then continuation step, again and again. Whenever the walk has backtracked to a source and an operator
-it passed is idle-waiting, the source is asked for an enabling timestamp, at most once between two consumptions. A fork
-passes control to each branch at most once per progress epoch (an epoch ends when anything is consumed), or two idle
-branches would send it back and forth for ever.
+When the walk has backtracked to a source and an operator on the way is idle-waiting, it asks the source for an enabling
+timestamp, at most once between two consumptions. A fork passes control to each branch at most once per progress epoch
+(an epoch ends when anything is consumed); otherwise two idle branches would pass control back and forth for ever.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
 
 Stop = OperatorNode | Fork
-"""Where control can be."""
+"""A node that can have control."""
 
 
 class Walk:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.path: list[Stop] = []
-        """What backtracking has passed since the last consumption."""
+        """The nodes that backtracking has passed since the last consumption."""
         self.asked: set[Source] = set()
+        self.count = 0
+        """Pages taken by the current operator since it got control (for batches)."""
 
     def activate(self, entry: OperatorNode) -> None:
         graph = self.graph
@@ -35,14 +37,13 @@ class Walk:
         version = graph.version
         graph.epoch += 1
         current: Stop | None = entry
-        entry.count = 0
         while current is not None:
             if isinstance(current, Fork):
                 current = self._pass_fork(current)
                 continue
             done = execute(graph, current)
             if done:
-                current.count += current.pages
+                self.count += current.pages
                 graph.epoch += 1
                 graph.steps += 1
                 if done is Done.CONSUMED:
@@ -56,7 +57,7 @@ class Walk:
             graph.trace(("exit",))
 
     def _continue(self, node: OperatorNode, done: Done) -> Stop | None:
-        """The continuation step: ask the node's macro where to go."""
+        """Take the continuation step: ask the node's macro for the next node."""
         buffer, graph = node.buffer, self.graph
         fork = buffer.fork
         if buffer.broken or not buffer.ports:
@@ -66,33 +67,26 @@ class Walk:
         else:
             has_tuples = any(port.at != buffer.tail and port.tried != graph.epoch for port in buffer.ports)
         more = done is not Done.NOTHING and node.more()
-        told: OperatorNode | None = None
+        freed: OperatorNode | None = None
         if not more and not has_tuples and node.arcs and graph.ets_mode is EtsMode.EQG:
-            told = self._hand_over(node)
-        action = node.rule(has_tuples or told is not None, more, node.count, node.strategy.k)
+            freed = self._hand_over(node)
+        action = node.rule(has_tuples or freed is not None, more, self.count, node.strategy.k)
         if action is Action.ENCORE:
             return node
-        node.count = 0
+        self.count = 0
         if action is Action.FORWARD:
             if not has_tuples:
-                return self._enter(told)
-            return self._enter(buffer.ports[0].node) if fork is None else fork
+                return freed
+            return buffer.ports[0].node if fork is None else fork
         if action is Action.BACKTRACK:
             return self._backtrack(node)
         return node if action is Action.RESTART else None
 
-    @staticmethod
-    def _enter(node: OperatorNode | None) -> OperatorNode | None:
-        if node is not None:
-            node.count = 0
-        return node
-
     def _backtrack(self, node: OperatorNode) -> Stop | None:
         self.path.append(node)
-        port = node.blocking()
-        buffer = port.buffer
+        buffer = node.blocking().buffer
         if buffer.broken:
-            # Nothing before a break is known to be drained, so no source may be asked from here.
+            # The fragment before a break may still hold input, so the walk may not ask its sources.
             return None
         if buffer.fork is not None:
             self._trace_backtrack(node, buffer.fork.name)
@@ -105,7 +99,7 @@ class Walk:
             graph.trace(("fork", fork.name))
         branch = fork.next_branch(graph.epoch)
         if branch is not None:
-            return self._enter(branch.node)
+            return branch.node
         if fork.exits:
             return None
         self.path.append(fork)
@@ -113,9 +107,7 @@ class Walk:
 
     def _upstream(self, stop: Stop, producer: Source | OperatorNode) -> Stop | None:
         self._trace_backtrack(stop, producer.name)
-        if isinstance(producer, Source):
-            return self._ask(producer, stop)
-        return self._enter(producer)
+        return self._ask(producer, stop) if isinstance(producer, Source) else producer
 
     def _ask(self, source: Source, reader: Stop) -> Stop | None:
         """Ask a source for an enabling timestamp on behalf of the idle operators on the path."""
@@ -139,10 +131,9 @@ class Walk:
         return self._toward_path(written)
 
     def _toward_path(self, written: list[Arc]) -> OperatorNode | None:
-        """Of the operators that were told the time, prefer the one that backtracking came from."""
+        """Return an operator whose register was raised, preferably one that backtracking has passed."""
         targets = [arc.target.node for arc in written]
-        chosen = next((node for node in targets if node in self.path), targets[0] if targets else None)
-        return self._enter(chosen)
+        return next((node for node in targets if node in self.path), targets[0] if targets else None)
 
     def _trace_backtrack(self, stop: Stop, to: str) -> None:
         if self.graph.trace is not None:

@@ -1,8 +1,8 @@
 """CAST: a column of one type as a column of another.
 
-A value that cannot be converted becomes NULL: a continuous query must not stop for one bad value. Numbers are cut
-towards zero; a TIMESTAMP as a number, and back, is seconds since the epoch; a text is read and written in the same form
-as in transcripts.
+A value that cannot be converted becomes NULL: a continuous query must not stop for one bad value. Numbers are truncated
+towards zero. A TIMESTAMP as a number, and back, is seconds since the epoch. Text is read and written in the form of
+transcripts.
 
 >>> import polars as pl
 >>> frame = pl.DataFrame({"x": ["7", "seven", None]})
@@ -21,7 +21,7 @@ _STAMP_FORMATS = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%
 
 
 def convert(value: pl.Expr, source: Type, target: Type) -> pl.Expr:
-    """The value as the target type; nothing is done if both stand in a page alike."""
+    """Return the value as the target type, unchanged if pages represent both types alike."""
     if source.polars == target.polars:
         return value
     if source is Type.VARCHAR:
@@ -50,7 +50,7 @@ def _from_text(text: pl.Expr, target: Type) -> pl.Expr:
     if target is Type.INTERVAL:
         return convert(text.cast(pl.Float64, strict=False), Type.DOUBLE, Type.INTERVAL)
     if target.is_integer:
-        # "2.7" is a number too, and is cut like any other.
+        # "2.7" is a number too and is truncated like any other.
         whole = text.cast(pl.Int64, strict=False)
         return pl.coalesce(whole, text.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)).cast(
             target.polars, strict=False

@@ -2,8 +2,8 @@
 
 | part | meaning |
 |---|---|
-| computes | `to_polars` gives an expression that computes a whole column at once, with the semantics of SQL |
-| NULL | three-valued logic; every operator but AND, OR, IS [NOT] NULL and CASE gives NULL for NULL |
+| computes | `to_polars` returns an expression that computes a whole column at once, with the semantics of SQL |
+| NULL | three-valued logic; every operator but AND, OR, IS [NOT] NULL and CASE returns NULL for NULL |
 | `/` | always a DOUBLE (an INTERVAL, if one is divided by a number); by zero: NULL |
 | `%` | has the sign of the dividend; by zero: NULL |
 | LIKE | `%` any text, `_` any one character, a backslash makes the next character literal |
@@ -54,12 +54,12 @@ _TEMPORAL = (Type.TIMESTAMP, Type.DATE, Type.INTERVAL)
 
 
 def to_polars(expression: Expression) -> pl.Expr:
-    """The expression that computes this one over the columns of a page."""
-    made = _translate(expression)
+    """Return the Polars expression that computes this one over the columns of a page."""
+    translated = _translate(expression)
     if isinstance(expression, Literal) or expression.columns():
-        return made
-    # A constant is computed once, not once a page; and Polars does not make every constant as long as the page.
-    return pl.lit(pl.select(made).item(), dtype=expression.type.polars)
+        return translated
+    # A constant is computed once, not once a page; and Polars does not extend every constant to the page's length.
+    return pl.lit(pl.select(translated).item(), dtype=expression.type.polars)
 
 
 def _translate(expression: Expression) -> pl.Expr:
@@ -88,7 +88,7 @@ def _translate(expression: Expression) -> pl.Expr:
 
 
 def predicate(expression: Expression) -> pl.Expr:
-    """A condition for `filter`: NULL counts as false there."""
+    """Return a condition for `filter`, which takes NULL as false."""
     return _as(expression, Type.BOOLEAN)
 
 
@@ -116,7 +116,7 @@ def _binary(node: Binary) -> pl.Expr:
 
 def _compare(op: str, left: Expression, right: Expression) -> pl.Expr:
     if not left.columns() and right.columns():
-        # Polars gives a single value for a constant compared with a column that is all null.
+        # Polars returns a single value for a constant compared with a column that is all null.
         op, left, right = _MIRRORED.get(op, op), right, left
     common = _comparable(left.type, right.type)
     if common is None:
@@ -125,7 +125,7 @@ def _compare(op: str, left: Expression, right: Expression) -> pl.Expr:
 
 
 def _comparable(left: Type, right: Type) -> Type | None:
-    """The type in which two values are compared; None if Polars compares them as they are."""
+    """Return the type in which two values are compared; None if Polars compares them without a cast."""
     if left is right or (left.is_numeric and right.is_numeric):
         return None
     if Type.NULL in (left, right):
@@ -157,17 +157,15 @@ def _temporal(node: Binary) -> pl.Expr:
     if Type.DATE in (left.type, right.type) and (left.type.is_integer or right.type.is_integer):
         day, count = (left, right) if left.type is Type.DATE else (right, left)
         return _ARITHMETIC[op](to_polars(day), pl.duration(days=to_polars(count))).cast(node.type.polars)
-    made = _ARITHMETIC[op](_instant(left), _instant(right))
+    value = _ARITHMETIC[op](_instant(left), _instant(right))
     if left.type is Type.DATE and right.type is Type.DATE and node.type.is_integer:
-        return made.dt.total_days().cast(node.type.polars)
-    result = Type.TIMESTAMP if Type.INTERVAL in (left.type, right.type) else Type.INTERVAL
-    if left.type is Type.INTERVAL and right.type is Type.INTERVAL:
-        result = Type.INTERVAL
-    return convert(made, result, node.type)
+        return value.dt.total_days().cast(node.type.polars)
+    one_interval = (left.type is Type.INTERVAL) != (right.type is Type.INTERVAL)
+    return convert(value, Type.TIMESTAMP if one_interval else Type.INTERVAL, node.type)
 
 
 def _instant(expression: Expression) -> pl.Expr:
-    """A DATE counts as its midnight; a NULL as an interval."""
+    """Return a DATE as its midnight and a NULL as an interval."""
     wanted = {Type.DATE: Type.TIMESTAMP, Type.NULL: Type.INTERVAL}.get(expression.type, expression.type)
     return _as(expression, wanted)
 
@@ -201,7 +199,7 @@ def _in_list(operand: Expression, options: tuple[Expression, ...]) -> pl.Expr:
 
 def _like(text: pl.Expr, pattern: Expression) -> pl.Expr:
     if not isinstance(pattern, Literal):
-        return text.str.contains(_regex_of_column(_as(pattern, Type.VARCHAR)))
+        return text.str.contains(_regex(_as(pattern, Type.VARCHAR)))
     if pattern.value is None:
         return pl.lit(None, dtype=pl.Boolean)
     written = str(pattern.value)
@@ -214,30 +212,14 @@ def _like(text: pl.Expr, pattern: Expression) -> pl.Expr:
         if starts or ends:
             return text.str.starts_with(inner) if starts else text.str.ends_with(inner)
         return text.str.contains(inner, literal=True)
-    return text.str.contains(_regex(written))
+    return text.str.contains(pl.select(_regex(pl.lit(written))).item())
 
 
-def _regex(pattern: str) -> str:
-    """The regular expression of a LIKE pattern."""
-    parts: list[str] = []
-    escaped = False
-    for character in pattern:
-        if not escaped and character == "\\":
-            escaped = True
-            continue
-        wild = {"%": ".*", "_": "."}.get(character) if not escaped else None
-        parts.append(wild or pl.escape_regex(character))
-        escaped = False
-    return f"(?s)^{''.join(parts)}$"
-
-
-def _regex_of_column(pattern: pl.Expr) -> pl.Expr:
-    """The same for a column of patterns; escaped wildcards are put aside as control characters."""
-    aside = {"\\\\": "\x01", "\\%": "\x02", "\\_": "\x03"}
-    for written, mark in aside.items():
-        pattern = pattern.str.replace_all(written, mark, literal=True)
+def _regex(pattern: pl.Expr) -> pl.Expr:
+    """Return the regular expressions of LIKE patterns. Control characters replace escaped characters meanwhile."""
+    for escaped, placeholder in {r"\\": "\x01", r"\%": "\x02", r"\_": "\x03", "\\": ""}.items():
+        pattern = pattern.str.replace_all(escaped, placeholder, literal=True)
     pattern = pattern.str.replace_all(r"[.+*?()|\[\]{}^$#&\-~]", r"\${0}")
-    pattern = pattern.str.replace_all("%", ".*", literal=True).str.replace_all("_", ".", literal=True)
-    for mark, meant in {"\x01": r"\\", "\x02": "%", "\x03": "_"}.items():
-        pattern = pattern.str.replace_all(mark, meant, literal=True)
+    for placeholder, meant in {"%": ".*", "_": ".", "\x01": r"\\", "\x02": "%", "\x03": "_"}.items():
+        pattern = pattern.str.replace_all(placeholder, meant, literal=True)
     return pl.concat_str(pl.lit("(?s)^"), pattern, pl.lit("$"))

@@ -1,8 +1,8 @@
 """The scalar functions of the language, as Polars expressions.
 
-NULL in, NULL out, except for COALESCE, NULLIF, IF, GREATEST and LEAST (the last two pass over NULLs). An argument
-outside a function's domain gives NULL: `SQRT(-1)`, `LN(0)`, `MOD(x, 0)`. Positions in text count from 1, a negative one
-from the end. ROUND rounds halves away from zero.
+NULL in, NULL out, except for COALESCE, NULLIF, IF, GREATEST and LEAST (the last two skip NULLs). An argument outside a
+function's domain yields NULL: `SQRT(-1)`, `LN(0)`, `MOD(x, 0)`. Positions in text count from 1, negative ones from the
+end. ROUND rounds halves away from zero.
 
 | group | functions |
 |---|---|
@@ -28,7 +28,7 @@ _DAY = 86_400 * MICROS
 
 
 def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
-    """The function applied to its evaluated arguments, as the node's type."""
+    """Return the function applied to its evaluated arguments, in the node's type."""
     if node.function == "EXTRACT":
         field, operand = node.arguments
         assert isinstance(field, Literal)
@@ -46,18 +46,18 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
         )
     if node.function == "NULLIF":
         (value, value_type), (other, _) = arguments
-        # A constant to the right: see the comparisons of `evaluate`.
+        # A constant belongs on the right: see the comparisons of `evaluate`.
         same = value == other if node.arguments[0].columns() else other == value
         return pl.when(same.fill_null(False)).then(None).otherwise(convert(value, value_type, node.type))
     if node.function not in _PLAIN:
         known = [*_PLAIN, *_CHOICES, "IF", "NULLIF", "EXTRACT"]
         raise BindError("M2060", f"unknown function '{node.function}'", hint=did_you_mean(node.function, known))
-    made, made_type = _PLAIN[node.function](arguments)
-    return convert(made, made_type, node.type)
+    value, type_ = _PLAIN[node.function](arguments)
+    return convert(value, type_, node.type)
 
 
 def remainder(value: pl.Expr, divisor: pl.Expr) -> pl.Expr:
-    """The remainder with the sign of the dividend; NULL for a divisor of 0."""
+    """Return the remainder with the sign of the dividend; NULL for a divisor of 0."""
     return pl.when(divisor != 0).then((value.abs() % divisor.abs()) * value.sign())
 
 
@@ -70,7 +70,7 @@ def _text(argument: tuple[pl.Expr, Type]) -> pl.Expr:
 
 
 def _same(function: Callable[[pl.Expr], pl.Expr]) -> Callable[[Arguments], tuple[pl.Expr, Type]]:
-    """A function of one argument whose result has the argument's type."""
+    """Wrap a function of one argument whose result has the argument's type."""
     return lambda arguments: (function(arguments[0][0]), arguments[0][1])
 
 
@@ -84,21 +84,20 @@ def _on_text(function: Callable[..., pl.Expr], result: Type = Type.VARCHAR) -> C
 
 def _round(arguments: Arguments) -> tuple[pl.Expr, Type]:
     value = _float(arguments[0])
-    # Not the round of Polars: it takes no column for the digits and no negative number of them.
+    # Polars' `round` takes no column for the digits and no negative number of them.
     scale = pl.lit(1.0) if len(arguments) == 1 else pl.lit(10.0).pow(arguments[1][0].cast(pl.Float64))
     scaled = value.abs() * scale
     return value.sign() * (scaled + 0.5).floor() / scale, Type.DOUBLE
 
 
 def _power(arguments: Arguments) -> tuple[pl.Expr, Type]:
-    made = _float(arguments[0]).pow(_float(arguments[1]))
-    return pl.when(made.is_finite()).then(made), Type.DOUBLE
+    power = _float(arguments[0]).pow(_float(arguments[1]))
+    return pl.when(power.is_finite()).then(power), Type.DOUBLE
 
 
 def _modulo(arguments: Arguments) -> tuple[pl.Expr, Type]:
     (left, left_type), (right, right_type) = arguments
-    whole = left_type.is_integer and right_type.is_integer
-    if whole:
+    if left_type.is_integer and right_type.is_integer:
         return remainder(left.cast(pl.Int64), right.cast(pl.Int64)), Type.BIGINT
     return remainder(_float(arguments[0]), _float(arguments[1])), Type.DOUBLE
 
@@ -108,19 +107,19 @@ def _substring(arguments: Arguments) -> tuple[pl.Expr, Type]:
     start = arguments[1][0].cast(pl.Int64)
     size = text.str.len_chars().cast(pl.Int64)
     first = pl.when(start > 0).then(start - 1).when(start < 0).then(size + start).otherwise(0)
-    # A window that begins before the text loses what lies before it.
+    # A window that starts before the text loses the part before it.
     offset = first.clip(lower_bound=0)
     if len(arguments) < 3:
         return pl.when(start.is_not_null()).then(text.str.slice(offset)), Type.VARCHAR
     length = arguments[2][0].cast(pl.Int64)
     left = (first + length.clip(lower_bound=0) - offset).clip(lower_bound=0)
-    given = start.is_not_null() & length.is_not_null()
-    return pl.when(given).then(text.str.slice(offset, left)), Type.VARCHAR
+    known = start.is_not_null() & length.is_not_null()
+    return pl.when(known).then(text.str.slice(offset, left)), Type.VARCHAR
 
 
 def _replace(text: pl.Expr, old: pl.Expr, new: pl.Expr) -> pl.Expr:
-    # Not the replace of Polars: it takes no column of things to look for, and no NULL. The condition also makes a
-    # constant text as long as the column of replacements, which `join` does not do.
+    # Polars' `replace` takes no column of patterns, and no NULL. The condition also extends a constant text to the
+    # length of the column of replacements; `join` does not.
     text = pl.when(new.is_not_null()).then(text)
     return pl.when(old == "").then(text).otherwise(text.str.split(old).list.join(new))
 
@@ -135,20 +134,17 @@ def _trim(strip: str) -> Callable[[Arguments], tuple[pl.Expr, Type]]:
 
 
 def _extract(field: str, value: pl.Expr, type_: Type) -> pl.Expr:
-    if type_ is Type.INTERVAL:
-        micros = value.cast(pl.Int64)
-        size, base = _INTERVAL_FIELDS.get(field, (0, 0))
-        if field == "EPOCH":
-            return micros / MICROS
-        if size:
-            within = remainder(micros, pl.lit(base)) if base else micros
-            return (within / size).cast(pl.Int64)
-    else:
-        stamp = convert(value, type_, Type.TIMESTAMP)
-        if field in _STAMP_FIELDS:
-            return _STAMP_FIELDS[field](stamp)
     known = _INTERVAL_FIELDS if type_ is Type.INTERVAL else _STAMP_FIELDS
-    raise BindError("M2061", f"unknown field '{field}' in EXTRACT", hint=did_you_mean(field, known))
+    if field not in known:
+        raise BindError("M2061", f"unknown field '{field}' in EXTRACT", hint=did_you_mean(field, known))
+    if type_ is not Type.INTERVAL:
+        return _STAMP_FIELDS[field](convert(value, type_, Type.TIMESTAMP))
+    micros = value.cast(pl.Int64)
+    if field == "EPOCH":
+        return micros / MICROS
+    size, base = _INTERVAL_FIELDS[field]
+    within = remainder(micros, pl.lit(base)) if base else micros
+    return (within / size).cast(pl.Int64)
 
 
 _INTERVAL_FIELDS: dict[str, tuple[int, int]] = {

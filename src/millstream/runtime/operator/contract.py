@@ -1,12 +1,12 @@
-"""The contract between operators and whoever drives them (the in-process engine, the Spark stage host).
+"""The contract between operators and the host that drives them (the in-process engine, the Spark stage host).
 
-An operator is a plain object. It is handed what its inputs have to offer and returns what it puts out; it has no clock,
-no globals and no idea of scheduling. On a grammatical stream all tuples of a step may be taken before all its
-punctuations without changing the results, so an operator sees whole columns of both and purges once per step.
+An operator is a plain object. It is handed the input of one step and returns its output; it has no clock, no globals
+and no knowledge of scheduling. On a grammatical stream all tuples of a step may be taken before all its punctuations
+without changing the results, so an operator sees whole columns of both and purges once per step.
 
 | method | is handed |
 |---|---|
-| `process` | tuples and punctuations of all inputs, and how far their time has come |
+| `process` | tuples and punctuations of all inputs, and how far their time has advanced |
 | `meet` | an element that keeps its position, after all tuples of its input before it and before those after it |
 | `answer` | a message against the data |
 """
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What one port offers in one step: rows (with the hidden timestamp), then punctuations, and the time bound:
-    no later tuple on this port has a timestamp below it (the port's time-stamp register)."""
+    """The input of one port in one step: rows (with the hidden timestamp), then punctuations, and the time bound: no
+    later tuple on this port has a timestamp below it (the port's time-stamp register)."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
@@ -43,8 +43,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one step puts out: rows first, then punctuations that hold for everything later, then elements that keep
-    their position. `upstream`: messages against the data, each with the port to whose producer it goes."""
+    """The output of one step: rows first, then punctuations that hold for all later output, then elements that keep
+    their position. `upstream`: messages against the data, each with the port whose producer receives it."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
@@ -62,11 +62,11 @@ class Operator(ABC):
     `merges`     true: the engine hands over rows of all ports in timestamp order only (ordered union, window join on
                  ordered streams, sequences); such an operator is idle-waiting-prone. False: rows are handed over as
                  they arrive, one port at a time.
-    `tie_order`  for a merging operator: which port goes first among equal timestamps, or None if it does not matter.
-                 A row is handed over only if no earlier-going row can still come.
+    `tie_order`  for a merging operator: the order of ports among equal timestamps, or None if it does not matter.
+                 A row is handed over only if no row that precedes it can still arrive.
     `timed`      true: the passing of time alone makes it act (window aggregate), so it is called with a raised bound
-                 even if no rows come, and counts as idle-waiting-prone with one input.
-    `late`       how many tuples it has taken for late.
+                 even if no rows arrive, and counts as idle-waiting-prone with one input.
+    `late`       number of tuples that it has counted as late.
     """
 
     arity: ClassVar[int] = 1
@@ -78,7 +78,7 @@ class Operator(ABC):
 
     @classmethod
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
-        """A new operator at a site, made of what its node gives."""
+        """Return a new operator at a site, with the parameters of its node."""
         del site
         return cls(**parameters)
 
@@ -87,38 +87,38 @@ class Operator(ABC):
         """Take one step. `inputs` has one entry per port, possibly empty."""
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
-        """Take an element that keeps its position."""
+        """Process an element that keeps its position."""
         raise PlanError("M3091", f"{type(self).__name__} does not take a {type(element).__name__} among its tuples")
 
     def answer(self, message: Upstream) -> Answer:
-        """Take a message against the data, and say what goes on to which input."""
+        """Answer a message against the data: the messages to pass on, by input."""
         return message.unanswered(self.arity)
 
     def waiting(self) -> bool:
-        """Whether a timed operator holds results back that only the passing of time will release."""
+        """Return whether the operator holds back results that only the passing of time releases."""
         return False
 
     def unfinished(self) -> bool:
-        """Whether a step that brings nothing would let an operator with several inputs do what it has put off."""
+        """Return whether an operator with several inputs has deferred work that a step without input would do."""
         return False
 
     def output_bound(self, bounds: Sequence[int]) -> int:
-        """The lowest timestamp that a later output can have, given the ports' bounds."""
+        """Return a lower bound on the timestamps of later output, given the ports' bounds."""
         return min(bounds)
 
     def tables(self) -> Mapping[str, StateTable]:
-        """The state tables, by name. Together with `scalars` they are all of the operator's state."""
+        """Return the state tables, by name. Together with `scalars` they are all of the operator's state."""
         return {}
 
     def scalars(self) -> dict[str, Any]:
-        """Small state (bounds, punctuation sets), as values (`algebra.values`)."""
+        """Return small state (bounds, punctuation sets), as values (`algebra.values`)."""
         return {}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most operators have none
-        """Take back what `scalars` gave."""
+        """Restore the values that `scalars` returned."""
 
     def state_rows(self) -> int:
-        """How many tuples (groups, for an aggregate) the operator holds."""
+        """Return the number of tuples (groups, for an aggregate) that the operator holds."""
         return sum(len(table) for table in self.tables().values())
 
     @property

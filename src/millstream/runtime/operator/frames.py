@@ -1,7 +1,7 @@
-"""Rows picked, columns picked and frames put together, column by column.
+"""Selecting rows and columns and concatenating frames, column by column.
 
-Polars sends most calls on a frame through its query planner, a tenth of a millisecond and more however few the rows
-are. A call on a column takes a few microseconds. In steps of a page and below that decides what an operator costs.
+Polars sends most calls on a frame through its query planner, which takes a tenth of a millisecond or more however few
+the rows are. A call on a column takes a few microseconds. For a page or less this dominates the cost of an operator.
 
 >>> frame = pl.DataFrame({"k": [1, 2, 3], "v": ["a", "b", "c"]})
 >>> where(frame, np.array([True, False, True])).rows(), take(frame, np.array([2, 0])).rows()
@@ -19,35 +19,35 @@ import numpy.typing as npt
 import polars as pl
 
 ONE_CHUNK_ROWS = 1 << 16
-"""Up to this many rows one chunk saves more in joins than it costs to make."""
+"""Up to this many rows, one chunk saves more in joins than rechunking costs."""
 
 
 def where(frame: pl.DataFrame, mask: pl.Series | npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """The rows for which the mask, which has no nulls, is true. The frame has a column at least."""
+    """Return the rows for which the mask, which has no nulls, is true. The frame has at least one column."""
     chosen = mask if isinstance(mask, pl.Series) else pl.Series(mask)
     return pl.DataFrame([column.filter(chosen) for column in frame.get_columns()])
 
 
 def take(frame: pl.DataFrame, places: npt.NDArray[np.integer]) -> pl.DataFrame:
-    """The rows at these places, in this order. The frame has a column at least."""
+    """Return the rows at these places, in this order. The frame has at least one column."""
     chosen = pl.Series(places.astype(np.uint32, copy=False))
     return pl.DataFrame([column[chosen] for column in frame.get_columns()])
 
 
 def pick(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Some columns, at least one, in this order."""
+    """Return these columns, at least one, in this order."""
     return pl.DataFrame([frame.get_column(name) for name in names])
 
 
 def stack(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of frames with the same columns, one after the other; not many rows are in one chunk afterwards."""
+    """Concatenate frames with the same columns; the result has one chunk if it has at most `ONE_CHUNK_ROWS` rows."""
     few = sum(frame.height for frame in frames) <= ONE_CHUNK_ROWS
-    made = frames[0]
+    stacked = frames[0]
     if len(frames) > 1:
-        made = made.clone()
+        stacked = stacked.clone()
         for frame in frames[1:]:
             if few:
-                made.extend(frame)
+                stacked.extend(frame)
             else:
-                made.vstack(frame, in_place=True)
-    return made.rechunk() if few else made
+                stacked.vstack(frame, in_place=True)
+    return stacked.rechunk() if few else stacked

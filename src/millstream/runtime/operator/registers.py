@@ -1,7 +1,7 @@
-"""The time-stamp registers of an operator with several inputs, as far as the operator itself needs them.
+"""The time-stamp registers that an operator with several inputs keeps for itself.
 
-A register holds a port's bound: no later tuple on it is older. Punctuation that carries progress raises it as well. The
-operator's own progress is the lowest register; it is put out in band only when it has risen and progress came in band.
+A register holds a port's bound: no later tuple on the port is older. Punctuation with progress raises it too. The
+operator's own progress is the lowest register; it is emitted in band only if it has risen and progress arrived in band.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from millstream.runtime.operator.contract import Input
 
 
 class Registers:
-    __slots__ = ("_in_band", "_told", "bounds", "limit")
+    __slots__ = ("_emitted", "_in_band", "bounds", "limit")
 
     def __init__(self, count: int) -> None:
         self.bounds = [NEVER] * count
-        self._told = NEVER
+        self._emitted = NEVER
         self._in_band = False
         self.limit = FOREVER
-        """What the operator holds back: it may still put something out with this timestamp."""
+        """The lowest timestamp of the results that the operator holds back."""
 
     def take(self, inputs: Sequence[Input]) -> bool:
-        """Raise the registers by what a step brings; whether any has risen."""
+        """Raise the registers by the bounds and progress of a step; return whether any has risen."""
         risen = False
         self._in_band = False
         for index, port in enumerate(inputs):
@@ -38,16 +38,16 @@ class Registers:
         return risen
 
     def news(self) -> int:
-        """The progress to put out after this step, or NEVER."""
+        """Return the progress to emit after this step, or NEVER."""
         lowest = min(*self.bounds, self.limit)
-        if not self._in_band or lowest <= self._told:
+        if not self._in_band or lowest <= self._emitted:
             return NEVER
-        self._told = lowest
+        self._emitted = lowest
         return lowest
 
     def to_value(self) -> tuple[list[int], int]:
-        return list(self.bounds), self._told
+        return list(self.bounds), self._emitted
 
     def restore(self, value: Any) -> None:
-        bounds, self._told = value
+        bounds, self._emitted = value
         self.bounds = list(bounds)

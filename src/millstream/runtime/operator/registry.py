@@ -1,7 +1,7 @@
-"""Which operator carries out which node of a plan.
+"""The operators of plan nodes, by stem.
 
-Planner and workers know each other by a stem alone: a node gives its stem and the plain values that its operator needs,
-an operator registers for the stem.
+Planner and workers share only a stem: a node has its stem and the plain values that its operator needs, and an operator
+registers for the stem.
 
 >>> operator_for("window_join").__name__
 'WindowJoin'
@@ -46,7 +46,7 @@ def carries_out(*stems: str) -> Callable[[Kind], Kind]:
 
 
 def operator_for(stem: str) -> type[Operator]:
-    """The operator that carries out nodes with this stem."""
+    """Return the operator that carries out nodes with this stem."""
     if stem not in _OPERATORS:
         _load()
     if stem not in _OPERATORS:

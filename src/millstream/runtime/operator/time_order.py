@@ -14,7 +14,7 @@ from millstream.runtime.operator.frames import take
 
 
 def by_time(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows by timestamp; equal timestamps stay in their order. Rows that are runs in order, as of several inputs,
+    """Return the rows by timestamp; rows with equal timestamps keep their order. Ordered runs, as of several inputs,
     are merged in linear time."""
     times = rows.get_column(TS)
     if times.is_sorted():

@@ -4,9 +4,9 @@
 |---|---|
 | computes | the tuples for which the predicate is true (not false, not NULL), in order, timestamps unchanged |
 | state | none |
-| punctuation in → purged → out | any → nothing is held → itself: what does not come cannot be selected |
-| progress | goes on |
-| cost | one pass over the columns that the predicate reads, one over the rest if some tuples go |
+| punctuation in → purged → out | any → nothing is held → itself: a tuple that does not arrive is not selected |
+| progress | forwarded |
+| cost | one pass over the columns that the predicate reads, one over the rest if some tuples are dropped |
 """
 
 from __future__ import annotations
@@ -39,5 +39,5 @@ class Select(Operator):
         return Output(elements=(element,))
 
     def pass_on(self, punctuations: Punctuations) -> Punctuations:
-        """What goes out of punctuation that comes in: all of it."""
+        """Return the punctuations to emit for these: all of them."""
         return punctuations

@@ -1,16 +1,16 @@
 """The segments of a state table in a store: what to write, and which of them to merge.
 
-A store holds each segment as it was last put, under its key, and beside it the places of the rows that have died since
-(tombstones, which count from the segment's first row as it was put). What a table asks of it:
+A store holds each segment as it was last put, under its key, and beside it the places of the rows that have died since:
+tombstones, counted from the segment's first row when it was put. A table makes these changes:
 
 | | |
 |---|---|
-| put | write the segment in full; one under the same key is replaced and its tombstones are forgotten |
-| gone | add these places to the key's tombstones; none is named twice |
-| dropped | forget the segment and its tombstones |
+| put | write the segment in full; it replaces a segment of the same key and deletes its tombstones |
+| gone | add these places to the key's tombstones; each place is added once |
+| dropped | delete the segment and its tombstones |
 
-Keys ascend in order of arrival. A key is put again if more than half of what was put has died, or if the segments after
-it are merged into it; so tombstones are never more than the rows alive.
+Keys ascend in order of arrival. A key is put again if more than half of its stored rows have died, or if the segments
+after it are merged into it; so tombstones never outnumber the rows alive.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from millstream.algebra.arrays import Mask
 
 Places = npt.NDArray[np.uint32]
 GROWTH = 4.0
-"""A merge at the end is good enough if the result is so many times larger than the largest part."""
+"""A merge at the end is good enough if its result is at least this many times its largest part."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What to write to a store. No key is in two of them."""
+    """The changes to write to a store. A key is in one of the three at most."""
 
     put: dict[int, pl.DataFrame] = field(default_factory=dict)
     gone: dict[int, Places] = field(default_factory=dict)
@@ -43,37 +43,37 @@ class Changes:
 
 
 class Journal:
-    """Which segments a store has, and what has happened to them since it was last told. Its size follows what the table
-    holds, however rarely somebody asks."""
+    """The segments of a store and their changes since the last `take`. Its size is proportional to the table's, however
+    rarely changes are taken."""
 
     def __init__(self) -> None:
         self._stored: dict[int, int] = {}
-        """How many rows each stored segment has there."""
+        """Number of rows of each segment in the store."""
         self._alive: dict[int, Places] = {}
-        """Which of them are alive, for segments that have lost some."""
+        """The places of the rows alive, for segments that have lost some."""
         self._fresh: set[int] = set()
         self._gone: dict[int, list[Places]] = {}
         self._dropped: set[int] = set()
 
     def know(self, key: int, height: int, alive: Places | None = None) -> None:
-        """Note that a segment is in the store, with these rows alive (all of them by default)."""
+        """Record that a segment is in the store, with these rows alive (all by default)."""
         self._stored[key] = height
         if alive is not None:
             self._alive[key] = alive
 
     def put(self, key: int) -> None:
-        """A segment is new, or has to be written anew."""
+        """Record that a segment is new or has to be written anew."""
         self._fresh.add(key)
         self._forget(key)
 
     def tear(self, key: int, kept: Mask) -> None:
-        """Some rows of a segment have died."""
+        """Record that the rows of a segment outside the mask have died."""
         if key not in self._fresh:
             places = self._places(key)
             self._lose(key, places[~kept], places[kept])
 
     def cut(self, key: int, count: int) -> None:
-        """The first rows of a segment have died."""
+        """Record that the first rows of a segment have died."""
         if key not in self._fresh:
             places = self._places(key)
             self._lose(key, places[:count].copy(), places[count:])
@@ -85,15 +85,15 @@ class Journal:
             self._dropped.add(key)
 
     def take(self, segments: Mapping[int, pl.DataFrame]) -> Changes:
-        """What has happened; from now on the store is taken to know it."""
-        made = Changes(
+        """Return the changes since the last call; they count as stored from now on."""
+        changes = Changes(
             {key: segments[key] for key in sorted(self._fresh)},
             {key: parts[0] if len(parts) == 1 else np.concatenate(parts) for key, parts in self._gone.items()},
             self._dropped,
         )
-        self._stored |= {key: segment.height for key, segment in made.put.items()}
+        self._stored |= {key: segment.height for key, segment in changes.put.items()}
         self._fresh, self._gone, self._dropped = set(), {}, set()
-        return made
+        return changes
 
     def _places(self, key: int) -> Places:
         alive = self._alive.get(key)
@@ -112,11 +112,11 @@ class Journal:
 
 
 def to_merge(heights: Sequence[int]) -> tuple[int, int]:
-    """Which adjacent segments to merge, given the heights of two or more: the first, and the one after the last.
+    """Return the adjacent segments to merge, given the heights of two or more: the first, and the one after the last.
 
-    The result is at least twice as large as its largest part, so a row is written anew only when its segment doubles;
-    the larger the result is in proportion, the better. The end is looked at first, for that is where small segments
-    come from. If there are none such, which takes very uneven heights, then it is the two that cost least.
+    The result is at least twice as large as its largest part, so a row is rewritten only when its segment doubles; the
+    larger this ratio, the better. The end is tried first, since small segments arrive there. If no run qualifies, which
+    takes very uneven heights, the two segments that cost least are merged.
 
     >>> to_merge([900, 30, 30, 2, 30, 30])
     (1, 6)
@@ -136,7 +136,7 @@ def to_merge(heights: Sequence[int]) -> tuple[int, int]:
 
 
 def _best_start(heights: Sequence[int], end: int) -> tuple[float, int]:
-    """Where a run that ends there has to start to grow most, and how many times it is then its largest part."""
+    """Return the highest ratio of a run that ends before `end` to its largest part, and the start of that run."""
     best, first = 1.0, end - 1
     total = largest = heights[end - 1]
     for at in range(end - 2, -1, -1):

@@ -1,19 +1,19 @@
 """Operator state as immutable segments: appends add one, purges drop or thin out some, and small ones are merged.
 
-What a checkpoint has to write is what changed, not what is held: `changes()` names the segments put and dropped and the
-rows that died since the last call, `restore()` makes a table of what a store has kept of it. `frame()` is the whole
-content in order of arrival, cached until something changes.
+A checkpoint writes what changed, not what is held: `changes()` returns the segments put and dropped and the rows that
+died since the last call; `restore()` rebuilds a table from a store. `frame()` is the whole content in order of arrival,
+cached until the table changes.
 
 | | written to a store |
 |---|---|
 | append | the new rows |
 | purge, scattered or from the front | four bytes a row that dies |
-| a segment loses more than half of its rows | what is left of it; each row so written stands for one that died |
+| a segment loses more than half of its rows | the rest of it: no more rows than have died |
 | more than 32 segments | some adjacent ones, merged into one at least twice as large as the largest of them |
 | replace | everything |
 
-So a row is written about log(n) times over its life. Changes are followed only once somebody has asked for them, by
-`track()`, `changes()` or `restore()`: a host that keeps no store pays nothing. What is held then counts as put.
+So a row is written about log(n) times over its life. Changes are tracked only after the first call of `track()`,
+`changes()` or `restore()`: without a store they cost nothing. The rows held at that call count as put.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Changes", "StateTable"]
 COMPACT_SEGMENTS = 32
 """Merge some segments when there are more than this many."""
 PAGE_ROWS = 1 << 13
-"""Up to this many rows are filtered at once in less time than two segments of them one by one."""
+"""Up to this many rows, filtering them all at once is faster than filtering two segments one by one."""
 FEW_ROWS = 1 << 10
-"""So few rows are written to a store in less time than it takes to call it for many segments."""
+"""Up to this many rows, writing them all to a store is faster than calling it for many segments."""
 
 
 class StateTable:
@@ -43,30 +43,30 @@ class StateTable:
     def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
         self.schema = dict(schema)
         self._segments: dict[int, pl.DataFrame] = {}
-        """Without the rows that have died, in order of their keys."""
+        """The rows alive, in the order of keys."""
         self._next = 0
         self._journal: Journal | None = None
         self._frame: pl.DataFrame | None = None
         self._recent: list[pl.DataFrame] = []
-        """What has been appended since `_frame` was made."""
+        """Rows appended since `_frame` was built."""
         self._names = list(self.schema)
         self._count = 0
         self._ascends: dict[str, bool] = {}
-        """Whether `frame()` is known to ascend in a column."""
+        """By column: true if `frame()` ascends in it, false if not."""
 
     def __len__(self) -> int:
         return self._count
 
     def size(self) -> int:
-        """About how many bytes the rows take in memory. Text that segments share counts in each of them."""
+        """Return the approximate size in bytes. Text that segments share counts in each of them."""
         return sum(int(segment.estimated_size()) for segment in self._segments.values())
 
     def append(self, rows: pl.DataFrame, whole: pl.DataFrame | None = None) -> None:
-        """Add rows (columns in any order). `whole`, if the caller has it at hand, is the content afterwards."""
+        """Add rows (columns in any order). `whole` is the content afterwards, if the caller has it at hand."""
         if rows.height == 0:
             return
         for column, ascends in self._ascends.items():
-            self._ascends[column] = ascends and self._goes_on(column, rows.get_column(column))
+            self._ascends[column] = ascends and self._still_ascends(column, rows.get_column(column))
         rows = self._in_order(rows)
         self._add(rows)
         if whole is not None:
@@ -77,8 +77,8 @@ class StateTable:
             self._compact()
 
     def purge_below(self, column: str, limit: int) -> int:
-        """Remove the rows whose integer (never null) in the column is below the limit; returns how many. If the rows
-        ascend in the column then nothing is copied, and what stays is not looked at."""
+        """Remove the rows whose integer (never null) in the column is below the limit; return their number. If the rows
+        ascend in the column, nothing is copied and the rows that stay are not read."""
         before = self._count
         if not before:
             return 0
@@ -135,7 +135,7 @@ class StateTable:
             self._share(whole, torn)
 
     def replace(self, rows: pl.DataFrame) -> None:
-        """Make these rows the whole content, as one segment."""
+        """Replace the whole content by these rows, as one segment."""
         self._ascends.clear()
         for key in list(self._segments):
             self._drop(key)
@@ -145,7 +145,7 @@ class StateTable:
             self._frame = rows
 
     def shrink(self) -> None:
-        """Let go of the text of rows that have died: those that are left share its memory."""
+        """Release the text of dead rows, whose memory the rows alive share."""
         texts = [name for name, dtype in self.schema.items() if dtype == pl.String]
         if texts:
             own = [pl.concat_str(name, pl.lit("")).alias(name) for name in texts]
@@ -153,9 +153,9 @@ class StateTable:
             self._frame, self._recent = None, []
 
     def frame(self) -> pl.DataFrame:
-        """The whole content in order of arrival, not to be changed in place."""
+        """Return the whole content in order of arrival; it must not be changed in place."""
         if self._recent and self._frame is not None and self._count <= ONE_CHUNK_ROWS:
-            # The new rows go to the end of a copy; joining all segments up again would take much longer.
+            # Appending the new rows to a copy is much faster than stacking all segments again.
             self._frame, self._recent = stack([self._frame, *self._recent]), []
         if self._frame is None or self._recent:
             self._recent = []
@@ -166,20 +166,20 @@ class StateTable:
     # --- a store --------------------------------------------------------------------------------------------------
 
     def track(self) -> None:
-        """Follow changes from now on; what is held already counts as put."""
+        """Track changes from now on; the rows held already count as put."""
         if self._journal is None:
             self._journal = Journal()
             for key in self._segments:
                 self._journal.put(key)
 
     def changes(self) -> Changes:
-        """What to write to a store to bring it from the last call to now (`state_segments` says how)."""
+        """Return the changes since the last call, for a store (see `segments.py`)."""
         self.track()
         assert self._journal is not None
         return self._journal.take(self._segments)
 
     def restore(self, segments: Mapping[int, pl.DataFrame], gone: Mapping[int, Places]) -> None:
-        """Take the content from a store: the segments as they were put, and all their tombstones, in any order."""
+        """Load the content from a store: the segments as they were put, and all their tombstones, in any order."""
         self._segments, self._next, self._count = {}, max(segments, default=-1) + 1, 0
         self._frame, self._recent, self._ascends = None, [], {}
         self._journal = Journal()
@@ -201,17 +201,17 @@ class StateTable:
     def _in_order(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows if rows.columns == self._names else pick(rows, self._names)
 
-    def _goes_on(self, column: str, values: pl.Series) -> bool:
-        """Whether values appended to an ascending column keep it so."""
+    def _still_ascends(self, column: str, values: pl.Series) -> bool:
+        """Return whether an ascending column still ascends with these values appended."""
         if not self._count:
             return values.is_sorted()
         last = next(reversed(self._segments.values())).item(-1, column)
         return bool(values.item(0) >= last) and values.is_sorted()
 
     def _compact(self) -> None:
-        """Merge some segments; the content stays as it is."""
+        """Merge some segments; the content stays the same."""
         if self._journal is None and self._count <= ONE_CHUNK_ROWS:
-            # This is one chunk already, or will be when somebody looks.
+            # `frame()` has one chunk anyway.
             known = self._ascends.copy()
             self.replace(self.frame())
             self._ascends = known
@@ -225,11 +225,11 @@ class StateTable:
             self._journal.put(into)
             for key in others:
                 self._journal.drop(key)
-        if len(self._recent) > COMPACT_SEGMENTS:  # nobody looks
+        if len(self._recent) > COMPACT_SEGMENTS:  # `frame()` is not in use
             self._frame, self._recent = None, []
 
     def _add(self, segment: pl.DataFrame) -> None:
-        """Add a segment at the end; the caller sees to `frame()`."""
+        """Add a segment at the end; the caller updates `_frame`."""
         key, self._next = self._next, self._next + 1
         self._segments[key] = segment
         self._count += segment.height
@@ -240,10 +240,10 @@ class StateTable:
         """Remove some rows of a segment, but not all."""
         if self._journal is not None:
             self._journal.tear(key, kept)
-        self._become(key, where(self._segments[key], kept))
+        self._shrink_to(key, where(self._segments[key], kept))
 
     def _share(self, whole: pl.DataFrame, torn: Mapping[int, Mask]) -> None:
-        """Make every segment a part of what is left of all, given which rows of the torn ones are."""
+        """Make every segment a slice of `whole`, the rows that are left; `torn` masks the rows kept, by segment."""
         start = 0
         for key, segment in self._segments.items():
             height = segment.height
@@ -256,12 +256,12 @@ class StateTable:
         self._count, self._frame, self._recent = start, whole, []
 
     def _cut(self, key: int, count: int) -> None:
-        """Remove the first rows of a segment, but not all."""
+        """Remove the first `count` rows of a segment, but not all."""
         if self._journal is not None:
             self._journal.cut(key, count)
-        self._become(key, self._segments[key].slice(count))
+        self._shrink_to(key, self._segments[key].slice(count))
 
-    def _become(self, key: int, segment: pl.DataFrame) -> None:
+    def _shrink_to(self, key: int, segment: pl.DataFrame) -> None:
         self._count -= self._segments[key].height - segment.height
         self._segments[key] = segment
         self._frame, self._recent = None, []

@@ -59,7 +59,7 @@ class Nothing:
     pass
 
 
-@value("tests.custom", fields=("a",), take=lambda held: (held.a,))
+@value("tests.custom", fields=("a",))
 class Custom:
     def __init__(self, a: Any) -> None:
         self.a = a
@@ -202,7 +202,7 @@ def test_a_field_that_is_missing_takes_its_default() -> None:
     [
         ([["tests.thing", "name", "colour"]], [32, "a", 1], "unknown field 'colour'"),
         ([["tests.thing", "size"]], [32, 1], "lacks the field 'name'"),
-        ([["os.system", "command"]], [32, "true"], "no kind of value 'os.system'"),
+        ([["os.system", "command"]], [32, "true"], "unknown type of values 'os.system'"),
         ([["tests.colour", "value"]], [32, "blue"], "'blue' is not a valid Colour"),
         ([], [31, 1], "31"),
         ([], [33, 1], "33"),
@@ -228,10 +228,10 @@ def test_a_name_belongs_to_one_class() -> None:
 def test_other_formats_are_refused() -> None:
     data = encode([1])
     for other in (FORMAT - 1, FORMAT + 1):
-        with pytest.raises(InputError, match=f"M5020: the head is of format {other}"):
+        with pytest.raises(InputError, match=f"M5020: the head has format {other}"):
             decode(data[:4] + struct.pack("<H", other) + data[6:], "the head")
     for foreign in (b"", b"mill", b"\0" * 40, pickle.dumps([1]), b'{"format": 2}'):
-        with pytest.raises(InputError, match="M5022: the head is of an unknown format"):
+        with pytest.raises(InputError, match="M5022: the head has an unknown format"):
             decode(foreign, "the head")
 
 

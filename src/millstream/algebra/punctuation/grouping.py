@@ -34,13 +34,13 @@ def by_shape(placed: Iterable[tuple[int, Pattern]]) -> Parts:
     rows: dict[tuple[Any, ...], list[tuple[int, list[Any]]]] = {}
     odd: list[tuple[int, Pattern]] = []
     for position, pattern in placed:
-        compared = [(name, *simple) for name, restriction in pattern.items if (simple := restriction.simple)]
-        if len(compared) < len(pattern.items) or not all(_fits_column(value) for _, _, value in compared):
+        simple = [(name, restriction.simple) for name, restriction in pattern.items]
+        if any(known is None or not _fits_column(known[1]) for _, known in simple):
             odd.append((position, pattern))
             continue
         # Values of different Python types never share a column, so that each is restored unchanged.
-        key = tuple((name, op, type(value)) for name, op, value in compared)
-        rows.setdefault(key, []).append((position, [value for _, _, value in compared]))
+        key = tuple((name, known[0], type(known[1])) for name, known in simple if known is not None)
+        rows.setdefault(key, []).append((position, [known[1] for _, known in simple if known is not None]))
     groups: list[Group] = []
     for key, members in rows.items():
         positions: Places = np.array([position for position, _ in members], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Mistakes in the text: each error says where, what was expected, and what may have been meant."""
+"""Mistakes in the text: each error has a position, what was expected, and often a suggestion."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ CASES = [
     ("SELECT a FROM s [RANGE]", "M1001", 1, 23, "expected a duration", ""),
     ("SELECT a FROM s [RANG 10]", "M1001", 1, 18, "expected one of RANGE", "'range'"),
     ("SELECT a FROM s [SLIDE 10]", "M1008", 1, 17, "needs RANGE", "[RANGE 60"),
-    ("SELECT a FROM s [ROWS 10 SLIDE 5]", "M1008", 1, 17, "SLIDE goes with RANGE", ""),
+    ("SELECT a FROM s [ROWS 10 SLIDE 5]", "M1008", 1, 17, "SLIDE needs RANGE", ""),
     ("SELECT a FROM s [ROWS 10 RANGE 5]", "M1008", 1, 17, "either RANGE or ROWS", ""),
-    ("SELECT a FROM s [RANGE 1 RANGE 5]", "M1007", 1, 26, "RANGE stands twice", ""),
+    ("SELECT a FROM s [RANGE 1 RANGE 5]", "M1007", 1, 26, "RANGE appears twice", ""),
     ("SELECT a FROM s [ROWS x]", "M1001", 1, 23, "expected a number of rows", ""),
     ("SELECT a FROM s [RANGE 1 MONTH]", "M1006", 1, 24, "MONTH has no fixed length", "DAYS"),
     ("SELECT INTERVAL 'x' SECOND FROM s", "M1006", 1, 8, "'x' is not a plain number", ""),
     ("SELECT INTERVAL '5' FROM s", "M1006", 1, 8, "'5' is not an interval", "INTERVAL '5' SECOND"),
-    ("SELECT a FROM s WHERE a WHERE b", "M1007", 1, 25, "WHERE stands twice", ""),
+    ("SELECT a FROM s WHERE a WHERE b", "M1007", 1, 25, "WHERE appears twice", ""),
     ("SELECT a FROM s GROUP a", "M1001", 1, 23, "expected BY", ""),
     ("SELECT a FROM s JOIN t", "M1001", 1, 23, "expected ON or USING", "CROSS JOIN"),
     ("SELECT CASE a END FROM s", "M1001", 1, 15, "expected WHEN", ""),
@@ -54,17 +54,17 @@ CASES = [
     ("CREATE STREAM s (a)", "M1001", 1, 19, "the type of column 'a'", ""),
     ("CREATE STREAM s (a INT b INT)", "M1001", 1, 24, "expected ',' or ')'", ""),
     ("CREATE STREAM s (a INT) ODER BY a", "M1001", 1, 25, "expected one of ORDER BY", "'order'"),
-    ("CREATE STREAM s (a INT) ORDER BY a ORDER BY a", "M1007", 1, 42, "ORDER BY stands twice", ""),
+    ("CREATE STREAM s (a INT) ORDER BY a ORDER BY a", "M1007", 1, 42, "ORDER BY appears twice", ""),
     ("CREATE STREAM s (a INT) PUNCTUATED ON (a)", "M1001", 1, 41, "expected +, # or -", "upper bound"),
     ("CREATE STREAM s (a INT) WATERMARK FOR a AS b - 5", "M1011", 1, 44, "computed from 'a'", ""),
     ("CREATE STREAM s (a INT) WITH (x = )", "M1001", 1, 35, "expected a value", ""),
-    ("CREATE STREAM s (a INT) WITH (x = 1, x = 2)", "M1007", 1, 38, "option 'x' stands twice", ""),
+    ("CREATE STREAM s (a INT) WITH (x = 1, x = 2)", "M1007", 1, 38, "option 'x' appears twice", ""),
     ("DROP STREM s", "M1001", 1, 6, "expected STREAM, TABLE or QUERY", "'stream'"),
     ("SHOW STREAM", "M1001", 1, 6, "expected STREAMS", "'streams'"),
     ("SET x 5", "M1001", 1, 7, "expected '='", ""),
     ("EXPLAIN LOGICL SELECT * FROM s", "M1001", 1, 9, "expected a query", "'logical'"),
     ("EXPLAIN CREATE TABLE t (a INT)", "M1009", 1, 9, "only a query can be explained", ""),
-    # what comes later says so
+    # constructs that are not available yet
     ("CREATE AGGREGATE f (x INT) : INT {}", "M1090", 1, 8, "user-defined aggregates: not available yet", ""),
     ("SELECT SUM(a) OVER (PARTITION BY k) FROM s", "M1090", 1, 15, "running aggregates", "[RANGE"),
     ("SELECT a FROM s MATCH_RECOGNIZE (x)", "M1090", 1, 17, "MATCH_RECOGNIZE: not available yet", ""),

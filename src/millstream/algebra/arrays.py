@@ -1,4 +1,4 @@
-"""The kinds of NumPy array that modules hand to each other."""
+"""Types of the NumPy arrays that modules exchange."""
 
 from __future__ import annotations
 

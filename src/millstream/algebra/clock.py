@@ -1,4 +1,4 @@
-"""Clocks: where the system time comes from, always handed in and never read behind the caller's back.
+"""Clocks: the system time is always read from a clock that the caller passes in.
 
 >>> clock = VirtualClock()
 >>> clock.advance(5_000_000)
@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock. It never goes back, even if the machine's does."""
+    """The machine's clock, except that it never runs backwards."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Time that moves only when told to; starts at 1970-01-01 unless told otherwise."""
+    """Time that moves only when it is set; starts at 1970-01-01 by default."""
 
     def __init__(self, at: int = 0) -> None:
         self._now = at

@@ -1,13 +1,13 @@
-"""Elements: what flows along the arrows of a query graph, in buffers, from sources to sinks.
+"""Elements: the data and control that flow through the buffers of a query graph, from sources to sinks.
 
 | kind | is | keeps its position |
 |---|---|---|
 | `Page` | tuples, as columns with the hidden timestamp | among other pages |
-| `Punctuations` | what no later tuple matches, and how far time has come | no: may go after all tuples of its step |
+| `Punctuations` | patterns that no later tuple matches, and progress of time | no: may follow all tuples of its step |
 
-A step of an operator takes tuples and then punctuations. An element that keeps its position is never taken together
-with tuples: the operator has taken every tuple before it and none after it. All messages, also those that go the other
-way, are listed in `upstream.py`.
+A step of an operator consumes tuples, then punctuations. An element that keeps its position is never consumed together
+with tuples: the operator has consumed every tuple before it and none after it. `upstream.py` lists all messages, also
+those that flow upstream.
 
 >>> page = Page(pl.DataFrame({"k": [7, 8], TS: [10, 12]}))
 >>> page.tuples, page.weight, page.first, page.last, bool(page)
@@ -27,7 +27,7 @@ from millstream.algebra.values import value
 
 
 class Element(ABC):
-    """One element. `keeps_position` is true unless a kind says that its elements may go after later tuples."""
+    """One element. `keeps_position` is true unless elements of the kind may be consumed after later tuples."""
 
     __slots__ = ()
     keeps_position: ClassVar[bool] = True
@@ -39,12 +39,12 @@ class Element(ABC):
 
     @property
     def punctuation_count(self) -> int:
-        """What it adds to the punctuations counted in statistics."""
+        """Number of punctuations that statistics count for it."""
         return 1
 
     @property
     def weight(self) -> int:
-        """What it weighs in a buffer: its tuples; anything else weighs as much as one."""
+        """Its weight in a buffer: the number of tuples, or 1 if it has none."""
         return self.tuples or 1
 
     @property
@@ -54,16 +54,16 @@ class Element(ABC):
 
     @abstractmethod
     def __bool__(self) -> bool:
-        """Whether it says anything; an element that does not is dropped at the source."""
+        """True if it carries information; one that does not is dropped at the source."""
 
     @abstractmethod
     def select(self, names: Mapping[str, str]) -> Element:
-        """What it says of these columns, under new names."""
+        """The element restricted to these columns, under new names."""
 
 
-@value("page", fields=("frame",), take=lambda page: (page.frame,))
+@value("page", fields=("frame",))
 class Page(Element):
-    """Tuples in the order in which they came. The frame has the hidden timestamp until the page leaves the graph."""
+    """Tuples in order of arrival. The frame has the hidden timestamp until the page leaves the graph."""
 
     __slots__ = ("frame", "tuples")
     keeps_position = False

@@ -1,13 +1,14 @@
-"""Bound scalar expressions: what the binder makes of SQL and the runtime turns into Polars.
+"""Bound scalar expressions: the binder builds them from SQL, and the runtime compiles them to Polars.
 
-Names are already resolved to columns of the input page and every node knows its type. `str()` gives stable SQL text,
-which `EXPLAIN` prints.
+Names are resolved to columns of the input page, and every node has a type. `str()` returns stable SQL text, which
+`EXPLAIN` prints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial, reduce
 from typing import Any
 
 from millstream.algebra.types import Type, format_value
@@ -28,7 +29,7 @@ class Expression:
                     yield from (part for part in item if isinstance(part, Expression))
 
     def columns(self) -> set[str]:
-        """The names of all input columns that the expression reads."""
+        """Names of all input columns that the expression reads."""
         if isinstance(self, Column):
             return {self.name}
         return set().union(*(child.columns() for child in self.children()))
@@ -125,14 +126,11 @@ def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:
 
 def conjunction(parts: tuple[Expression, ...]) -> Expression | None:
     """The conjunction of the parts; None if there are none."""
-    made: Expression | None = None
-    for part in parts:
-        made = part if made is None else Binary(Type.BOOLEAN, "AND", made, part)
-    return made
+    return reduce(partial(Binary, Type.BOOLEAN, "AND"), parts) if parts else None
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with every node for which `change` returns a replacement replaced, top down."""
+    """Replace, top down, every node for which `change` returns a replacement."""
     replacement = change(expression)
     if replacement is not None:
         return replacement
@@ -146,7 +144,7 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
 
 
 def rename(expression: Expression, names: dict[str, str]) -> Expression:
-    """The expression over renamed columns."""
+    """Rename columns."""
 
     def change(node: Expression) -> Expression | None:
         return Column(node.type, names.get(node.name, node.name)) if isinstance(node, Column) else None

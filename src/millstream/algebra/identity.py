@@ -1,8 +1,7 @@
-"""Digests of values: names that are the same in every process, release of Python and release of Millstream.
+"""Digests of values: identifiers that are the same in every process, release of Python and release of Millstream.
 
-A digest is made of a value's canonical form. Names of types are those that they are registered by, fields go by name,
-sets and dicts are sorted. A field counts for nothing if it has its default, so that a later release can add one, or if
-it is declared by `metadata=NO_IDENTITY`, so that things that differ in nothing else are the same.
+A digest is the hash of a value's canonical form: types by their registered names, fields by name, sets and dicts
+sorted. Fields that have their default are left out, so that a later release can add fields.
 
 >>> digest({"b": 2, "a": (1, None)}) == digest({"a": (1, None), "b": 2})
 True
@@ -11,7 +10,6 @@ True
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import MISSING, Field
 from types import NoneType
 from typing import Any
@@ -20,14 +18,12 @@ import msgspec
 
 from millstream.algebra.values import Kind, kind_of
 
-NO_IDENTITY: Mapping[str, Any] = {"identity": False}
-"""For fields that do not change what is computed or held."""
 _PLAIN = (NoneType, bool, float, str, bytes)
 _pack = msgspec.msgpack.Encoder().encode
 
 
 def digest(held: Any) -> str:
-    """32 hexadecimal digits."""
+    """The digest of a value: 32 hexadecimal digits."""
     return hashlib.blake2b(_pack(_canonical(held)), digest_size=16).hexdigest()
 
 
@@ -49,13 +45,11 @@ def _canonical(held: Any) -> Any:
 
 
 def _canonical_kind(kind: Kind, held: Any) -> list[Any]:
-    unsaid = {part.name for part in kind.parts if _says_nothing(part, getattr(held, part.name))}
+    omitted = {part.name for part in kind.parts if _is_default(part, getattr(held, part.name))}
     taken = zip(kind.fields, kind.take(held), strict=True)
-    return [kind.name, *([name, _canonical(item)] for name, item in sorted(taken) if name not in unsaid)]
+    return [kind.name, *([name, _canonical(item)] for name, item in sorted(taken) if name not in omitted)]
 
 
-def _says_nothing(part: Field[Any], held: Any) -> bool:
-    if not part.metadata.get("identity", True):
-        return True
+def _is_default(part: Field[Any], held: Any) -> bool:
     default = part.default if part.default_factory is MISSING else part.default_factory()
     return type(held) is type(default) and bool(held == default)

@@ -1,8 +1,8 @@
-"""Names of columns on their way through joins and projections.
+"""Names of columns after joins and projections, shared by the planner and the workers.
 
-Planner and workers agree on these: a join puts each input's columns out under the input's prefix, and punctuation on a
-right key on the equal left one; a projection puts punctuation out on the first output column that holds the restricted
-one, or one that a join made equal to it.
+A join prefixes each input's columns, and emits punctuation on a right key as punctuation on the equal left key. A
+projection emits punctuation on the first output column that holds the restricted column, or one that a join made equal
+to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from millstream.algebra.expression import Column, Expression, rewrite
 from millstream.algebra.schema import TS, Schema
 
 Groups = tuple[tuple[str, ...], ...]
-"""Columns that are equal in every tuple, group by group."""
+"""Groups of columns that are equal in every tuple."""
 
 
 def prefixed(name: str, prefix: str | None) -> str:
@@ -21,20 +21,20 @@ def prefixed(name: str, prefix: str | None) -> str:
 
 
 def key_names(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """For each key the first column that it equals; two keys that equal one column do not both stand for it.
+    """Map each key to the first column that it equals; no two keys map to the same column.
 
     >>> key_names([("a", "x"), ("a", "y"), ("b", "x")])
     {'a': 'x'}
     """
-    made: dict[str, str] = {}
+    names: dict[str, str] = {}
     for own, other in pairs:
-        if own not in made and other not in made.values():
-            made[own] = other
-    return made
+        if own not in names and other not in names.values():
+            names[own] = other
+    return names
 
 
 def equal_classes(groups: Iterable[tuple[str, ...]]) -> Groups:
-    """Groups of equal columns; those that share a column become one, in the order in which they are met.
+    """Merge groups that share a column; groups and columns keep the order of their first occurrence.
 
     >>> equal_classes([("a.k", "b.k"), ("a.m", "b.m"), ("b.k", "c.k")])
     (('a.k', 'b.k', 'c.k'), ('a.m', 'b.m'))
@@ -50,23 +50,18 @@ def equal_classes(groups: Iterable[tuple[str, ...]]) -> Groups:
 
 
 def projected_names(items: Iterable[tuple[str, Expression]], schema: Schema, equal: Groups = ()) -> dict[str, str]:
-    """Input column → the output column on which a restriction of it is emitted; columns without one are left out."""
-    first: dict[str, str] = {}
-    position: dict[str, int] = {}
-    for place, (name, item) in enumerate(items):
-        position[name] = place
+    """Map each input column to the output column that carries its restrictions; columns without one are left out."""
+    peers = {column: group for group in equal for column in group}
+    names: dict[str, str] = {}
+    for name, item in items:
         if isinstance(item, Column) and item.name in schema:
-            first.setdefault(item.name, name)
-    made = dict(first)
-    for group in equal:
-        kept = [first[column] for column in group if column in first]
-        if kept:
-            made |= dict.fromkeys(group, min(kept, key=lambda name: position[name]))
-    return made
+            for column in peers.get(item.name, (item.name,)):
+                names.setdefault(column, name)
+    return names
 
 
 def renamed(condition: Expression, names: Mapping[str, str], schema: Schema) -> Expression:
-    """The condition over other columns, of this schema, that hold the same values."""
+    """Rename the condition's columns to columns of `schema` that hold the same values."""
 
     def change(part: Expression) -> Expression | None:
         if not isinstance(part, Column) or part.name == TS:

@@ -1,7 +1,7 @@
-"""Schemas: the named, ordered, typed attributes of a stream, and what its timestamps mean.
+"""Schemas: the named, ordered, typed attributes of a stream, and the meaning of its timestamps.
 
 Every tuple carries its timestamp in the hidden column `TS` (Int64: microseconds for TIMESTAMP time, the plain number
-for BIGINT time), whatever the query selects, so that order and windows survive projections.
+for BIGINT time), whatever the query selects. So order and windows survive projections.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 import polars as pl
 
-from millstream.algebra.types import Type
+from millstream.algebra.types import MICROS, Type
 from millstream.algebra.values import record, value
 from millstream.errors import BindError, did_you_mean
 
@@ -20,7 +20,7 @@ TS = "__ts"
 NEVER = -(1 << 63)
 """The lowest timestamp: a bound that promises nothing."""
 FOREVER = (1 << 63) - 1
-"""The highest timestamp: a bound that says the stream has ended."""
+"""The highest timestamp: the bound of a stream that has ended."""
 
 
 @value("time_kind")
@@ -41,24 +41,24 @@ class Attribute:
 
 @record("schema")
 class Schema:
-    """Attributes plus time. `time` names the visible attribute that equals the hidden timestamp, if one does;
-    `unit` is how many timestamp units a second has (1,000,000 for TIMESTAMP, 1 for BIGINT time);
-    `ordered` says whether tuples come in non-decreasing timestamp order, `moves` whether they can be put in that order
-    where they do not: punctuation says how far time is."""
+    """Attributes and time.
+
+    `time` is the visible attribute that equals the hidden timestamp, if there is one. `unit` is the number of timestamp
+    units per second (1,000,000 for TIMESTAMP, 1 for BIGINT time). `ordered`: tuples arrive in non-decreasing timestamp
+    order. `moves`: tuples can be put into that order, because punctuation reports the progress of time.
+    """
 
     attributes: tuple[Attribute, ...]
     kind: TimeKind = TimeKind.LATENT
     time: str | None = None
-    unit: int = 1_000_000
+    unit: int = MICROS
     ordered: bool = True
     moves: bool = True
 
     @classmethod
     def of(cls, *attributes: tuple[str, Type], kind: TimeKind = TimeKind.LATENT, time: str | None = None) -> Schema:
-        made = tuple(Attribute(name, type_) for name, type_ in attributes)
-        types = dict(attributes)
-        unit = 1 if time is not None and types[time].is_integer else 1_000_000
-        return cls(made, kind, time, unit)
+        unit = 1 if time is not None and dict(attributes)[time].is_integer else MICROS
+        return cls(tuple(Attribute(name, type_) for name, type_ in attributes), kind, time, unit)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,10 +88,10 @@ class Schema:
         return self.attributes[self.index(name)].type
 
     def with_attributes(self, attributes: Iterable[Attribute]) -> Schema:
-        """Other attributes, same time; `time` is dropped if its attribute is gone."""
-        made = tuple(attributes)
-        kept = self.time if self.time in {a.name for a in made} else None
-        return replace(self, attributes=made, time=kept)
+        """Replace the attributes and keep the time; `time` becomes None if its attribute is gone."""
+        chosen = tuple(attributes)
+        time = self.time if self.time in {a.name for a in chosen} else None
+        return replace(self, attributes=chosen, time=time)
 
     def empty(self) -> pl.DataFrame:
         return pl.DataFrame(schema=self.polars)

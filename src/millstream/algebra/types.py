@@ -1,7 +1,7 @@
-"""The types of the language and how they stand in a page.
+"""The types of the language and their representation in a page.
 
-Every type has one Polars type. A TIMESTAMP is a UTC microsecond count, so that time arithmetic is integer arithmetic;
-DECIMAL is computed as a 64-bit float (exact decimals are not promised yet). An INTERVAL is a microsecond count.
+Every type has one Polars type. A TIMESTAMP is a UTC microsecond count, so that time arithmetic is integer arithmetic.
+DECIMAL is computed as a 64-bit float; exact decimals are not supported. An INTERVAL is a microsecond count.
 """
 
 from __future__ import annotations
@@ -59,10 +59,13 @@ _POLARS: dict[Type, pl.DataType] = {
 }
 
 
-def parse_value(text: str, type_: Type) -> Any:
-    """A value from its written form (quotes already removed); ValueError with a reason if it does not fit.
+_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
-    Timestamps are `YYYY-MM-DD[ HH:MM:SS[.ffffff]]` or bare seconds since the epoch; they come back as naive UTC.
+
+def parse_value(text: str, type_: Type) -> Any:
+    """Parse the written form of a value (quotes already removed); raise ValueError with a reason if it does not fit.
+
+    Timestamps are `YYYY-MM-DD[ HH:MM:SS[.ffffff]]` or bare seconds since the epoch; the result is naive UTC.
 
     >>> parse_value("12.5", Type.TIMESTAMP)
     datetime.datetime(1970, 1, 1, 0, 0, 12, 500000)
@@ -81,12 +84,9 @@ def parse_value(text: str, type_: Type) -> Any:
     if type_ in (Type.REAL, Type.DOUBLE, Type.DECIMAL):
         return float(text)
     if type_ is Type.BOOLEAN:
-        word = text.lower()
-        if word in ("true", "t", "1"):
-            return True
-        if word in ("false", "f", "0"):
-            return False
-        raise ValueError(f"{text!r} is not a BOOLEAN")
+        if text.lower() not in _BOOLEANS:
+            raise ValueError(f"{text!r} is not a BOOLEAN")
+        return _BOOLEANS[text.lower()]
     if type_ is Type.TIMESTAMP:
         return parse_timestamp(text)
     if type_ is Type.DATE:
@@ -124,6 +124,6 @@ def format_value(value: Any) -> str:
 
 
 def micros(value: datetime | timedelta) -> int:
-    """Microseconds since the epoch, or of a duration, exactly."""
+    """Microseconds since the epoch, or in a duration; exact."""
     delta = value if isinstance(value, timedelta) else value.replace(tzinfo=None) - datetime(1970, 1, 1)
-    return (delta.days * 86_400 + delta.seconds) * MICROS + delta.microseconds
+    return delta // timedelta(microseconds=1)

@@ -1,18 +1,18 @@
-"""Messages: everything that shards, operators and sources say to each other, by direction.
+"""Messages: everything that shards, operators and sources send to each other, by direction.
 
 | direction | message | from → to | carried by |
 |---|---|---|---|
-| with the data | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers, and the job |
-| against it | `TimeRequest` | an operator that waits → the sources that it waits for | walk, router, control log |
-| against it | `PunctuationRequest` | the reader of a query → its joins | control log, router |
+| downstream | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers, and the job |
+| upstream | `TimeRequest` | an operator that waits → the sources that it waits for | walk, router, control log |
+| upstream | `PunctuationRequest` | the reader of a query → its joins | control log, router |
 | to a shard | records (`physical/wire/records.py`) | driver → shards | control log |
 | from a shard | `Status` (`physical/shard/batch.py`) | shard → driver | the job |
 
-An `Upstream` message goes from operator to operator against the arrows of a query graph, at once, carried by one router
-(`runtime/engine/upstream.py`). It speaks of the columns of the operator that receives it; an operator that answers it
-translates it for its inputs. What an operator does that has no answer of its own, and what passes where several readers
-share a buffer, the kind of message says. What reaches a source of the graph is handed to the source, and by the host,
-across stages, to the driver.
+One router (`runtime/engine/upstream.py`) carries an `Upstream` message from operator to operator, against the arrows of
+the query graph, without delay. The message refers to the columns of the operator that receives it; that operator
+translates it for its inputs. The kind of message defines the answer of operators that have none of their own, and what
+passes a buffer that several readers share. A message that reaches a source of the graph is delivered to the source; the
+host forwards it across stages to the driver.
 
 >>> TimeRequest().unanswered(2).passed
 ((0, TimeRequest(beat=False)), (1, TimeRequest(beat=False)))
@@ -30,18 +30,18 @@ from millstream.algebra.values import record
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How an operator answers a message: what it passes on, by port. Beyond what it has done already, it does `then`
-    once the operators before it have done theirs and what they emitted has arrived."""
+    """The answer of an operator to a message: the messages that it passes on, by port. `then` runs once the operators
+    before it have run theirs and their output has arrived."""
 
     passed: tuple[tuple[int, Upstream], ...] = ()
     then: Callable[[], None] | None = None
 
 
 class Upstream(ABC):
-    """A message against the data: a frozen dataclass, so that equal messages are one.
+    """A message that travels against the data: a frozen dataclass, so that equal messages count once.
 
-    `everywhere`: given to a query, it is handed to all parts of the query at once, in whichever stage they are.
-    `remembered`: where several readers share a buffer, what each of them says is kept.
+    `everywhere`: a message for a query is delivered to all parts of the query at once, in whichever stage they are.
+    `remembered`: where several readers share a buffer, the messages of each of them are kept.
     """
 
     __slots__ = ()
@@ -54,8 +54,8 @@ class Upstream(ABC):
 
     @abstractmethod
     def at_fork(self, others: Sequence[Sequence[Upstream]]) -> Upstream | None:
-        """What goes on where several readers share a buffer and one of them sends this. `others`: all messages that
-        each other reader has sent, of kinds that are remembered."""
+        """The message to pass on where several readers share a buffer and one of them sends this one; None: nothing.
+        `others`: for each other reader, all messages it has sent of kinds that are remembered."""
 
     def to_all(self, arity: int) -> Answer:
         """The answer that passes the message on, unchanged, to all inputs."""
@@ -76,13 +76,13 @@ class _Request(Upstream):
 
 @record("time_request")
 class TimeRequest(_Request):
-    """Promise the time that you can. With `beat` the promise goes to all operators, not only to those that wait."""
+    """Asks sources to promise time. With `beat` the promise goes to all operators, not only to those that wait."""
 
     beat: bool = False
 
 
 @record("punctuation_request")
 class PunctuationRequest(_Request):
-    """Let the punctuation go that may, whatever the settings of the join say."""
+    """Asks joins to emit the punctuation that they may emit, whatever their propagation setting."""
 
     everywhere: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Values as bytes: the one format of logs, checkpoints, shared memory, and messages between processes.
+"""The binary encoding of values: the one format of logs, checkpoints, shared memory and messages between processes.
 
 | value | written as |
 |---|---|
@@ -7,14 +7,14 @@
 | date, datetime, time, timedelta | a tag and ISO text, or days, seconds and microseconds |
 | numpy arrays and scalars | a tag, the type, the shape and the bytes |
 | Polars frames, series and types | a tag and an Arrow IPC stream |
-| registered by `@value` | a number and the fields; a table at the beginning has the names of both |
+| registered by `@value` | a number and the fields; a table at the beginning maps numbers to names |
 
-The set of types is closed: reading makes nothing but these, and neither imports nor calls anything that is not
-registered (packages whose entry points bring sources are imported, whatever the bytes say). A registered type is known
-by a stable name, its fields by theirs. A field that is missing takes its default, so that a later release can add some;
-an unknown one is refused.
+The set of types is closed. Decoding creates no other types, and neither imports nor calls anything that is not
+registered; only packages whose entry points provide sources are imported. A registered type and its fields are
+identified by stable names. A missing field takes its default, so that a later release can add fields; an unknown field
+is refused.
 
-All begins with a format number and a checksum. Other formats, pickles, and damaged data are refused by an InputError.
+The data begins with a format number and a checksum. Other formats, pickles and damaged data raise InputError.
 
 >>> decode(encode({"k": [(1, 2.5), {"a"}]}))
 {'k': [(1, 2.5), {'a'}]}
@@ -41,11 +41,11 @@ import polars as pl
 from millstream.errors import InputError
 
 FORMAT = 2
-"""Of everything that is stored. Raise it when what was stored before would be misread. 1: pickles."""
-HINT = "Go on with the release of Millstream that wrote it, or start anew in another checkpoint folder."
+"""The format of all stored data; increase it when older data would be misread. Format 1 was pickles."""
+HINT = "Use the release of Millstream that wrote it, or start with another checkpoint folder."
 _MAGIC = b"mill"
 _HEAD = struct.Struct("<4sHI")
-"""The magic bytes, the format, and the checksum of what follows."""
+"""The magic bytes, the format, and the checksum of the rest."""
 
 Class = TypeVar("Class", bound=type)
 Record = TypeVar("Record")
@@ -54,70 +54,63 @@ Take = Callable[[Any], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A registered type: its stable name, the names of its fields if it is no dataclass, how to take them from an
-    object, and how to make one of them."""
+    """A registered type: its stable name, the names of its fields unless it is a dataclass, and a function that takes
+    their values from an object unless they are its attributes."""
 
     name: str
     type: type
-    given: tuple[str, ...]
-    taken: Take | None
-    make: Callable[..., Any]
+    own_fields: tuple[str, ...]
+    own_take: Take | None
 
     @cached_property
     def parts(self) -> tuple[Field[Any], ...]:
-        """The fields of a dataclass; none of any other type."""
+        """The fields of a dataclass; empty for any other type."""
         return tuple(part for part in fields(self.type) if part.init) if is_dataclass(self.type) else ()
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        return self.given or tuple(part.name for part in self.parts)
+        return self.own_fields or tuple(part.name for part in self.parts)
 
     @cached_property
     def take(self) -> Take:
         names = self.fields
-        if self.taken is not None or len(names) > 1:
-            return self.taken or attrgetter(*names)
+        if self.own_take is not None or len(names) > 1:
+            return self.own_take or attrgetter(*names)
         return lambda held: [getattr(held, name) for name in names]
 
-    def making(self, names: tuple[str, ...]) -> Callable[..., Any]:
-        """Makes an object of the values of these fields."""
+    def constructor(self, names: tuple[str, ...]) -> Callable[..., Any]:
+        """The function that creates an object from the values of these fields."""
         known = self.fields
         if names == known and not any(part.kw_only for part in self.parts):
-            return self.make
+            return self.type
         if unknown := set(names) - set(known):
             raise ValueError(f"'{self.name}' has an unknown field '{min(unknown)}'")
         optional = {part.name for part in self.parts if (part.default, part.default_factory) != (MISSING, MISSING)}
         if missing := set(known) - set(names) - optional:
             raise ValueError(f"'{self.name}' lacks the field '{min(missing)}'")
-        return lambda *held: self.make(**dict(zip(names, held, strict=True)))
+        return lambda *held: self.type(**dict(zip(names, held, strict=True)))
 
 
 _by_type: dict[type, Kind] = {}
 _by_name: dict[str, Kind] = {}
 
 
-def value(
-    name: str,
-    *,
-    fields: tuple[str, ...] = (),
-    take: Take | None = None,
-    make: Callable[..., Any] | None = None,
-) -> Callable[[Class], Class]:
-    """Register a dataclass, a named tuple or an enum under a name that never changes; any other class with the names of
-    its fields, how they are taken from an object, and how they make one."""
+def value(name: str, *, fields: tuple[str, ...] = (), take: Take | None = None) -> Callable[[Class], Class]:
+    """Register a dataclass, a named tuple or an enum under a name that never changes. Any other class needs the names
+    of its fields, in the order of its constructor's parameters, and `take` if they are not its attributes."""
 
     def register(type_: Class) -> Class:
-        given, taken = fields, take
+        own_fields = fields
         if issubclass(type_, Enum):
-            given, taken = ("value",), lambda member: (member.value,)
+            own_fields = ("value",)
         elif issubclass(type_, tuple):
-            given, taken = type_._fields, tuple  # type: ignore[attr-defined]
+            own_fields = type_._fields  # type: ignore[attr-defined]
         held = _by_name.get(name)
-        if held is not None:  # a dataclass with slots is made twice
+        if held is not None:  # a dataclass with slots is created twice
             if (held.type.__module__, held.type.__name__) != (type_.__module__, type_.__name__):
                 raise TypeError(f"two types of values are called '{name}': {held.type} and {type_}")
             del _by_type[held.type]
-        _by_name[name] = _by_type[type_] = Kind(name, type_, given, taken, make or type_)
+        _by_name[name] = _by_type[type_] = Kind(name, type_, own_fields, take)
         return type_
 
     return register
@@ -125,7 +118,7 @@ def value(
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(name: str) -> Callable[[type[Record]], type[Record]]:
-    """Make a frozen dataclass with slots and register it under a name that never changes."""
+    """Create a frozen dataclass with slots and register it under a name that never changes."""
     return lambda type_: value(name)(dataclass(frozen=True, slots=True)(type_))
 
 
@@ -133,7 +126,7 @@ _importers: list[Callable[[], object]] = []
 
 
 def where_unknown(importer: Callable[[], object]) -> None:
-    """Call this before an unknown name is refused: it imports what other packages have registered."""
+    """Call `importer`, which imports the types of other packages, before an unknown name is refused."""
     _importers.append(importer)
 
 
@@ -144,7 +137,7 @@ def _sought(name: str) -> Kind | None:
 
 
 def kind_of(type_: type) -> Kind:
-    """What a type is registered as."""
+    """The registration of a type; raise TypeError if it has none."""
     kind = _by_type.get(type_)
     if kind is None:
         raise TypeError(f"{type_.__module__}.{type_.__qualname__} is not a type of values")
@@ -152,22 +145,22 @@ def kind_of(type_: type) -> Kind:
 
 
 def encode(held: Any) -> bytes:
-    """A value as bytes; TypeError if it is none."""
+    """Encode a value; raise TypeError if its type is not supported."""
     try:
-        body = _Writer().written(held)
+        body = _Writer().write(held)
     except OverflowError:
-        body = _Writer(exact=True).written(held)
+        body = _Writer(exact=True).write(held)
     return _HEAD.pack(_MAGIC, FORMAT, zlib.crc32(body)) + body
 
 
 def decode(data: bytes | bytearray | memoryview, what: str = "a value") -> Any:
-    """The value that was encoded; `what` names it in errors."""
-    given = memoryview(data)
-    if len(given) < _HEAD.size or given[:4] != _MAGIC:
+    """Decode a value; `what` names it in errors."""
+    view = memoryview(data)
+    if len(view) < _HEAD.size or view[:4] != _MAGIC:
         raise unversioned(what)
-    _, found, checksum = _HEAD.unpack_from(given)
+    _, found, checksum = _HEAD.unpack_from(view)
     check_format(found, what)
-    body = given[_HEAD.size :]
+    body = view[_HEAD.size :]
     if zlib.crc32(body) != checksum:
         raise InputError("M5023", f"{what} is damaged", detail="Its checksum is wrong.", hint=HINT)
     try:
@@ -180,17 +173,17 @@ def decode(data: bytes | bytearray | memoryview, what: str = "a value") -> Any:
 
 
 def check_format(found: object, what: str) -> None:
-    """InputError unless the format that was found is this one; None: there is none."""
+    """Raise InputError unless `found` is the current format; None: no format was found."""
     if found is None:
         raise unversioned(what)
     if found != FORMAT:
-        message = f"{what} is of format {found}"
+        message = f"{what} has format {found}"
         raise InputError("M5020", message, detail=f"This release reads and writes format {FORMAT}.", hint=HINT)
 
 
 def unversioned(what: str) -> InputError:
-    detail = f"It does not begin as one of format {FORMAT}, which this release reads and writes, does."
-    return InputError("M5022", f"{what} is of an unknown format", detail=detail, hint=HINT)
+    detail = f"It has no header of format {FORMAT}, which this release reads and writes."
+    return InputError("M5022", f"{what} has an unknown format", detail=detail, hint=HINT)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -208,16 +201,15 @@ _REGISTERED = 32
 
 
 class _Writer:
-    """With `exact` integers may be of any size."""
+    """With `exact`, integers may have any size."""
 
     def __init__(self, *, exact: bool = False) -> None:
         self.plain, self.keys = (_PLAIN - {int}, frozenset({str})) if exact else (_PLAIN, _KEYS)
         self.table: list[tuple[str, ...]] = []
         self._known: dict[type, tuple[int, Take]] = {}
 
-    def written(self, held: Any) -> bytes:
-        body = self.pack(held)
-        return _PACK((self.table, body))
+    def write(self, held: Any) -> bytes:
+        return _PACK((self.table, self.pack(held)))  # packing fills the table
 
     def pack(self, held: Any) -> Any:
         type_ = type(held)
@@ -237,12 +229,12 @@ class _Writer:
         return [tag, *parts] if self.plain.issuperset(map(type, parts)) else [tag, *map(self.pack, parts)]
 
     def _enter(self, kind: Kind) -> tuple[int, Take]:
-        self._known[kind.type] = made = _REGISTERED + len(self.table), kind.take
+        self._known[kind.type] = known = _REGISTERED + len(self.table), kind.take
         self.table.append((kind.name, *kind.fields))
-        return made
+        return known
 
     def items(self, plain: int, mixed: int, held: Iterable[Any]) -> list[Any]:
-        """Items that need no look on the way back are kept together."""
+        """Pack items; plain ones as one list, which is not inspected when it is read."""
         return [plain, held] if self.plain.issuperset(map(type, held)) else [mixed, *map(self.pack, held)]
 
 
@@ -306,29 +298,25 @@ _WRITERS: dict[type, Callable[[_Writer, Any], Any]] = {
 
 class _Reader:
     def __init__(self, table: list[list[str]]) -> None:
-        self._makers: dict[int, Callable[..., Any]] = {}
+        self._constructors: dict[int, Callable[..., Any]] = {}
         for tag, (name, *names) in enumerate(table, start=_REGISTERED):
             kind = _by_name.get(name) or _sought(name)
             if kind is None:
-                raise ValueError(f"there is no kind of value '{name}'")
-            self._makers[tag] = kind.making(tuple(names))
+                raise ValueError(f"unknown type of values '{name}'")
+            self._constructors[tag] = kind.constructor(tuple(names))
 
     def read(self, held: Any) -> Any:
         if type(held) is not list:
             if type(held) not in _PLAIN:
                 raise ValueError("an item without a tag")
             return held
-        make = self._makers.get(held[0])
-        if make is None:
+        construct = self._constructors.get(held[0])
+        if construct is None:
             return _READERS[held[0]](self, *held[1:])
-        return make(*self.all(held[1:]))
+        return construct(*self.all(held[1:]))
 
     def all(self, held: Iterable[Any]) -> list[Any]:
         return [item if type(item) is not list else self.read(item) for item in held]
-
-
-def _read_array(_: _Reader, type_: str, shape: list[int], data: bytes) -> Any:
-    return np.frombuffer(data, dtype=np.dtype(type_)).reshape(shape).copy()
 
 
 def _frame(data: bytes) -> pl.DataFrame:
@@ -352,7 +340,7 @@ _READERS: dict[int, Callable[..., Any]] = {
     _DATETIME: lambda _, text, fold: datetime.fromisoformat(text).replace(fold=fold),
     _TIME: lambda _, text, fold: time.fromisoformat(text).replace(fold=fold),
     _TIMEDELTA: lambda _, *held: timedelta(*held),
-    _ARRAY: _read_array,
+    _ARRAY: lambda _, type_, shape, data: np.frombuffer(data, dtype=np.dtype(type_)).reshape(shape).copy(),
     _NUMBER: lambda _, type_, data: np.frombuffer(data, dtype=np.dtype(type_))[0],
     _FRAME: lambda _, data: _frame(data),
     _HEIGHT: lambda _, height: pl.DataFrame(height=height),

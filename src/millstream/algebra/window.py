@@ -1,4 +1,4 @@
-"""Windows, and the names of the columns that windows make."""
+"""Windows, and the names of the columns that they add."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WINDOW_END = "window_end"
 PANE_END = "pane_end"
 
 MOST_PANES = 10_000
-"""Panes a window at most: with shorter ones hardly two tuples share a pane, and nothing is saved."""
+"""Most panes per window: with shorter panes hardly two tuples share one, and nothing is saved."""
 
 
 @record("window")
@@ -38,6 +38,6 @@ UNBOUNDED = Window()
 
 
 def widest(ranges: Sequence[int | None]) -> Window:
-    """The window of the longest range; without bounds if one of them has none."""
+    """The window with the longest of these ranges; unbounded if one of them is None."""
     known = [range_ for range_ in ranges if range_ is not None]
     return Window(range=max(known)) if len(known) == len(ranges) else UNBOUNDED

@@ -15,12 +15,12 @@ __all__ = ["ast", "parse", "parse_one"]
 
 
 def parse(text: str) -> list[ast.Statement]:
-    """The statements of a script, separated by semicolons; SqlSyntaxError with a position if it does not parse."""
+    """Parse the statements of a script, separated by semicolons; raise SqlSyntaxError with a position on a mistake."""
     return script(Cursor(text))
 
 
 def parse_one(text: str) -> ast.Statement:
-    """The one statement of a text."""
+    """Parse a text that is one statement."""
     found = parse(text)
     if len(found) != 1:
         line, column = (found[1].line, found[1].column) if found else (1, 1)

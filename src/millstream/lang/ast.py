@@ -1,7 +1,6 @@
-"""What a statement says, before any name is looked up: frozen values, positions kept.
+"""The syntax tree of statements, before names are resolved: frozen values with positions.
 
-Positions do not take part in comparisons, so equal texts are equal values wherever they stand. Names are folded to
-lower case here, once.
+Comparisons ignore positions, so equal texts are equal values at any position. Names are in lower case.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from millstream.lang.tokens import Place
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class _Frozen:
-    """Makes a frozen dataclass of every class below it."""
+    """Turns every subclass into a frozen dataclass."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
@@ -30,7 +29,7 @@ class Node(_Frozen):
     column: int = field(default=1, compare=False, repr=False, kw_only=True)
 
     def children(self) -> Iterator[Node]:
-        """The nodes right below, in the order of the text."""
+        """The direct children, in the order of the text."""
         for item in fields(self):
             yield from _nodes(getattr(self, item.name))
 
@@ -40,7 +39,7 @@ class Node(_Frozen):
 
     @contextmanager
     def placing(self) -> Iterator[None]:
-        """An error inside is placed here, unless it has a place already."""
+        """Give errors raised inside the position of this node, unless they have one."""
         try:
             yield
         except MillstreamError as error:
@@ -63,7 +62,7 @@ class Expr(Node):
 
 
 class Name(Expr):
-    """A column, perhaps with the alias of its stream: `price`, `b.price`."""
+    """A column, optionally with the alias of its stream: `price`, `b.price`."""
 
     parts: tuple[str, ...]
 
@@ -91,12 +90,12 @@ class TypedConstant(Expr):
 
 
 class Duration(Expr):
-    """`INTERVAL '5' SECOND`, or in a window `5 SECONDS`, or a plain number (`unit` is None)."""
+    """`INTERVAL '5' SECOND`, in a window also `5 SECONDS`, or a plain number (`unit` is None)."""
 
     amount: Fraction
     unit: str | None = None
     seconds: Fraction = Fraction(1)
-    """How long one `unit` is; 1 for a plain number, which counts seconds or the units of BIGINT time."""
+    """Length of one `unit`; 1 for a plain number, which counts seconds or the units of BIGINT time."""
 
     @property
     def total(self) -> Fraction:
@@ -164,7 +163,7 @@ class Extract(Expr):
 
 
 class SequenceTest(Expr):
-    """`SEQ(a, b) MODE RECENT`: b came after a."""
+    """`SEQ(a, b) MODE RECENT`: b arrived after a."""
 
     names: tuple[str, ...]
     mode: str
@@ -182,7 +181,7 @@ class WindowClause(Node):
     now: bool = False
     attribute: str | None = None
     function: str | None = None
-    """TUMBLE or HOP, if it was written as one."""
+    """TUMBLE or HOP, if the window was written as one."""
 
 
 class Source(Node):
@@ -192,11 +191,11 @@ class Source(Node):
     alias: str | None = None
     window: WindowClause | None = None
     probing: bool = False
-    """The window was written `OVER (… PRECEDING)`: a source without one only probes it."""
+    """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
 
 
 class JoinedSource(Node):
-    """A source and how it is joined with those before it: kind is '', CROSS, INNER, LEFT, RIGHT or FULL."""
+    """A source and its join with those before it; `kind` is '', CROSS, INNER, LEFT, RIGHT or FULL."""
 
     source: Source
     kind: str = ""
@@ -210,7 +209,7 @@ class SelectItem(Node):
 
 
 class Unordered(Node):
-    """A clause that no continuous query can have (ORDER BY, LIMIT, OFFSET), kept to be refused with a hint."""
+    """A clause that continuous queries do not support (ORDER BY, LIMIT, OFFSET); the binder refuses it with a hint."""
 
     clause: str
 
@@ -227,7 +226,7 @@ class Select(Node):
 
 
 class SetOperation(Node):
-    """`left op right`; op is UNION ALL, or UNION, INTERSECT, EXCEPT, which no continuous query can have."""
+    """`left op right`; `op` is UNION ALL, or UNION, INTERSECT, EXCEPT, which continuous queries do not support."""
 
     op: str
     left: Select | SetOperation
@@ -258,7 +257,7 @@ class Watermark(Node):
 
 
 class Closes(Node):
-    """`CLOSES stream (columns) BY (by)`; before the last columns the closing stream may be named, `BY closing (by)`."""
+    """`CLOSES stream (columns) BY (by)`, or with the name of the closing stream, `BY closing (by)`."""
 
     stream: str
     columns: tuple[str, ...]
@@ -282,7 +281,7 @@ class CreateStream(Statement):
     ascending: tuple[str, ...] = ()
     closes: tuple[Closes, ...] = ()
     mentions: tuple[Name, ...] = field(default=(), compare=False, repr=False)
-    """The columns that the clauses name, each where it stands."""
+    """The columns that the clauses name, with their positions."""
 
 
 class CreateDerivedStream(Statement):
@@ -324,7 +323,7 @@ class Explain(Statement):
 
 
 class ExplainNamed(Statement):
-    """EXPLAIN CONTRACT of a running query or a derived stream, by its name."""
+    """EXPLAIN CONTRACT of a running query or a derived stream, by name."""
 
     name: str
 

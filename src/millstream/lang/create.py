@@ -1,4 +1,4 @@
-"""CREATE STREAM and CREATE TABLE: columns, then clauses in any order."""
+"""CREATE STREAM, TABLE and QUERY. A stream has columns, then clauses in any order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import type_name
 from millstream.lang.options import options
-from millstream.lang.query import query
+from millstream.lang.query import query, query_into
 from millstream.lang.tokens import Kind, Token
 
 CLAUSES = (
@@ -23,19 +23,21 @@ CLAUSES = (
     "WITH",
     "SOURCE",
 )
-CREATED = ("STREAM", "TABLE", "QUERY")
+KINDS = ("STREAM", "TABLE", "QUERY")
 CLASSES = ("+", "#", "-")
 
 
 def create(cursor: Cursor) -> ast.Statement:
-    """What follows CREATE, if it is a stream or a table."""
+    """Parse the rest of a CREATE statement."""
     if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
         cursor.not_yet("user-defined aggregates")
-    if cursor.accept("TABLE"):
-        return _table(cursor)
-    if not cursor.accept("STREAM"):
-        cursor.fail("STREAM, TABLE or QUERY", hint=cursor.suggestion(CREATED))
-    name = cursor.name("the name of the stream")
+    kind = cursor.choice(KINDS, "STREAM, TABLE or QUERY")
+    name = cursor.name(f"the name of the {kind.lower()}")
+    if kind == "TABLE":
+        return _table(cursor, name)
+    if kind == "QUERY":
+        cursor.expect("AS")
+        return ast.CreateQuery(name, *query_into(cursor))
     if cursor.accept("AS"):
         return ast.CreateDerivedStream(name, query(cursor))
     columns, key = _columns(cursor)
@@ -45,10 +47,9 @@ def create(cursor: Cursor) -> ast.Statement:
     return ast.CreateStream(name, columns, **clauses.found)
 
 
-def _table(cursor: Cursor) -> ast.Statement:
-    name = cursor.name("the name of the table")
+def _table(cursor: Cursor, name: str) -> ast.Statement:
     if cursor.at("AS"):
-        cursor.not_yet("CREATE TABLE … AS SELECT", hint="CREATE STREAM … AS SELECT makes a derived stream")
+        cursor.not_yet("CREATE TABLE … AS SELECT", hint="CREATE STREAM … AS SELECT creates a derived stream")
     columns, key = _columns(cursor)
     pairs: ast.Options = ()
     while cursor.at("PRIMARY") or cursor.at("WITH"):
@@ -62,27 +63,25 @@ def _table(cursor: Cursor) -> ast.Statement:
 
 
 def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[str, ...]]:
-    """The columns in parentheses, and the primary key if it is declared among them."""
-    cursor.expect_symbol("(")
+    """Parse the columns in parentheses, and the primary key if it is declared among them."""
     found: list[ast.ColumnDefinition] = []
-    key: tuple[str, ...] = ()
-    while True:
+    key: list[str] = []
+
+    def entry(cursor: Cursor) -> None:
         token = cursor.token
         if cursor.at("PRIMARY", "KEY") and cursor.ahead(2).text == "(":
-            key += _primary_key(cursor)
-        else:
-            name = cursor.name("the name of a column")
-            if cursor.token.kind is not Kind.WORD:
-                cursor.fail(f"the type of column '{name}'")
-            column = ast.ColumnDefinition(name, type_name(cursor), **token.place)
-            found.append(column)
-            if cursor.accept("PRIMARY", "KEY"):
-                key += (name,)
-            cursor.accept("NOT", "NULL")
-        if cursor.accept_symbol(")"):
-            return tuple(found), key
-        if not cursor.accept_symbol(","):
-            cursor.fail("',' or ')'")
+            key.extend(_primary_key(cursor))
+            return
+        name = cursor.name("the name of a column")
+        if cursor.token.kind is not Kind.WORD:
+            cursor.fail(f"the type of column '{name}'")
+        found.append(ast.ColumnDefinition(name, type_name(cursor), **token.place))
+        if cursor.accept("PRIMARY", "KEY"):
+            key.append(name)
+        cursor.accept("NOT", "NULL")
+
+    cursor.in_parentheses(entry)
+    return tuple(found), tuple(key)
 
 
 def _primary_key(cursor: Cursor) -> tuple[str, ...]:
@@ -92,18 +91,19 @@ def _primary_key(cursor: Cursor) -> tuple[str, ...]:
 
 
 class _Clauses:
-    """The clauses of CREATE STREAM read so far, under the names of the statement's fields."""
+    """The clauses of CREATE STREAM parsed so far, by field of the statement."""
 
     def __init__(self, key: tuple[str, ...]) -> None:
-        self.found: dict[str, Any] = {"primary_key": key, "mentions": ()}
+        repeatable = ("punctuated_on", "ascending", "closes", "options", "mentions")
+        self.found: dict[str, Any] = {"primary_key": key} | dict.fromkeys(repeatable, ())
 
     def mention(self, name: str, token: Token) -> str:
-        """Note where a column is named."""
-        self.found["mentions"] = (*self.found["mentions"], ast.Name((name,), **token.place))
+        """Record the position of a column's name."""
+        self.found["mentions"] += (ast.Name((name,), **token.place),)
         return name
 
     def take(self, cursor: Cursor) -> bool:
-        """Take the next clause; false if the statement ends here."""
+        """Parse the next clause; return False if the statement ends."""
         token = cursor.token
         if cursor.accept("ORDER", "BY"):
             self._once(cursor, "order_by", "ORDER BY")
@@ -114,31 +114,29 @@ class _Clauses:
             self._skew(cursor)
         elif cursor.accept("WATERMARK"):
             self._once(cursor, "watermark", "WATERMARK FOR")
-            made = self.found["watermark"] = _watermark(cursor)
-            self.mention(made.name, token)
+            self.found["watermark"] = watermark = _watermark(cursor)
+            self.mention(watermark.name, token)
         elif cursor.accept("PUNCTUATED"):
             cursor.expect("ON")
-            self.found["punctuated_on"] = (*self.found.get("punctuated_on", ()), _template(cursor, self))
+            self.found["punctuated_on"] += (_template(cursor, self),)
         elif cursor.at("PRIMARY"):
             if self.found["primary_key"]:
-                cursor.error("M1007", "PRIMARY KEY stands twice")
+                cursor.error("M1007", "PRIMARY KEY appears twice")
             for name in _primary_key(cursor):
                 self.found["primary_key"] += (self.mention(name, token),)
         elif cursor.accept("ASCENDING"):
-            for name in cursor.names("a column that never falls"):
-                self.found["ascending"] = (*self.found.get("ascending", ()), self.mention(name, token))
+            for name in cursor.names("a column that never decreases"):
+                self.found["ascending"] += (self.mention(name, token),)
         elif cursor.accept("CLOSES"):
-            self.found["closes"] = (*self.found.get("closes", ()), _closes(cursor))
+            self.found["closes"] += (_closes(cursor),)
         elif cursor.at("WITH"):
-            self.found["options"] = self.found.get("options", ()) + options(cursor)
+            self.found["options"] += options(cursor)
         elif cursor.accept("SOURCE"):
-            pair = ("source", cursor.string("the source's address as a string"))
-            self.found["options"] = (*self.found.get("options", ()), pair)
+            self.found["options"] += (("source", cursor.string("the source's address as a string")),)
         elif cursor.at_symbol(";") or token.kind is Kind.END:
             return False
         else:
-            first = {clause.split()[0]: clause for clause in CLAUSES}
-            hint = cursor.suggestion(first)
+            hint = cursor.suggestion(clause.split()[0] for clause in CLAUSES)
             cursor.fail(f"one of {', '.join(CLAUSES)}", hint=hint)
         return True
 
@@ -150,7 +148,7 @@ class _Clauses:
 
     def _once(self, cursor: Cursor, field: str, clause: str) -> None:
         if field in self.found or (field == "order_by" and "current_time" in self.found):
-            cursor.error("M1007", f"{clause} stands twice", token=cursor.previous)
+            cursor.error("M1007", f"{clause} appears twice", token=cursor.previous)
 
 
 def _watermark(cursor: Cursor) -> ast.Watermark:
@@ -178,16 +176,13 @@ def _closes(cursor: Cursor) -> ast.Closes:
 
 
 def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:
-    """`(ts +, auction #)`: columns with the class of punctuation that they get."""
-    cursor.expect_symbol("(")
-    found = []
-    while True:
+    """Parse `(ts +, auction #)`: columns with their class of punctuation."""
+
+    def column(cursor: Cursor) -> tuple[str, str]:
         name = clauses.mention(cursor.name("a column"), cursor.previous)
         if not cursor.at_symbol(*CLASSES):
             hint = "+ for an upper bound, # for single values, - for the rest"
             cursor.fail("+, # or - after the column", hint=hint)
-        found.append((name, cursor.advance().text))
-        if cursor.accept_symbol(")"):
-            return tuple(found)
-        if not cursor.accept_symbol(","):
-            cursor.fail("',' or ')'")
+        return name, cursor.advance().text
+
+    return cursor.in_parentheses(column)

@@ -1,4 +1,4 @@
-"""A position in a list of tokens: look, take, or fail with what was expected and what was found."""
+"""A position in a list of tokens, to inspect, take or reject the next token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.lang.tokens import Kind, Token, tokenize
 Item = TypeVar("Item")
 
 MAXIMUM_DEPTH = 60
-"""How deep expressions and subqueries may nest in the text."""
+"""Maximum nesting depth of expressions and subqueries."""
 
 RESERVED = frozenset({
     "ALL", "AND", "AS", "BETWEEN", "CROSS", "DISTINCT", "ELSE", "END", "EXCEPT", "FALSE", "FROM", "FULL", "GROUP",
@@ -20,7 +20,7 @@ RESERVED = frozenset({
     "OFFSET", "ON", "OR", "ORDER", "OVER", "RIGHT", "SELECT", "THEN", "TRUE", "UNION", "USING", "WHEN", "WHERE",
     "WINDOW", "WITH",
 })  # fmt: skip
-"""Words that are never a name unless quoted: each of them continues or ends a clause."""
+"""Words that are names only if quoted: each of them continues or ends a clause."""
 
 
 class Cursor:
@@ -52,14 +52,14 @@ class Cursor:
         return taken
 
     def at(self, *words: str) -> bool:
-        """Whether these words come next."""
+        """True if these words come next."""
         return all(self.ahead(i).upper == word for i, word in enumerate(words))
 
     def at_any(self, *words: str) -> bool:
         return self.token.upper in words
 
     def accept(self, *words: str) -> Token | None:
-        """Take these words if they come next; the first of them."""
+        """Take these words if they come next, and return the first."""
         if not self.at(*words):
             return None
         first = self.token
@@ -74,7 +74,7 @@ class Cursor:
         return self.previous
 
     def at_symbol(self, *symbols: str) -> bool:
-        return self.token.kind is Kind.SYMBOL and self.token.text in symbols
+        return self.token.is_symbol(*symbols)
 
     def accept_symbol(self, *symbols: str) -> Token | None:
         return self.advance() if self.at_symbol(*symbols) else None
@@ -100,13 +100,20 @@ class Cursor:
 
     def names(self, what: str) -> tuple[str, ...]:
         """Take names in parentheses."""
+        return self.in_parentheses(lambda cursor: cursor.name(what))
+
+    def in_parentheses(self, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Take one or more items in parentheses, separated by commas."""
         self.expect_symbol("(")
-        found = self.listed(lambda cursor: cursor.name(what))
-        self.expect_symbol(")")
-        return found
+        found = [parse(self)]
+        while not self.accept_symbol(")"):
+            if not self.accept_symbol(","):
+                self.fail("',' or ')'")
+            found.append(parse(self))
+        return tuple(found)
 
     def listed(self, parse: Callable[[Cursor], Item]) -> tuple[Item, ...]:
-        """Take one or more, separated by commas."""
+        """Take one or more items, separated by commas."""
         found = [parse(self)]
         while self.accept_symbol(","):
             found.append(parse(self))
@@ -133,7 +140,7 @@ class Cursor:
         return did_you_mean(self.token.upper, (choice.lower() for choice in choices)) if self.token.upper else ""
 
     def fail(self, expected: str, *, hint: str = "") -> NoReturn:
-        """The next token is not what may stand here."""
+        """Raise SqlSyntaxError: the next token is not the expected one."""
         self.error("M1001", f"expected {expected}, found {self.token}", hint=hint)
 
     def error(self, code: str, message: str, *, hint: str = "", token: Token | None = None) -> NoReturn:
@@ -145,7 +152,7 @@ class Cursor:
 
     @contextmanager
     def like(self, example: str) -> Iterator[None]:
-        """Whatever fails inside has this example as its hint, if it has no better one."""
+        """Give errors raised inside this example as a hint, unless they have one."""
         try:
             yield
         except SqlSyntaxError as error:
@@ -154,7 +161,7 @@ class Cursor:
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """One level deeper, so that no text can exhaust the stack."""
+        """Enter a nesting level; the limit keeps any text from exhausting the stack."""
         self._depth += 1
         if self._depth > MAXIMUM_DEPTH:
             self.error("M1005", f"nested deeper than {MAXIMUM_DEPTH} levels")

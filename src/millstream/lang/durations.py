@@ -27,7 +27,7 @@ _DIGITS = 30
 
 
 def duration(cursor: Cursor, what: str) -> ast.Duration:
-    """A duration as it stands in a window or an option: a number with or without a unit, or an INTERVAL."""
+    """Parse a duration of a window or an option: a number with or without a unit, or an INTERVAL."""
     token = cursor.token
     if cursor.at("INTERVAL"):
         return interval(cursor)
@@ -38,11 +38,11 @@ def duration(cursor: Cursor, what: str) -> ast.Duration:
     word = cursor.token.upper.lower()
     if word in UNITS or word in _VARIABLE:
         cursor.advance()
-        return _made(cursor, amount, word, token)
-    # A word that is no clause of a window is a misspelt unit: better said here than as an unexpected token.
+        return _duration(cursor, amount, word, token)
+    # A word that starts no clause is a misspelt unit, for which "unknown unit" is a better message.
     if word and word.upper() not in _AFTER_DURATION and cursor.ahead().kind is not Kind.NUMBER:
         cursor.error("M1006", f"unknown unit '{cursor.token.text}'", hint=did_you_mean(word, UNITS))
-    return _made(cursor, amount, "", token)
+    return _duration(cursor, amount, "", token)
 
 
 _AFTER_DURATION = frozenset({
@@ -52,7 +52,7 @@ _AFTER_DURATION = frozenset({
 
 
 def interval(cursor: Cursor) -> ast.Duration:
-    """`INTERVAL` and what follows: a string with or without units inside, or a number, then perhaps a unit."""
+    """Parse `INTERVAL`, a string with or without units inside or a number, and an optional unit."""
     token = cursor.expect("INTERVAL")
     sign = "-" if cursor.accept_symbol("-") else ""
     if cursor.token.kind not in (Kind.STRING, Kind.NUMBER):
@@ -63,25 +63,24 @@ def interval(cursor: Cursor) -> ast.Duration:
         cursor.advance()
         if cursor.at("TO"):
             cursor.not_yet("an interval that spans several units")
-        return _made(cursor, _amount(cursor, sign + text.strip(), token), word, token)
+        return _duration(cursor, _amount(cursor, sign + text.strip(), token), word, token)
     if cursor.previous.kind is Kind.NUMBER:
         cursor.fail("a unit such as SECOND", hint=cursor.suggestion(UNITS))
     return _spelled_out(cursor, sign, text, token)
 
 
 def _spelled_out(cursor: Cursor, sign: str, text: str, token: Token) -> ast.Duration:
-    """The units stand inside the string: '1 minute 30 seconds'."""
+    """Parse a string with units inside: '1 minute 30 seconds'."""
     total, offset = Fraction(0), 0
     while offset < len(text):
         match = _PART.match(text, offset)
         if match is None or not match.group(2):
             cursor.error("M1006", f"'{text}' is not an interval", token=token, hint="INTERVAL '5' SECOND")
-        total += _made(cursor, _amount(cursor, match.group(1), token), match.group(2).lower(), token).total
+        total += _duration(cursor, _amount(cursor, match.group(1), token), match.group(2).lower(), token).total
         offset = match.end()
     if not text.strip():
         cursor.error("M1006", "an empty interval", token=token, hint="INTERVAL '5' SECOND")
-    total = -total if sign else total
-    return ast.Duration(total, "SECONDS", **token.place)
+    return ast.Duration(-total if sign else total, "SECONDS", **token.place)
 
 
 def _amount(cursor: Cursor, text: str, token: Token) -> Fraction:
@@ -90,10 +89,9 @@ def _amount(cursor: Cursor, text: str, token: Token) -> Fraction:
     return Fraction(text.rstrip("."))
 
 
-def _made(cursor: Cursor, amount: Fraction, word: str, token: Token) -> ast.Duration:
+def _duration(cursor: Cursor, amount: Fraction, word: str, token: Token) -> ast.Duration:
     if word in _VARIABLE:
-        hint = "use DAYS"
-        cursor.error("M1006", f"{word.upper()} has no fixed length", token=token, hint=hint)
+        cursor.error("M1006", f"{word.upper()} has no fixed length", token=token, hint="use DAYS")
     if word and word not in UNITS:
         cursor.error("M1006", f"unknown unit '{word}'", token=token, hint=did_you_mean(word, UNITS))
     unit, seconds = UNITS[word] if word else (None, Fraction(1))

@@ -2,8 +2,8 @@
 
 From loosest to tightest: OR · AND · NOT · comparison, IS, IN, LIKE, BETWEEN · || · + - · * / % · unary minus · ::
 
-The grammar is written out rather than inherited from sqlglot's parser: that one keeps no position for literals and
-operators, cannot say what it expected, and takes much that means nothing here (adjacent strings, CASE without WHEN).
+The grammar does not use sqlglot's parser, which keeps no positions of literals and operators, does not report what it
+expected, and accepts constructs without a meaning here (adjacent strings, CASE without WHEN).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def expression(cursor: Cursor) -> ast.Expr:
 
 
 def expressions(cursor: Cursor) -> tuple[ast.Expr, ...]:
-    """One or more, separated by commas."""
+    """Parse one or more expressions, separated by commas."""
     return cursor.listed(expression)
 
 
 def _climb(cursor: Cursor, level: int) -> ast.Expr:
-    """An expression whose operators all bind at least as tightly as the level says."""
+    """Parse an expression whose operators all bind at least as tightly as the level."""
     with cursor.nested():
         if level <= _NEGATION and (token := cursor.accept("NOT")):
             made: ast.Expr = ast.Unary("NOT", _climb(cursor, _NEGATION), **token.place)
@@ -53,12 +53,10 @@ def _climb(cursor: Cursor, level: int) -> ast.Expr:
 
 
 def _at_predicate(cursor: Cursor) -> bool:
-    """Whether a test that is not a plain operator follows: IS, [NOT] IN, or a function between its arguments."""
+    """True if a test that is not a plain operator follows: IS, [NOT] IN, or a function between its arguments."""
     if cursor.at_any("IS", *_TESTS) or (cursor.at("NOT") and cursor.ahead().upper in _TESTS):
         return True
-    after = cursor.ahead()
-    called = after.kind is Kind.SYMBOL and after.text == "("
-    return called and cursor.token.kind is Kind.WORD and cursor.at_name()
+    return cursor.ahead().is_symbol("(") and cursor.token.kind is Kind.WORD and cursor.at_name()
 
 
 def _predicate(cursor: Cursor, operand: ast.Expr) -> ast.Expr:
@@ -70,6 +68,7 @@ def _predicate(cursor: Cursor, operand: ast.Expr) -> ast.Expr:
         made = _test(cursor, operand, cursor.advance())
         return ast.Unary("NOT", made, **token.place) if negated else made
     name = cursor.name("a function")
+    cursor.expect_symbol("(")
     return ast.Function(name, (operand, *_arguments(cursor)), **token.place)
 
 
@@ -162,7 +161,7 @@ def _word(cursor: Cursor) -> ast.Expr:
     token = cursor.token
     here = token.place
     after = cursor.ahead()
-    called, dotted = (after.kind is Kind.SYMBOL and after.text == symbol for symbol in "(.")
+    called, dotted = after.is_symbol("("), after.is_symbol(".")
     match token.upper:
         case "NULL" | "TRUE" | "FALSE":
             cursor.advance()
@@ -220,7 +219,7 @@ def _cast(cursor: Cursor) -> ast.Expr:
 
 
 def type_name(cursor: Cursor) -> ast.TypeName:
-    """A type with its length or precision, which is accepted and ignored: values are not cut."""
+    """Parse a type; its length or precision is accepted and ignored: values are not truncated."""
     token = cursor.token
     if token.kind is not Kind.WORD:
         cursor.fail("a type such as BIGINT or VARCHAR")
@@ -261,17 +260,14 @@ def _function(cursor: Cursor) -> ast.Expr:
     token = cursor.token
     name = cursor.name("a function")
     here = token.place
-    if name == "trim" and cursor.ahead().upper in ("BOTH", "LEADING", "TRAILING"):
-        cursor.not_yet("TRIM of one side or of other characters", token=cursor.ahead())
-    if cursor.at_symbol("(") and cursor.ahead().kind is Kind.SYMBOL and cursor.ahead().text == "*":
-        cursor.advance()
-        cursor.advance()
+    cursor.expect_symbol("(")
+    if name == "trim" and cursor.at_any("BOTH", "LEADING", "TRAILING"):
+        cursor.not_yet("TRIM of one side or of other characters")
+    if cursor.accept_symbol("*"):
         cursor.expect_symbol(")")
         made = ast.Function(name, star=True, **here)
-    elif cursor.ahead().upper == "DISTINCT":
-        cursor.advance()
-        cursor.advance()
-        made = ast.Function(name, _rest(cursor, [expression(cursor)]), distinct=True, **here)
+    elif cursor.accept("DISTINCT"):
+        made = ast.Function(name, _some_arguments(cursor), distinct=True, **here)
     else:
         made = ast.Function(name, _arguments(cursor), **here)
     if cursor.at("OVER") and cursor.ahead().text == "(":
@@ -280,16 +276,17 @@ def _function(cursor: Cursor) -> ast.Expr:
 
 
 def _arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
-    cursor.expect_symbol("(")
+    """Parse the arguments, if any, and the closing parenthesis."""
     if cursor.accept_symbol(")"):
         return ()
     _no_subquery(cursor)
     cursor.accept("ALL")
-    return _rest(cursor, [expression(cursor)])
+    return _some_arguments(cursor)
 
 
-def _rest(cursor: Cursor, found: list[ast.Expr]) -> tuple[ast.Expr, ...]:
-    """The arguments after the first, up to the closing parenthesis; SUBSTRING separates them by FROM and FOR."""
+def _some_arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
+    """Parse one or more arguments and the closing parenthesis; SUBSTRING separates them by FROM and FOR."""
+    found = [expression(cursor)]
     while cursor.accept_symbol(",") or cursor.accept("FROM") or cursor.accept("FOR"):
         found.append(expression(cursor))
     cursor.expect_symbol(")")

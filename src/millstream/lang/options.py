@@ -8,7 +8,7 @@ from millstream.lang.tokens import Kind
 
 
 def options(cursor: Cursor) -> ast.Options:
-    """The pairs of a WITH clause, none if it is not there. Names are folded; values stay text."""
+    """Parse a WITH clause, if there is one, to pairs of a lower-case name and a text."""
     if not cursor.accept("WITH"):
         return ()
     cursor.expect_symbol("(")
@@ -19,7 +19,7 @@ def options(cursor: Cursor) -> ast.Options:
         token = cursor.token
         name = _option_name(cursor)
         if name in found:
-            cursor.error("M1007", f"option '{name}' stands twice", token=token)
+            cursor.error("M1007", f"option '{name}' appears twice", token=token)
         cursor.expect_symbol("=")
         sign = "-" if cursor.accept_symbol("-") else ""
         if cursor.token.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD) or (

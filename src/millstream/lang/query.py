@@ -1,6 +1,6 @@
 """Queries: SELECT with its clauses, FROM with windows in brackets, UNION ALL.
 
-WHERE, WINDOW and GROUP BY may come in any order, as NiagaraST writes them.
+WHERE, WINDOW and GROUP BY may appear in any order, as in NiagaraST.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ from typing import Any
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.expressions import expression, expressions
+from millstream.lang.options import options
 from millstream.lang.tokens import Kind
 from millstream.lang.windows import preceding_window, window, window_function
 
 _JOINS = ("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL")
 
 
+def query_into(cursor: Cursor) -> tuple[ast.Query, str | None, ast.Options]:
+    """Parse a query, and the sink and its options if INTO follows."""
+    found = query(cursor)
+    return (found, cursor.name("a sink"), options(cursor)) if cursor.accept("INTO") else (found, None, ())
+
+
 def query(cursor: Cursor) -> ast.Query:
-    """A SELECT, or several put together by UNION ALL."""
+    """Parse a SELECT, or several combined by UNION ALL."""
     with cursor.nested():
         made: ast.Query = _member(cursor)
         while cursor.at_any("UNION", "INTERSECT", "EXCEPT"):
@@ -34,12 +41,11 @@ def query(cursor: Cursor) -> ast.Query:
 
 
 def _member(cursor: Cursor) -> ast.Query:
-    if cursor.at_symbol("("):
-        cursor.advance()
-        made = query(cursor)
-        cursor.expect_symbol(")")
-        return made
-    return _select(cursor)
+    if not cursor.accept_symbol("("):
+        return _select(cursor)
+    inner = query(cursor)
+    cursor.expect_symbol(")")
+    return inner
 
 
 def _select(cursor: Cursor) -> ast.Select:
@@ -56,7 +62,7 @@ def _select(cursor: Cursor) -> ast.Select:
     while cursor.at_any(*_CLAUSES):
         field = cursor.token.upper.lower()
         if field in clauses:
-            cursor.error("M1007", f"{cursor.token.upper} stands twice")
+            cursor.error("M1007", f"{cursor.token.upper} appears twice")
         clauses[field] = _CLAUSES[cursor.advance().upper](cursor)
     return ast.Select(items, sources, distinct=distinct, **clauses, **token.place)
 
@@ -95,9 +101,7 @@ def _item(cursor: Cursor) -> ast.SelectItem:
 
 
 def _alias(cursor: Cursor) -> str | None:
-    if cursor.accept("AS"):
-        return cursor.name("an alias")
-    if cursor.token.kind is Kind.QUOTED or (cursor.at_name() and not cursor.at("CASE")):
+    if cursor.accept("AS") or (cursor.at_name() and not cursor.at("CASE")):
         return cursor.name("an alias")
     return None
 
@@ -138,13 +142,12 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
 
 
 def _source(cursor: Cursor) -> ast.Source:
-    """A relation, its alias and its window; the alias may stand before or after the window."""
+    """Parse a relation, its alias and its window; the alias may precede or follow the window."""
     token = cursor.token
     relation: str | ast.Query
     bracket: ast.WindowClause | None = None
     probing = False
-    if cursor.at_symbol("("):
-        cursor.advance()
+    if cursor.accept_symbol("("):
         if not (cursor.at("SELECT") or cursor.at_symbol("(")):
             cursor.fail("SELECT")
         relation = query(cursor)
@@ -183,13 +186,14 @@ def _tail(cursor: Cursor) -> tuple[ast.Unordered, ...]:
         token = cursor.advance()
         if token.upper == "ORDER":
             cursor.expect("BY")
-            while True:
-                expression(cursor)
-                _ = cursor.accept("ASC") or cursor.accept("DESC")
-                if not cursor.accept_symbol(","):
-                    break
+            cursor.listed(_sort_key)
         else:
             expression(cursor)
         clause = "ORDER BY" if token.upper == "ORDER" else token.upper
         found.append(ast.Unordered(clause, **token.place))
     return tuple(found)
+
+
+def _sort_key(cursor: Cursor) -> None:
+    expression(cursor)
+    _ = cursor.accept("ASC") or cursor.accept("DESC")

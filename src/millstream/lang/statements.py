@@ -7,21 +7,19 @@ from dataclasses import replace
 
 from millstream.errors import SqlSyntaxError
 from millstream.lang import ast
-from millstream.lang.create import create
+from millstream.lang.create import KINDS, create
 from millstream.lang.cursor import Cursor
-from millstream.lang.options import options
-from millstream.lang.query import query
+from millstream.lang.query import query_into
 from millstream.lang.tokens import Kind
 
 STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")
 SHOWN = ("STREAMS", "TABLES", "QUERIES")
-KINDS = ("STREAM", "TABLE", "QUERY")
 MAXIMUM_HEIGHT = 120
 STARTS = ("CREATE", "SELECT", "DROP", "EXPLAIN", "SHOW", "SET")
 
 
 def script(cursor: Cursor) -> list[ast.Statement]:
-    """All statements of a text, separated by semicolons."""
+    """Parse all statements of a text, separated by semicolons."""
     found: list[ast.Statement] = []
     while True:
         while cursor.accept_symbol(";"):
@@ -34,23 +32,26 @@ def script(cursor: Cursor) -> list[ast.Statement]:
 
 
 def statement(cursor: Cursor) -> ast.Statement:
-    """One statement, with its own text."""
+    """Parse one statement; its `text` is the part of the text that it occupies."""
     start = cursor.token
-    word = "SELECT" if cursor.at_symbol("(") else start.upper
-    parse = _PARSERS.get(word)
-    if parse is None:
-        if word in ("EVENT", "ALTER", "INSERT", "PROD", "FEEDBACK"):
-            cursor.not_yet(f"{word} statements")
+    found: ast.Statement
+    if cursor.at("SELECT") or cursor.at_symbol("("):
+        found = ast.SelectStatement(*query_into(cursor))
+    elif start.upper in _PARSERS:
+        cursor.advance()
+        found = _PARSERS[start.upper](cursor)
+    elif start.upper in ("EVENT", "ALTER", "INSERT", "PROD", "FEEDBACK"):
+        cursor.not_yet(f"{start.upper} statements")
+    else:
         cursor.fail(f"a statement ({', '.join(STARTS)})", hint=cursor.suggestion(STARTS))
-    made = parse(cursor)
-    _check_height(made)
+    _check_height(found)
     text = cursor.text[start.start : cursor.previous.end]
-    return replace(made, text=text, **start.place)
+    return replace(found, text=text, **start.place)
 
 
-def _check_height(made: ast.Node) -> None:
-    """Refuse a tree so high (a chain of operators grows to the left) that walking it would exhaust the stack."""
-    level: list[ast.Node] = [made]
+def _check_height(root: ast.Node) -> None:
+    """Refuse a tree that is too high to walk on the stack; a chain of operators grows to the left."""
+    level: list[ast.Node] = [root]
     for _ in range(MAXIMUM_HEIGHT):
         level = [child for node in level for child in node.children()]
         if not level:
@@ -60,38 +61,13 @@ def _check_height(made: ast.Node) -> None:
     raise SqlSyntaxError("M1005", message, hint=hint, **level[0].place)
 
 
-def _select(cursor: Cursor) -> ast.Statement:
-    made = query(cursor)
-    into, pairs = _into(cursor)
-    return ast.SelectStatement(made, into, pairs)
-
-
-def _into(cursor: Cursor) -> tuple[str | None, ast.Options]:
-    if not cursor.accept("INTO"):
-        return None, ()
-    return cursor.name("a sink"), options(cursor)
-
-
-def _create(cursor: Cursor) -> ast.Statement:
-    cursor.expect("CREATE")
-    if cursor.accept("QUERY"):
-        name = cursor.name("the name of the query")
-        cursor.expect("AS")
-        made = query(cursor)
-        into, pairs = _into(cursor)
-        return ast.CreateQuery(name, made, into, pairs)
-    return create(cursor)
-
-
 def _drop(cursor: Cursor) -> ast.Statement:
-    cursor.expect("DROP")
     kind = cursor.choice(KINDS, "STREAM, TABLE or QUERY")
     if_exists = cursor.accept("IF", "EXISTS") is not None
     return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
 
 
 def _explain(cursor: Cursor) -> ast.Statement:
-    cursor.expect("EXPLAIN")
     stage = cursor.advance().upper if cursor.at_any(*STAGES) else "OPTIMIZED"
     if not (cursor.at_any("SELECT", "CREATE") or cursor.at_symbol("(")):
         if stage == "CONTRACT":
@@ -106,12 +82,10 @@ def _explain(cursor: Cursor) -> ast.Statement:
 
 
 def _show(cursor: Cursor) -> ast.Statement:
-    cursor.expect("SHOW")
     return ast.Show(cursor.choice(SHOWN, "STREAMS, TABLES or QUERIES"))
 
 
 def _set(cursor: Cursor) -> ast.Statement:
-    cursor.expect("SET")
     with cursor.like("SET purge_threshold = 10"):
         name = cursor.name("the name of an option")
         while cursor.accept_symbol("."):
@@ -134,8 +108,7 @@ def _value(cursor: Cursor) -> int | float | str | bool:
 
 
 _PARSERS: dict[str, Callable[[Cursor], ast.Statement]] = {
-    "SELECT": _select,
-    "CREATE": _create,
+    "CREATE": create,
     "DROP": _drop,
     "EXPLAIN": _explain,
     "SHOW": _show,

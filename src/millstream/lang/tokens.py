@@ -1,7 +1,7 @@
-"""Text to tokens: sqlglot's tokenizer, told to know no keywords, plus exact positions.
+"""Text to tokens: sqlglot's tokenizer without keywords, plus exact positions.
 
-Words stay words: whether `window` or `range` is a keyword depends on where it stands, which only the grammar knows.
-sqlglot counts the column of a token's end, so line and column are computed from its start offset.
+Words stay words: only the grammar can tell whether `window` or `range` is a keyword in its context. sqlglot reports the
+column of a token's end, so line and column are computed from its start offset.
 
 >>> [(token.text, token.line, token.column) for token in tokenize("SELECT a\\n FROM s")]
 [('SELECT', 1, 1), ('a', 1, 8), ('FROM', 2, 2), ('s', 2, 7), ('', 2, 8)]
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class Place(TypedDict):
-    """Where something stands in the text, both from 1."""
+    """A position in the text; both numbers start at 1."""
 
     line: int
     column: int
@@ -50,8 +50,11 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """The word in upper case; nothing for any other kind, so that a quoted name is never a keyword."""
+        """The word in upper case; empty for any other kind, so that a quoted name is never a keyword."""
         return self.text.upper() if self.kind is Kind.WORD else ""
+
+    def is_symbol(self, *symbols: str) -> bool:
+        return self.kind is Kind.SYMBOL and self.text in symbols
 
     @property
     def place(self) -> Place:
@@ -91,7 +94,7 @@ _CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|[^'
 
 
 class Positions:
-    """Offsets of a text as line and column, both from 1."""
+    """Converts offsets in a text to line and column, both from 1."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -108,9 +111,8 @@ def tokenize(text: str) -> list[Token]:
         raw = MillstreamTokenizer().tokenize(text)
     except SqlglotError:
         raise _unterminated(text, positions) from None
-    made = [_token(item, text, positions) for item in raw]
-    line, column = positions.at(len(text))
-    return [*made, Token(Kind.END, "", len(text), len(text), line, column)]
+    tokens = [_token(item, text, positions) for item in raw]
+    return [*tokens, Token(Kind.END, "", len(text), len(text), *positions.at(len(text)))]
 
 
 def _token(item: Any, text: str, positions: Positions) -> Token:
@@ -127,7 +129,7 @@ def _token(item: Any, text: str, positions: Positions) -> Token:
 
 
 def _unterminated(text: str, positions: Positions) -> SqlSyntaxError:
-    """The error for a text that ends inside a string, a quoted name or a comment: it points at where that began."""
+    """The error for a text that ends inside a string, a quoted name or a comment, positioned at its start."""
     offset = 0
     while match := _CLOSED.match(text, offset):
         if text.startswith("/*", offset) and not match.group().endswith("*/"):

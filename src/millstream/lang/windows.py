@@ -1,4 +1,4 @@
-"""Windows as written: in brackets, as TUMBLE and HOP, and as `OVER (… PRECEDING)` after a stream."""
+"""The notations of windows: in brackets, as TUMBLE and HOP, and as `OVER (… PRECEDING)` after a stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def window(cursor: Cursor) -> ast.WindowClause:
         word = cursor.choice(_PARTS, f"one of {', '.join(_PARTS)}")
         part = "ON" if word == "WATTR" else word
         if part in seen:
-            cursor.error("M1007", f"{word} stands twice in a window", token=token)
+            cursor.error("M1007", f"{word} appears twice in a window", token=token)
         seen.append(part)
         made = _with_part(cursor, made, part)
         cursor.accept_symbol(",")
@@ -34,7 +34,7 @@ def window(cursor: Cursor) -> ast.WindowClause:
 
 
 def _with_part(cursor: Cursor, made: ast.WindowClause, part: str) -> ast.WindowClause:
-    """The window with one more part, whose keyword has been read."""
+    """Add the part whose keyword has been read to the window."""
     if part == "NOW":
         return replace(made, now=True)
     if part == "UNBOUNDED":
@@ -62,11 +62,11 @@ def _check_parts(cursor: Cursor, seen: list[str], start: Token) -> None:
     if not kinds:
         cursor.error("M1008", "a window needs RANGE, ROWS, NOW or UNBOUNDED", token=start, hint=example)
     if "SLIDE" in seen and kinds != ["RANGE"]:
-        cursor.error("M1008", f"SLIDE goes with RANGE, not with {kinds[0]}", token=start, hint=example)
+        cursor.error("M1008", f"SLIDE needs RANGE, not {kinds[0]}", token=start, hint=example)
 
 
 def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
-    """`TUMBLE(TABLE s, DESCRIPTOR(ts), size)` or `HOP(TABLE s, DESCRIPTOR(ts), slide, size)`, perhaps in `TABLE(…)`."""
+    """`TUMBLE(TABLE s, DESCRIPTOR(ts), size)` or `HOP(TABLE s, DESCRIPTOR(ts), slide, size)`, also in `TABLE(…)`."""
     wrapped = cursor.accept("TABLE") is not None
     if wrapped:
         cursor.expect_symbol("(")
@@ -96,7 +96,7 @@ def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
 
 
 def preceding_window(cursor: Cursor) -> ast.WindowClause:
-    """`OVER (RANGE d PRECEDING)`, `OVER (ROWS n PRECEDING)`, `OVER (UNLIMITED PRECEDING)`, then perhaps `KEY JOIN`."""
+    """`OVER (RANGE d PRECEDING)`, `OVER (ROWS n PRECEDING)`, `OVER (UNLIMITED PRECEDING)`, optionally `KEY JOIN`."""
     start = cursor.expect("OVER")
     cursor.expect_symbol("(")
     here = start.place

@@ -9,6 +9,7 @@ from millstream.algebra.punctuation.restriction import NOTHING, above, below, eq
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from tests.algebra.punctuation.conformance import class_of, conforms
 from tests.algebra.punctuation.small import patterns
 
 SCHEMA = Schema.of(("a", Type.BIGINT), ("b", Type.BIGINT), ("c", Type.BIGINT))
@@ -16,7 +17,7 @@ CLOSING = Template((("a", "+"), ("b", "#")))
 
 
 @pytest.mark.parametrize(
-    ("pattern", "conforms"),
+    ("pattern", "expected"),
     [
         (Pattern.of(a=below(1130, closed=True), b=equal(26)), True),
         (Pattern.of(a=below(1130), b=equal(26)), True),
@@ -28,13 +29,13 @@ CLOSING = Template((("a", "+"), ("b", "#")))
         (Pattern.of(a=below(1130), b=NOTHING), False),
     ],
 )
-def test_conformance(pattern: Pattern, conforms: bool) -> None:
-    assert CLOSING.conforms(pattern) == conforms
+def test_conformance(pattern: Pattern, expected: bool) -> None:
+    assert conforms(CLOSING, pattern) == expected
 
 
 @given(patterns(), st.tuples(*[st.sampled_from("+#-")] * 3))
 def test_conformance_is_equality_of_classes(pattern: Pattern, classes: tuple[str, str, str]) -> None:
     named = zip(SCHEMA.names, classes, strict=True)
     template = Template(tuple((name, class_) for name, class_ in named if class_ != "-"))
-    found = tuple(pattern.get(name).class_ for name in SCHEMA.names)
-    assert template.conforms(pattern) == (found == classes)
+    found = tuple(class_of(pattern.get(name)) for name in SCHEMA.names)
+    assert conforms(template, pattern) == (found == classes)

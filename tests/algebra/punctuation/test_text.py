@@ -139,14 +139,6 @@ def test_a_real_is_read_as_the_column_holds_it() -> None:
     assert pattern.format(schema) == "[0.1]"
 
 
-def test_prods_are_written_in_braces() -> None:
-    pattern = parse_pattern("{<= 50, {1, 2}, *}", THREE, brackets="{}")
-    assert pattern == Pattern.of(ts=below(50, closed=True), auction=one_of([1, 2]))
-    assert pattern.format(THREE, brackets="{}") == "{<= 50, {1, 2}, *}"
-    with pytest.raises(PatternError):
-        parse_pattern("[<= 50, *, *]", THREE, brackets="{}")
-
-
 def test_format_loses_no_attribute() -> None:
     assert Pattern.of(ts=below(10, closed=True), Name=equal("a b")).format(THREE) == "[<= 10, *, a b]"
     assert Pattern.of(ts=below(FIVE_AFTER)).format(STAMPED) == "[< 2024-01-02 03:04:05, *]"
@@ -194,9 +186,8 @@ def typed_patterns(draw: st.DrawFn) -> tuple[Pattern, Schema]:
 @settings(max_examples=tries(200), suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_read_back(made: tuple[Pattern, Schema]) -> None:
     pattern, schema = made
-    for brackets in ("[]", "{}"):
-        text = pattern.format(schema, brackets)
-        assert parse_pattern(text, schema, brackets) == pattern, text
+    text = pattern.format(schema)
+    assert parse_pattern(text, schema) == pattern, text
 
 
 SCHEMAS = [
@@ -218,16 +209,15 @@ BRACKETED = st.lists(PIECES, max_size=12).map(lambda pieces: f"[{''.join(pieces)
 @example("[0001-01-01T00:00:00+10:00, *]", STAMPED)
 @example("[1e300]", Schema.of(("x", Type.INTERVAL)))
 def test_any_text_is_a_pattern_or_an_error_of_ours(text: str, schema: Schema) -> None:
-    for brackets in ("[]", "{}"):
-        try:
-            pattern = parse_pattern(text, schema, brackets)
-        except PatternError as error:
-            assert isinstance(error, MillstreamError)
-            assert error.code.startswith("M40")
-            assert error.message
-        else:
-            assert parse_pattern(pattern.format(schema), schema) == pattern
-            assert not any(isinstance(r.hi, float) and math.isnan(r.hi) for _, r in pattern.items)
+    try:
+        pattern = parse_pattern(text, schema)
+    except PatternError as error:
+        assert isinstance(error, MillstreamError)
+        assert error.code.startswith("M40")
+        assert error.message
+    else:
+        assert parse_pattern(pattern.format(schema), schema) == pattern
+        assert not any(isinstance(r.hi, float) and math.isnan(r.hi) for _, r in pattern.items)
 
 
 @pytest.mark.parametrize(

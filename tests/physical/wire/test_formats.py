@@ -263,7 +263,7 @@ PLACES = [read_log, open_log, read_job, read_outputs, read_setup, read_head, rea
 @pytest.mark.parametrize("read", PLACES)
 def test_pickles_are_refused_and_not_executed(tmp_path: Path, read: Callable[[Path, bytes], None]) -> None:
     bomb = pickle.dumps(Bomb(tmp_path / "trace"))
-    with pytest.raises(InputError, match=r"M5022: .* is of an unknown format") as caught:
+    with pytest.raises(InputError, match=r"M5022: .* has an unknown format") as caught:
         read(tmp_path, bomb)
     assert caught.value.detail and caught.value.hint and not (tmp_path / "trace").exists()
     pickle.loads(bomb)
@@ -279,7 +279,7 @@ def test_other_formats_are_refused(tmp_path: Path, read: Callable[[Path, bytes],
         data = control_log._START.pack(control_log._MAGIC, other, 0)
     if read is read_job:
         data = json.dumps({"format": other, "id": "a", "shards": 1, "stages": 1}).encode()
-    with pytest.raises(InputError, match=f"M5020: .* is of format {other}"):
+    with pytest.raises(InputError, match=f"M5020: .* has format {other}"):
         read(tmp_path, data)
 
 
@@ -292,7 +292,7 @@ def test_a_job_without_a_format_is_refused(tmp_path: Path, data: bytes) -> None:
 def test_a_log_of_pickles_is_refused(tmp_path: Path) -> None:
     data = pickle.dumps(Remember("m", "n", 1))
     old = struct.pack("<Q", 0) + struct.pack("<QII", len(data), len(data), zlib.crc32(data)) + data
-    with pytest.raises(InputError, match=r"M5022: the control log .*control\.log is of an unknown format"):
+    with pytest.raises(InputError, match=r"M5022: the control log .*control\.log has an unknown format"):
         open_log(tmp_path, old)
 
 

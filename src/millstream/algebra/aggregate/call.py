@@ -1,4 +1,4 @@
-"""One aggregate of a query: which function of which column, under which name."""
+"""One aggregate of a query: a function of a column, under an output name."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class AggregateCall:
         return lookup(self.function).parts(self.type)
 
     def reductions(self) -> list[Reduction]:
-        """The partial result of a group of tuples."""
-        pairs = zip(self.partials, self._parts, strict=True)
-        return [Reduction(made.name, part.accumulate, self.argument, made.type.polars) for made, part in pairs]
+        """Reductions of a group of tuples to its partial result."""
+        columns = zip(self.partials, self._parts, strict=True)
+        return [Reduction(out.name, part.accumulate, self.argument, out.type.polars) for out, part in columns]
 
     def merges(self) -> list[Reduction]:
-        """The partial result of a group of partial results."""
-        pairs = zip(self.partials, self._parts, strict=True)
-        return [Reduction(made.name, part.merge, made.name, made.type.polars) for made, part in pairs]
+        """Reductions of a group of partial results to one."""
+        columns = zip(self.partials, self._parts, strict=True)
+        return [Reduction(out.name, part.merge, out.name, out.type.polars) for out, part in columns]
 
     def result(self) -> pl.Expr:
-        """The result of a partial result."""
+        """The result, computed from the columns of the partial result."""
         columns = (pl.col(partial.name) for partial in self.partials)
         return lookup(self.function).result(*columns).alias(self.name)

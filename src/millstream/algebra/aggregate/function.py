@@ -1,12 +1,12 @@
 """An aggregate function: its names, its types, its partial result and its final result, in one class.
 
-The partial result of a group is one column or several. Each says how it is reduced from tuples and how partial results
-of disjoint bags of tuples merge into that of their union; so pages, panes, windows and shards all roll up the same way.
+The partial result of a group has one column or several. Each column defines how it is reduced from tuples, and how the
+partial results of disjoint bags of tuples merge into that of their union. So pages, panes, windows and shards all roll
+up the same way.
 
-Adding an aggregate function: derive a class, and `register` an instance (`algebra/aggregate/functions.py`). SQL knows
-it from then on, and windows, panes, sources and shards compute it. Parts made of the operations of
-`algebra/aggregate/reduction.py` are as fast as the functions that are built in; an operation of its own needs no more
-than a Polars expression.
+To add an aggregate function, derive a class and `register` an instance (`algebra/aggregate/functions.py`). SQL then
+accepts it, and windows, panes, sources and shards compute it. Parts that use the operations of
+`algebra/aggregate/reduction.py` are as fast as the built-in functions; a new operation needs only a Polars expression.
 
 >>> from millstream.algebra.aggregate.reduction import GREATEST, LEAST
 >>> class Spread(AggregateFunction):
@@ -31,8 +31,8 @@ from millstream.errors import BindError
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One column of a partial result: what it is of tuples, and of partial results. Its name is that of the call and
-    `suffix`."""
+    """One column of a partial result: `accumulate` reduces tuples to it, `merge` reduces partial results to it. The
+    column is named after the call, followed by `suffix`."""
 
     type: Type
     accumulate: Operation
@@ -42,21 +42,21 @@ class Part:
 
 class AggregateFunction(ABC):
     name: str
-    """In upper case, as plans have it."""
+    """Upper case, as in plans."""
     spellings: tuple[str, ...] = ()
     """Other names."""
     numeric: bool = False
-    """Whether the argument must be a number."""
+    """True if the argument must be a number."""
     type: Type | None = None
     """The type of the result; None: that of the argument."""
     star: bool = False
-    """Whether a constant, or `*`, may be the argument: every part is the number of tuples then."""
+    """True if the argument may be a constant or `*`; every part is then the number of tuples."""
     idempotent: bool = False
-    """Whether a value that comes twice counts once, so that DISTINCT changes nothing."""
+    """True if duplicates do not change the result, so that DISTINCT has no effect."""
     mergeable: bool = True
-    """Whether partial results of disjoint bags of tuples may be merged, in any order."""
+    """True if partial results of disjoint bags of tuples can be merged in any order."""
     ordered: bool = False
-    """Whether the result depends on the order of tuples; then it is not mergeable."""
+    """True if the result depends on the order of tuples; such a function is not mergeable."""
 
     def check(self, argument: Type) -> None:
         """Raise BindError if the argument cannot have this type."""
@@ -68,14 +68,14 @@ class AggregateFunction(ABC):
 
     @abstractmethod
     def parts(self, type_: Type) -> tuple[Part, ...]:
-        """The partial result, if the result has this type."""
+        """The columns of the partial result, for a result of this type."""
 
     def retractable(self, type_: Type) -> tuple[Part, ...] | None:
-        """The partial result to hold where tuples also leave: `merge.retract` of each part takes out that of the tuples
-        that leave. None: the function has no such partial result."""
+        """The partial result to hold where tuples also leave: `merge.retract` of each part subtracts the tuples that
+        leave. None: the function has no such partial result."""
         parts = self.parts(type_)
         return parts if all(part.merge.retract for part in parts) else None
 
     def result(self, *parts: pl.Expr) -> pl.Expr:
-        """The result, in its type, of a partial result (or of a retractable one), given as one column a part."""
+        """The result, in its type, from the columns of a partial result (or of a retractable one)."""
         return parts[0]

@@ -1,12 +1,13 @@
-"""The aggregate functions that SQL knows, by name: those built in, and those that are registered.
+"""The aggregate functions of SQL by name: the built-in ones, and those registered by other packages.
 
-NULL as in SQL: COUNT(x) does not count it, the others skip it, and SUM, AVG, MIN and MAX of nothing are NULL.
+NULLs are treated as in SQL: COUNT(x) does not count them, the others skip them, and SUM, AVG, MIN and MAX of no values
+are NULL.
 
 | function | partial | from tuples | merge | result | retract |
 |---|---|---|---|---|---|
 | COUNT(*) | n | number of tuples | sum | n | yes |
 | COUNT(x) | n | number of x not NULL | sum | n | yes |
-| SUM(x) | s | sum, NULL if nothing was added | the same | s | with COUNT(x): the sum of nothing is NULL |
+| SUM(x) | s | sum, NULL if there are no values | the same | s | with COUNT(x): the sum of no values is NULL |
 | AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 | yes |
 | MIN(x), MAX(x) | m | least, greatest | the same | m | no |
 """
@@ -74,7 +75,7 @@ _FUNCTIONS: dict[str, AggregateFunction] = {}
 
 
 def register(function: AggregateFunction) -> None:
-    """Make a function known under its names, in any case; BindError if one of them is taken."""
+    """Register a function under all its names, ignoring case; raise BindError if a name is taken."""
     if function.ordered and function.mergeable:
         message = f"{function.name} depends on the order of tuples, so its partial results cannot merge in any order"
         raise PlanError("M3025", message)

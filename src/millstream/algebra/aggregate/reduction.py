@@ -1,13 +1,14 @@
-"""Reductions: one value made of a column of each group, as a Polars expression or in an array of dense groups.
+"""Reductions of a column to one value per group, by a Polars expression or in an array indexed by group.
 
-| operation | value | of no values | columns with a dense form |
+| operation | value | without values | columns with a dense form |
 |---|---|---|---|
 | COUNT | number of values that are not NULL | 0 | all |
 | SUM | sum | NULL | numbers |
 | TOTAL | sum | 0 | numbers |
 | LEAST, GREATEST | least, greatest value | NULL | integers, times |
 
-A column that has NULL has no dense form, nor has an operation that does not define one: its groups are hashed.
+The dense form, an array with an entry per group, needs a column without NULLs and an operation that defines one.
+Otherwise the groups are hashed.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ Dense = Callable[[pl.Series, Integers, Integers, pl.DataType], Values]
 class Operation:
     """One way to reduce a column to a value of a type.
 
-    `expression` gives the value of a group. `dense` gives those of all groups, from the column, the number of the group
-    of each row, and how many rows each group has, for the types of column that `fits` names; None: there is none.
-    `retract` takes a value that was merged back out of the merged value; None: that cannot be done.
+    `expression` computes the value of one group. `dense` computes the values of all groups from the column, the group
+    number of each row and the number of rows of each group, for the column types that `fits` accepts; None: the
+    operation has no dense form. `retract` subtracts a merged value again; None: that is not possible.
     """
 
     expression: Callable[[pl.Expr, pl.DataType], pl.Expr]
@@ -63,37 +64,34 @@ def _dense_sums(column: pl.Series, places: Integers, counts: Integers, type_: pl
     return sums
 
 
-def _dense_least(column: pl.Series, places: Integers, counts: Integers, _: pl.DataType) -> Values:
-    found = np.full(len(counts), FOREVER, dtype=np.int64)
-    np.minimum.at(found, places, column.cast(pl.Int64).to_numpy())
-    return found
+def _dense_extremes(choose: np.ufunc, start: int) -> Dense:
+    def dense(column: pl.Series, places: Integers, counts: Integers, _: pl.DataType) -> Values:
+        found = np.full(len(counts), start, dtype=np.int64)
+        choose.at(found, places, column.cast(pl.Int64).to_numpy())
+        return found
+
+    return dense
 
 
-def _dense_greatest(column: pl.Series, places: Integers, counts: Integers, _: pl.DataType) -> Values:
-    found = np.full(len(counts), NEVER, dtype=np.int64)
-    np.maximum.at(found, places, column.cast(pl.Int64).to_numpy())
-    return found
+def _is_number(dtype: pl.DataType) -> bool:
+    return dtype.is_float() or dtype.is_signed_integer()
 
 
-def _is_number(given: pl.DataType) -> bool:
-    return given.is_float() or given.is_signed_integer()
-
-
-def _is_discrete(given: pl.DataType) -> bool:
+def _is_discrete(dtype: pl.DataType) -> bool:
     # Fractions do not fit: NaN is neither least nor greatest.
-    return given.is_signed_integer() or given == pl.Datetime("us")
+    return dtype.is_signed_integer() or dtype == pl.Datetime("us")
 
 
 COUNT = Operation(lambda column, type_: column.count().cast(type_), lambda _: True, _dense_counts)
 TOTAL = Operation(_total, _is_number, _dense_sums, operator.sub)
-SUM = Operation(_sum, _is_number, _dense_sums)  # no way to retract: where zero is left, values may be left or none
-LEAST = Operation(lambda column, type_: column.min().cast(type_), _is_discrete, _dense_least)
-GREATEST = Operation(lambda column, type_: column.max().cast(type_), _is_discrete, _dense_greatest)
+SUM = Operation(_sum, _is_number, _dense_sums)  # cannot retract: a sum of zero may be left by values or by none
+LEAST = Operation(lambda column, type_: column.min().cast(type_), _is_discrete, _dense_extremes(np.minimum, FOREVER))
+GREATEST = Operation(lambda column, type_: column.max().cast(type_), _is_discrete, _dense_extremes(np.maximum, NEVER))
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """An operation on a column, and the name and type of its result. Without a column it counts tuples."""
+    """An operation on a column, with the name and type of its result. Without a column it counts tuples."""
 
     name: str
     operation: Operation
@@ -106,7 +104,7 @@ class Reduction:
         return self.operation.expression(pl.col(self.column), self.type).alias(self.name)
 
     def fits(self, page: pl.DataFrame) -> bool:
-        """Whether the column has a dense form."""
+        """True if `dense` can reduce the column of this page."""
         if self.column is None:
             return True
         column = page.get_column(self.column)

@@ -1,4 +1,4 @@
-"""Columns as numbers that keep order and equality, so that searches run in numpy whatever the type."""
+"""Columns as numbers that keep order and equality, so that searches of any type run in NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPARISONS: dict[tuple[bool, bool], Callable[..., Any]] = {
 
 
 def canonical(series: pl.Series) -> pl.Series:
-    """One type per kind of value, so that columns of one kind can be joined up: 64 bits, microseconds, strings."""
+    """Cast to one type per kind of value (64 bits, microseconds, strings), so that columns of a kind can be joined."""
     dtype = series.dtype
     if dtype.is_integer():
         return series.cast(pl.Int64)
@@ -37,7 +37,7 @@ def canonical(series: pl.Series) -> pl.Series:
 
 
 class Keys:
-    """The distinct values of a column, to be found again; `codes` says which of them each place of the column has."""
+    """The distinct values of a column, for lookups; `codes` has the index of the distinct value at each place."""
 
     __slots__ = ("_dtype", "_lookup", "_seed", "_texts", "_values", "codes")
 
@@ -46,7 +46,7 @@ class Keys:
         self._lookup: Lookup | None = None
         self._texts: pl.Series | None = None
         if column.dtype == pl.String:
-            # Texts are found by their hashes; a seed under which two of these hash alike is not used.
+            # Texts are looked up by their hashes, with a seed under which no two of them collide.
             self._seed = next(seed for seed in count() if self._set_texts(column, seed))
         else:
             self._values, codes = np.unique(_numbers(column)[0], return_inverse=True)
@@ -61,7 +61,7 @@ class Keys:
         return len(self._values)
 
     def find(self, column: pl.Series) -> Integers:
-        """For each value which distinct value it equals, or -1."""
+        """For each value the index of the distinct value that it equals, or -1."""
         if not _comparable(column, self._dtype):
             return np.full(column.len(), -1, dtype=np.int64)
         if self._texts is None:
@@ -83,7 +83,7 @@ class Keys:
 
 
 class Bounds:
-    """The distinct values of a column in ascending order, to be compared with; `codes` as in `Keys`."""
+    """The distinct values of a column in ascending order, for comparisons; `codes` as in `Keys`."""
 
     __slots__ = ("_dtype", "_values", "codes")
 
@@ -101,8 +101,8 @@ class Bounds:
         return len(self._values)
 
     def needed(self, column: pl.Series, *, upper: bool, strict: bool) -> Integers:
-        """For each value the lowest rank of a bound that it lies within (rank counts up from the weakest bound), or
-        `len(self)` if there is none. A value equal to the bound lies within only if not `strict`."""
+        """For each value the lowest rank of a bound that it lies within, or `len(self)` if there is none. Ranks count
+        up from the weakest bound. A value equal to the bound lies within it only if not `strict`."""
         size = len(self._values)
         if not _comparable(column, self._dtype):
             return np.full(column.len(), size, dtype=np.int64)
@@ -116,7 +116,7 @@ class Bounds:
         return np.where(valid, place if upper else size - place, size)
 
     def within(self, column: pl.Series, bounds: Integers, *, upper: bool, strict: bool) -> Mask:
-        """Which values lie within the bound given for each of them (or one for all) as a code."""
+        """Mask of the values that lie within their bound. `bounds`: a code for each value, or one for all."""
         if isinstance(self._values, pl.Series) or not _comparable(column, self._dtype):
             ranks = bounds if upper else len(self._values) - 1 - bounds
             return self.needed(column, upper=upper, strict=strict) <= ranks
@@ -126,14 +126,14 @@ class Bounds:
 
 
 def _comparable(column: pl.Series, dtype: pl.DataType) -> bool:
-    """False for a column of NULLs only; PatternError if its type does not compare with values of the other."""
+    """False for a column of NULLs only; raise PatternError if values of the two types cannot be compared."""
     if column.dtype == pl.Null:
         return False
     if _kind(column.dtype) != _kind(dtype):
         raise PatternError(
             "M4010",
             f"a pattern with values of type {dtype} meets column '{column.name}' of type {column.dtype}",
-            hint="Make patterns with parse_pattern, which checks them against the schema.",
+            hint="Create patterns with parse_pattern, which checks them against the schema.",
         )
     return True
 
@@ -155,15 +155,15 @@ def _kind(dtype: pl.DataType) -> str:
 
 
 def _numbers(column: pl.Series) -> tuple[npt.NDArray[np.generic], Mask]:
-    """Values in their order as numpy numbers, and which of them are neither NULL nor NaN."""
+    """The values as NumPy numbers in the same order, and a mask of those that are neither NULL nor NaN."""
     numbers = column
     if column.dtype.is_temporal():
-        # Dates compare with timestamps, as their midnight.
+        # A date compares with timestamps as its midnight.
         numbers = (column.cast(pl.Datetime("us")) if column.dtype == pl.Date else canonical(column)).cast(pl.Int64)
     elif column.dtype == pl.Boolean:
         numbers = column.cast(pl.Int8)
     elif column.dtype in (pl.Int128, pl.UInt64):
-        numbers = column.cast(pl.Float64)  # beyond what a BIGINT can hold, so only the order against those matters
+        numbers = column.cast(pl.Float64)  # only their order relative to BIGINT values matters
     if numbers.dtype.is_float():
         floats = numbers.fill_null(float("nan")).to_numpy()
         return floats, ~np.isnan(floats)

@@ -1,16 +1,16 @@
-"""The search structure over patterns of one shape: for many rows at a time, which is the first that covers the row?
+"""The search structure over patterns of one shape: finds the first pattern that covers each of many rows.
 
-A row of a page is covered by the patterns that it matches. A pattern is itself a row, whose values stand for `< v` or
-`= v`, which is how subsumption runs over whole columns too.
+A row of a page is covered by the patterns that it matches. A pattern is a row too: its values mean `< v` or `= v`. So
+subsumption also runs over whole columns.
 
-| question | cost for n patterns and m rows |
+| query | cost for n patterns and m rows |
 |---|---|
 | covered by any, one bound | a comparison with the highest (lowest) bound: m |
 | first or any, equalities and at most one bound | two binary searches: (n + m) log n, the n part once |
 | several bounds | n · m comparisons, in blocks |
 
-For one bound, a pattern matters only if its bound exceeds those of all earlier patterns with the same equality values.
-These steps ascend, so one search over (key, rank of bound) finds the first that covers a row.
+With one bound, a pattern matters only if its bound exceeds those of all earlier patterns with the same equality values.
+These steps ascend, so one search over (key, rank of bound) finds the first pattern that covers a row.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.punctuation.column_order import Bounds, Keys
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.punctuation.restriction import above, below
 
 Shape = tuple[tuple[str, str], ...]
 """Attributes with their comparisons, sorted by attribute."""
 
 UPPER = ("<", "<=")
-LOWER = (">", ">=")
 BLOCK = 64
-"""How many patterns with several bounds are compared with all rows at a time."""
+"""Number of patterns with several bounds that are compared with all rows at a time."""
 
 
 class Rows(NamedTuple):
-    """What groups are asked about. `get(attribute, op)` is what a row says about an attribute: a comparison and the
-    column of its values, or None if it does not restrict it; `op` is the comparison that the asker would cover."""
+    """The rows that groups are to cover. `get(attribute, op)` returns the rows' restriction of an attribute: a
+    comparison and the column of its values, or None if they do not restrict it. `op` is the comparison of the covering
+    pattern."""
 
     height: int
     get: Callable[[str, str], tuple[str, pl.Series] | None]
@@ -48,24 +48,23 @@ class Rows(NamedTuple):
 
     @classmethod
     def of_pattern(cls, pattern: Pattern) -> Rows:
-        """A single row. Whoever would bound it sees the end of a range, or of a set, that has to lie within."""
+        """A single row. Of a range or a set, a bound is compared with the end that has to lie within it."""
 
         def get(name: str, op: str) -> tuple[str, pl.Series] | None:
-            restriction = pattern.get(name)
-            said = restriction.simple
-            if said is None and op != "=" and restriction.form is Form.ONE_OF:
-                said = "=", restriction.values[-1 if op in UPPER else 0]
-            elif said is None and op in UPPER and restriction.hi is not None:
-                said = ("<=" if restriction.hi_closed else "<", restriction.hi)
-            elif said is None and op in LOWER and restriction.lo is not None:
-                said = (">=" if restriction.lo_closed else ">", restriction.lo)
-            return None if said is None else (said[0], pl.Series([said[1]]))
+            own = pattern.get(name)
+            if op == "=":
+                end = own.simple
+            elif own.values:
+                end = "=", own.values[-1 if op in UPPER else 0]
+            else:
+                end = (below(own.hi, own.hi_closed) if op in UPPER else above(own.lo, own.lo_closed)).simple
+            return None if end is None else (end[0], pl.Series([end[1]]))
 
         return cls(1, get)
 
 
 class CoverIndex:
-    """Distinct values, keys and steps of at least one pattern."""
+    """The distinct values, keys and steps of at least one pattern."""
 
     def __init__(self, shape: Shape, columns: Mapping[str, pl.Series], height: int) -> None:
         self.keys: list[tuple[str, Keys, Places]] = []
@@ -91,18 +90,18 @@ class CoverIndex:
             self.strongest = self.step_at[np.concatenate([of_key[1:] != of_key[:-1], [True]])]
 
     def any(self, rows: Rows) -> Mask:
-        """Which rows some pattern covers."""
+        """Mask of the rows that some pattern covers."""
         if len(self.bounds) != 1 or self.strongest is None:
             return self.first(rows) >= 0
         name, op, values = self.bounds[0]
-        said, keys = rows.get(name, op), self._keys_of(rows)
-        if keys is None or said is None or not faces(op, said[0]):
+        asked, keys = rows.get(name, op), self._keys_of(rows)
+        if keys is None or asked is None or not faces(op, asked[0]):
             return np.zeros(rows.height, dtype=np.bool_)
-        upper, strict = op in UPPER, strictly(op, said[0])
+        upper, strict = op in UPPER, strictly(op, asked[0])
         bounds = values.codes[self.strongest]
         if not self.keys:
-            return values.within(said[1], bounds, upper=upper, strict=strict)
-        return values.within(said[1], bounds[keys], upper=upper, strict=strict) & (keys >= 0)
+            return values.within(asked[1], bounds, upper=upper, strict=strict)
+        return values.within(asked[1], bounds[keys], upper=upper, strict=strict) & (keys >= 0)
 
     def first(self, rows: Rows) -> Places:
         """For each row the index of the first pattern that covers it, or -1."""
@@ -111,22 +110,22 @@ class CoverIndex:
             return np.full(rows.height, -1, dtype=np.int64)
         if not self.bounds and self.strongest is not None:
             return np.where(keys >= 0, self.strongest[keys], -1)
-        said = [rows.get(name, op) for name, op, _ in self.bounds]
-        asked: list[tuple[str, Bounds, str, pl.Series]] = []
-        for (_, op, values), known in zip(self.bounds, said, strict=True):
-            if known is None or not faces(op, known[0]):
+        compared: list[tuple[str, Bounds, str, pl.Series]] = []
+        for name, op, values in self.bounds:
+            asked = rows.get(name, op)
+            if asked is None or not faces(op, asked[0]):
                 return np.full(rows.height, -1, dtype=np.int64)
-            asked.append((op, values, known[0], known[1]))
-        return self._first_step(keys, *asked[0]) if len(asked) == 1 else self._first_of_many(keys, asked)
+            compared.append((op, values, *asked))
+        return self._first_step(keys, *compared[0]) if len(compared) == 1 else self._first_of_many(keys, compared)
 
     def _keys_of(self, rows: Rows) -> Places | None:
         """For each row the code of its equality values, or -1; None if no row can be covered."""
         codes = np.zeros(rows.height, dtype=np.int64)
         for i, (name, values, joint) in enumerate(self.keys):
-            said = rows.get(name, "=")
-            if said is None or said[0] != "=":
+            asked = rows.get(name, "=")
+            if asked is None or asked[0] != "=":
                 return None
-            own = values.find(said[1])
+            own = values.find(asked[1])
             if i == 0:
                 codes = own  # all codes were 0, so the joint codes are the first attribute's own
                 continue
@@ -143,9 +142,9 @@ class CoverIndex:
         found = (keys >= 0) & (needed < len(values)) & (reached >= sought) & (reached // len(values) == keys)
         return np.where(found, self.step_at[place], -1)
 
-    def _first_of_many(self, keys: Places, asked: Sequence[tuple[str, Bounds, str, pl.Series]]) -> Places:
-        needs = [v.needed(column, upper=op in UPPER, strict=strictly(op, row_op)) for op, v, row_op, column in asked]
-        offers = [v.codes if op in UPPER else len(v) - 1 - v.codes for op, v, _, _ in asked]
+    def _first_of_many(self, keys: Places, compared: Sequence[tuple[str, Bounds, str, pl.Series]]) -> Places:
+        needs = [v.needed(column, upper=op in UPPER, strict=strictly(op, row_op)) for op, v, row_op, column in compared]
+        offers = [v.codes if op in UPPER else len(v) - 1 - v.codes for op, v, _, _ in compared]
         found = np.full(len(keys), -1, dtype=np.int64)
         for start in range(0, len(self.codes), BLOCK):
             block = slice(start, start + BLOCK)
@@ -161,18 +160,18 @@ class CoverIndex:
 
 
 def _joined(codes: Places, values: Keys, *, first: bool) -> tuple[Places, Places]:
-    """Codes for pairs of a code and a value: the distinct pairs, and which of them each place has."""
+    """Codes for pairs of a code and a value: the distinct pairs, and the code of each place's pair."""
     if first:
         return np.arange(len(values), dtype=np.int64), values.codes
-    joint, made = np.unique(codes * len(values) + values.codes, return_inverse=True)
-    return joint, made.astype(np.int64)
+    joint, places = np.unique(codes * len(values) + values.codes, return_inverse=True)
+    return joint, places.astype(np.int64)
 
 
 def faces(op: str, row_op: str) -> bool:
-    """Whether a pattern with `op` can cover a row that says `row_op`."""
+    """True if a pattern with `op` can cover a row with `row_op`."""
     return row_op == "=" or (op in UPPER) == (row_op in UPPER)
 
 
 def strictly(op: str, row_op: str) -> bool:
-    """Whether the row's value must lie strictly inside the bound: `< 5` covers `< 5` but not `<= 5` or `= 5`."""
+    """True if the row's value must lie strictly inside the bound: `< 5` covers `< 5` but not `<= 5` or `= 5`."""
     return op in ("<", ">") and row_op not in ("<", ">")

@@ -1,7 +1,7 @@
-"""Patterns of one shape as columns: the reason why a thousand punctuations cost about as much as one.
+"""Patterns of one shape as columns, so that a thousand punctuations cost about as much as one.
 
-A shape names, for each restricted attribute, one of the five comparisons. A group holds the values of all patterns of
-one shape, a column per attribute; what it covers is found through its index (`cover_index`), made when first needed.
+A shape names one of the five comparisons for each restricted attribute. A group holds the values of all patterns of one
+shape, a column per attribute. Its index (`cover_index`), built on first use, finds the rows that it covers.
 """
 
 from __future__ import annotations
@@ -19,24 +19,22 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import compare
 from millstream.algebra.values import value
 
+Kind = tuple[Shape, tuple[pl.DataType, ...]]
 
-@value(
-    "punctuation_group",
-    fields=("shape", "columns", "positions"),
-    take=lambda group: (group.shape, dict(group.columns), group.positions),
-)
+
+@value("punctuation_group", fields=("shape", "columns", "positions"))
 class Group:
-    """Patterns of one shape in order; `positions` says which place each has in its batch."""
+    """Patterns of one shape in order; `positions` are their positions in the batch."""
 
     __slots__ = ("_index", "columns", "positions", "shape")
 
-    def __init__(self, shape: Shape, columns: Mapping[str, pl.Series], positions: Places) -> None:
+    def __init__(self, shape: Shape, columns: dict[str, pl.Series], positions: Places) -> None:
         self.shape, self.columns, self.positions = shape, columns, positions
         self._index: CoverIndex | None = None
 
     @classmethod
     def of(cls, comparisons: Mapping[str, tuple[str, pl.Series]], positions: Places | None = None) -> Group:
-        """From a comparison and a column (no nulls) for each attribute."""
+        """Create a group from a comparison and a column (without nulls) for each attribute."""
         shape = tuple(sorted((name, op) for name, (op, _) in comparisons.items()))
         columns = {name: canonical(comparisons[name][1]) for name, _ in shape}
         if positions is None:
@@ -52,14 +50,19 @@ class Group:
         return frozenset(name for name, _ in self.shape)
 
     @property
+    def kind(self) -> Kind:
+        """The shape and the types of the columns; groups of one kind can be concatenated."""
+        return self.shape, tuple(column.dtype for column in self.columns.values())
+
+    @property
     def rows(self) -> Rows:
         ops = dict(self.shape)
         return Rows(self.height, lambda name, _: (ops[name], self.columns[name]) if name in ops else None)
 
     def with_positions(self, positions: Places) -> Group:
-        made = Group(self.shape, self.columns, positions)
-        made._index = self._index
-        return made
+        moved = Group(self.shape, self.columns, positions)
+        moved._index = self._index
+        return moved
 
     def filter(self, mask: Mask) -> Group:
         if mask.all():
@@ -75,33 +78,32 @@ class Group:
         return Group(self.shape, {n: c.reverse() for n, c in self.columns.items()}, self.positions[::-1])
 
     def rename(self, names: Mapping[str, str]) -> Group:
-        """Renamed; the new names must differ from each other."""
-        said = {names[name]: (op, self.columns[name]) for name, op in self.shape}
-        return Group.of(said, self.positions)
+        """Rename the attributes; the new names must be distinct."""
+        return Group.of({names[name]: (op, self.columns[name]) for name, op in self.shape}, self.positions)
 
     def concat(self, others: Sequence[Group]) -> Group:
-        """With more patterns of the same shape and types."""
+        """Append patterns of the same kind."""
         parts = [self, *others]
         columns = {name: pl.concat([part.columns[name] for part in parts]) for name in self.columns}
         return Group(self.shape, columns, np.concatenate([part.positions for part in parts]))
 
     def same_kind(self, other: Group) -> bool:
-        return self.shape == other.shape and all(c.dtype == other.columns[n].dtype for n, c in self.columns.items())
+        return self.kind == other.kind
 
     def patterns(self) -> list[Pattern]:
-        names = [name for name, _ in self.shape]
-        made = [[compare(op, value) for value in self.columns[name].to_list()] for name, op in self.shape]
-        if not names:
+        if not self.shape:
             return [Pattern()] * self.height
-        return [Pattern(tuple(zip(names, row, strict=True))) for row in zip(*made, strict=True)]
+        names = [name for name, _ in self.shape]
+        columns = [[compare(op, value) for value in self.columns[name].to_list()] for name, op in self.shape]
+        return [Pattern(tuple(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles without the index, which is made anew where it is needed."""
-        return Group, (self.shape, dict(self.columns), self.positions)
+        """Pickle without the index, which is built again on first use."""
+        return Group, (self.shape, self.columns, self.positions)
 
     @property
     def index(self) -> CoverIndex:
-        """For a group that is not empty."""
+        """The index; the group must not be empty."""
         if self._index is None:
             self._index = CoverIndex(self.shape, self.columns, self.height)
         return self._index
@@ -114,35 +116,32 @@ class Group:
         return np.where(found >= 0, self.positions[found], -1)
 
     def covers(self, rows: Rows) -> Mask:
-        """Which rows some pattern covers."""
+        """Mask of the rows that some pattern covers."""
         if self.height == 0 or rows.height == 0:
             return np.zeros(rows.height, dtype=np.bool_)
-        found = self._among(rows) if self._index is None and len(self.shape) == 1 else None
+        found = self._equal_integers(rows) if self._index is None and len(self.shape) == 1 else None
         return self.index.any(rows) if found is None else found
 
-    def _among(self, rows: Rows) -> Mask | None:
-        """Which rows have one of the integers that this is about; None if it is about anything else. An index would be
-        faster only if it were used more than once."""
+    def _equal_integers(self, rows: Rows) -> Mask | None:
+        """Mask of the rows that some pattern covers, if all patterns and rows are integers compared by `=`; otherwise
+        None. An index is faster only if it is used more than once."""
         name, op = self.shape[0]
-        said = rows.get(name, op) if op == "=" else None
-        if said is None or said[0] != "=" or self.columns[name].dtype != pl.Int64:
+        if op != "=" or self.columns[name].dtype != pl.Int64:
             return None
-        values = said[1]
-        return (
-            None
-            if values.dtype != pl.Int64 or values.null_count()
-            else np.isin(values.to_numpy(), self.columns[name].to_numpy())
-        )
+        asked = rows.get(name, op)
+        if asked is None or asked[0] != "=" or asked[1].dtype != pl.Int64 or asked[1].null_count():
+            return None
+        return np.isin(asked[1].to_numpy(), self.columns[name].to_numpy())
 
     def compact(self) -> Group:
-        """Without the patterns that another one covers."""
+        """Drop the patterns that another one covers."""
         if self.height < 2:
             return self
         keep = np.zeros(self.height, dtype=np.bool_)
         if self.index.strongest is not None:
             keep[self.index.strongest] = True
             return self.filter(keep)
-        # With several bounds: whatever an earlier one covers goes, then, from the end, whatever a later one covers.
+        # With several bounds: drop the patterns that an earlier one covers, then those that a later one covers.
         places = np.arange(self.height, dtype=np.int64)
         left = self.filter(self.index.first(self.rows) == places)
         backwards = left.reversed()
@@ -151,19 +150,16 @@ class Group:
 
 
 def rows_covered(pattern: Pattern, group: Group) -> Mask:
-    """Which patterns of the group one pattern of any form covers."""
+    """Mask of the patterns of the group that one pattern of any form covers."""
     parts: list[pl.Expr] = []
     ops: dict[str, Any] = dict(group.shape)
     for name, restriction in pattern.items:
-        op, said = ops.get(name), restriction.simple
-        if op == "=":
-            parts.append(restriction.expression(pl.col(name)))
-        elif op is None or said is None or said[0] == "=" or not faces(said[0], op):
-            return np.zeros(group.height, dtype=np.bool_)
-        else:
-            parts.append(
-                compare(said[0] if strictly(said[0], op) else said[0][0] + "=", said[1]).expression(pl.col(name))
-            )
+        op, bound = ops.get(name), restriction.simple
+        if op != "=":
+            if op is None or bound is None or bound[0] == "=" or not faces(bound[0], op):
+                return np.zeros(group.height, dtype=np.bool_)
+            restriction = compare(bound[0] if strictly(bound[0], op) else bound[0][0] + "=", bound[1])
+        parts.append(restriction.expression(pl.col(name)))
     if not parts:
         return np.ones(group.height, dtype=np.bool_)
-    return pl.DataFrame(dict(group.columns)).select(pl.all_horizontal(parts)).to_series().to_numpy()
+    return pl.DataFrame(group.columns).select(pl.all_horizontal(parts)).to_series().to_numpy()

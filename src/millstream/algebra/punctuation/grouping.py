@@ -1,10 +1,11 @@
-"""Patterns sorted into groups of one shape, and the odd ones that have none."""
+"""Sorting of patterns into groups of one shape, and odd patterns, which have none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,23 +30,23 @@ class Parts(NamedTuple):
 
 
 def by_shape(placed: Iterable[tuple[int, Pattern]]) -> Parts:
-    """Patterns with their positions (ascending within a shape) as groups."""
+    """Sort patterns with their positions (ascending within a shape) into groups."""
     rows: dict[tuple[Any, ...], list[tuple[int, list[Any]]]] = {}
     odd: list[tuple[int, Pattern]] = []
     for position, pattern in placed:
-        said = [(name, restriction.simple) for name, restriction in pattern.items]
-        if any(known is None or not _fits_column(known[1]) for _, known in said):
+        simple = [(name, restriction.simple) for name, restriction in pattern.items]
+        if any(known is None or not _fits_column(known[1]) for _, known in simple):
             odd.append((position, pattern))
             continue
-        # Values of different Python types never share a column, so that each comes back as it was.
-        key = tuple((name, known[0], type(known[1])) for name, known in said if known is not None)
-        rows.setdefault(key, []).append((position, [known[1] for _, known in said if known is not None]))
+        # Values of different Python types never share a column, so that each is restored unchanged.
+        key = tuple((name, known[0], type(known[1])) for name, known in simple if known is not None)
+        rows.setdefault(key, []).append((position, [known[1] for _, known in simple if known is not None]))
     groups: list[Group] = []
     for key, members in rows.items():
         positions: Places = np.array([position for position, _ in members], dtype=np.int64)
         columns = zip(*(values for _, values in members), strict=True)
-        said_columns = {name: (op, pl.Series(values)) for (name, op, _), values in zip(key, columns, strict=False)}
-        groups.append(Group.of(said_columns, positions))
+        comparisons = {name: (op, pl.Series(values)) for (name, op, _), values in zip(key, columns, strict=False)}
+        groups.append(Group.of(comparisons, positions))
     return Parts(tuple(groups), tuple(odd))
 
 
@@ -56,12 +57,9 @@ def _fits_column(value: Any) -> bool:
 
 
 def expand(pattern: Pattern) -> list[Pattern]:
-    """The patterns with one value for each set; the pattern itself if there are no sets, or far too many values."""
+    """The patterns with one value from each set; only the pattern itself if it has no sets, or too many values."""
     sets = {name: restriction.values for name, restriction in pattern.items if len(restriction.values) > 1}
-    if not sets or np.prod([float(len(values)) for values in sets.values()]) > _EXPAND:
+    if not sets or prod(map(len, sets.values())) > _EXPAND:
         return [pattern]
-    rest = {name: restriction for name, restriction in pattern.items if name not in sets}
-    return [
-        Pattern.of({**rest, **{name: equal(value) for name, value in zip(sets, chosen, strict=True)}})
-        for chosen in product(*sets.values())
-    ]
+    choices = product(*(map(equal, values) for values in sets.values()))
+    return [Pattern.of(dict(pattern.items) | dict(zip(sets, chosen, strict=True))) for chosen in choices]

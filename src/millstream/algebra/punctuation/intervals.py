@@ -1,4 +1,4 @@
-"""Sets of integers as sorted, disjoint, closed intervals in which neighbours are joined up.
+"""Sets of integers as sorted, disjoint, closed intervals; adjacent intervals are merged.
 
 >>> Intervals().add(np.array([5, 3, 9])).add(np.array([4]))
 Intervals([3, 5], [9, 9])
@@ -29,16 +29,16 @@ class Intervals:
         return f"Intervals({', '.join(f'[{lo}, {hi}]' for lo, hi in zip(self.lows, self.highs, strict=True))})"
 
     def add(self, values: Integers) -> Intervals:
-        """With more values."""
+        """Add values."""
         if not len(values):
             return self
         if len(self.lows) == len(values) == 1 and values[0] > self.highs[0] and values[0] - 1 == self.highs[0]:
-            return Intervals(self.lows, values)  # the next in a row, as keys often are
+            return Intervals(self.lows, values)  # the next integer, as keys often are
         lows = np.concatenate([self.lows, values])
         highs = np.concatenate([self.highs, values])
         order = np.argsort(lows, kind="stable")
         lows, highs = lows[order], np.maximum.accumulate(highs[order])
-        # Compared this way round, because highs + 1 may overflow; lows - 1 may not where it counts.
+        # highs + 1 could overflow; lows - 1 cannot where the first comparison holds.
         starts = np.concatenate([[True], (lows[1:] > highs[:-1]) & (lows[1:] - 1 > highs[:-1])])
         ends = np.concatenate([starts[1:], [True]])
         return Intervals(lows[starts], highs[ends])
@@ -51,7 +51,7 @@ class Intervals:
         return inside
 
     def match(self, column: pl.Series) -> Mask:
-        """Which values of a column are members; a fraction is none."""
+        """Mask of the values of a column that are members; fractions are not."""
         if column.dtype.is_integer():
             if not column.null_count():
                 return self.contains(column.to_numpy())
@@ -68,7 +68,7 @@ class Intervals:
 
 
 def first_of_each(values: Integers) -> Mask:
-    """Where a value occurs for the first time.
+    """Mask of the first occurrence of each value.
 
     >>> first_of_each(np.array([5, 3, 5, 3, 4])).tolist()
     [True, True, False, False, True]

@@ -1,4 +1,4 @@
-"""Which of many distinct integers is it? A chained hash table in numpy, about five times faster than a binary search.
+"""A chained hash table of distinct integers in NumPy, about five times faster than a binary search.
 
 >>> Lookup(np.array([40, 7, -3])).find(np.array([7, 8, 40])).tolist()
 [1, -1, 0]

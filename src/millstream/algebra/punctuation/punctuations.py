@@ -1,7 +1,7 @@
-"""Batches of punctuations as they flow: patterns in order, and the progress of time.
+"""Batches of punctuations: patterns in order, and the progress of time.
 
-A batch keeps patterns of one shape as columns (`punctuation_group`); sets and two-sided ranges, which are rare, stay
-single patterns. `progress` is a bound on the hidden timestamp: no later tuple has a lower one.
+A batch holds patterns of one shape as columns (`Group`); sets and two-sided ranges, which are rare, stay single
+patterns. `progress` is a bound on the hidden timestamp: no later tuple has a lower one.
 
 >>> closed = Punctuations.from_column("auction", "=", pl.Series([7, 9]))
 >>> closed.match(pl.DataFrame({"auction": [7, 8, None]})).to_list()
@@ -22,10 +22,10 @@ from millstream.algebra.arrays import Mask
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.column_order import canonical
 from millstream.algebra.punctuation.cover_index import UPPER, Rows
-from millstream.algebra.punctuation.group import Group
+from millstream.algebra.punctuation.group import Group, Kind
 from millstream.algebra.punctuation.grouping import Parts, by_shape
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import compare
+from millstream.algebra.punctuation.restriction import ANY, compare
 from millstream.algebra.punctuation.set import PunctuationSet
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import value
@@ -36,37 +36,33 @@ _FEW = 4
 """Up to this many patterns are encoded one by one, more of them as columns."""
 
 
-def _taken(held: Punctuations) -> tuple[int, int, tuple[Pattern, ...] | None, Parts | None]:
+def _fields(held: Punctuations) -> tuple[int, int, tuple[Pattern, ...] | None, Parts | None]:
     few = held._patterns is not None and len(held) <= _FEW
     return len(held), held.progress, held._patterns if few else None, None if few else held.parts
 
 
-def _made(count: int, progress: int, patterns: tuple[Pattern, ...] | None, parts: Parts | None) -> Punctuations:
-    return Punctuations(count, progress, patterns=patterns, parts=parts)
-
-
-@value("punctuations", fields=("count", "progress", "patterns", "parts"), take=_taken, make=_made)
+@value("punctuations", fields=("count", "progress", "patterns", "parts"), take=_fields)
 class Punctuations(Element):
-    """An immutable batch. It is made from patterns or from columns and turns one into the other when asked."""
+    """An immutable batch. It is created from patterns or from columns, and converts one into the other on demand."""
 
     __slots__ = ("_count", "_parts", "_patterns", "progress")
     keeps_position = False
     progress: int
 
     def __init__(
-        self, count: int, progress: int, *, patterns: tuple[Pattern, ...] | None = None, parts: Parts | None = None
+        self, count: int, progress: int, patterns: tuple[Pattern, ...] | None = None, parts: Parts | None = None
     ) -> None:
         self._count, self.progress = count, progress
         self._patterns, self._parts = patterns, parts
 
     @classmethod
     def of(cls, patterns: Iterable[Pattern] = (), progress: int = NEVER) -> Punctuations:
-        made = tuple(patterns)
-        return cls(len(made), progress, patterns=made)
+        held = tuple(patterns)
+        return cls(len(held), progress, patterns=held)
 
     @classmethod
     def from_column(cls, name: str, op: str, series: pl.Series, progress: int = NEVER) -> Punctuations:
-        """One punctuation `name op value` for each value; NULL and NaN, which nothing equals, make none."""
+        """One punctuation `name op value` for each value; none for NULL and NaN, which nothing equals."""
         values = canonical(series).drop_nulls()
         values = values.drop_nans() if values.dtype.is_float() else values
         groups = (Group.of({name: (op, values)}),) if values.len() else ()
@@ -74,25 +70,20 @@ class Punctuations(Element):
 
     @classmethod
     def concat(cls, batches: Sequence[Punctuations]) -> Punctuations:
-        """All in order; the progress is the highest."""
+        """All punctuations in order, with the highest progress."""
         progress = max((batch.progress for batch in batches), default=NEVER)
         batches = [batch for batch in batches if len(batch)]
         if len(batches) == 1:
             return batches[0].with_progress(progress)
-        groups: list[list[Group]] = []
+        groups: dict[Kind, list[Group]] = {}
         odd: list[tuple[int, Pattern]] = []
         start = 0
         for batch in batches:
             for group in batch.parts.groups:
-                moved = group.with_positions(group.positions + start)
-                like = next((known for known in groups if known[0].same_kind(moved)), None)
-                if like is None:
-                    groups.append([moved])
-                else:
-                    like.append(moved)
+                groups.setdefault(group.kind, []).append(group.with_positions(group.positions + start))
             odd += [(start + position, pattern) for position, pattern in batch.parts.odd]
             start += len(batch)
-        joined = tuple(known[0] if len(known) == 1 else known[0].concat(known[1:]) for known in groups)
+        joined = tuple(first.concat(rest) if rest else first for first, *rest in groups.values())
         return cls(start, progress, parts=Parts(joined, tuple(odd)))
 
     @property
@@ -139,11 +130,11 @@ class Punctuations(Element):
         return Punctuations(self._count, progress, patterns=self._patterns, parts=self._parts)
 
     def where(self, mask: pl.Series) -> Punctuations:
-        """Those for which the mask (one entry per punctuation) is true; the progress stays."""
+        """The punctuations for which the mask (an entry per punctuation) is true, with the same progress."""
         return self.keep(mask.fill_null(False).to_numpy())
 
     def keep(self, mask: Mask) -> Punctuations:
-        """As `where`, with a numpy mask."""
+        """Like `where`, with a NumPy mask."""
         if len(mask) != self._count:
             raise ValueError(f"{len(mask)} entries in the mask for {self._count} punctuations")
         if mask.all():
@@ -152,14 +143,13 @@ class Punctuations(Element):
         return _renumbered(groups, [(at, pattern) for at, pattern in self.parts.odd if mask[at]], self.progress)
 
     def select(self, names: Mapping[str, str]) -> Punctuations:
-        """Those that restrict only attributes in `names`, renamed by it; the progress stays."""
-        if not self.parts.odd and all(
-            names.get(name) == name for group in self.parts.groups for name, _ in group.shape
-        ):
+        """The punctuations that restrict only attributes in `names`, renamed by it, with the same progress."""
+        all_groups, all_odd = self.parts
+        if not all_odd and all(names.get(name) == name for group in all_groups for name, _ in group.shape):
             return self
         groups: list[Group] = []
-        odd = [(at, pattern.rename(names)) for at, pattern in self.parts.odd if pattern.attributes <= names.keys()]
-        for group in self.parts.groups:
+        odd = [(at, pattern.rename(names)) for at, pattern in all_odd if pattern.attributes <= names.keys()]
+        for group in all_groups:
             if not group.attributes <= names.keys():
                 continue
             if len({names[name] for name in group.attributes}) == len(group.shape):
@@ -174,11 +164,13 @@ class Punctuations(Element):
     def map_upper(
         self, name: str, change: Callable[[pl.Expr], pl.Expr], to: str, op: str, type: pl.DataType
     ) -> Punctuations:
-        """Each upper bound v on `name` becomes `op change(v)` on `to`. `change` sees Int64 (microseconds for times, the
-        floor of fractions) and its result is cast to `type`; without a result the punctuation is dropped, and so are
-        punctuations that restrict `name` in any other way. Those that do not restrict it stay."""
+        """Turn each upper bound v on `name` into `op change(v)` on `to`.
+
+        `change` gets Int64 (microseconds for times, the floor of fractions); its result is cast to `type`. A
+        punctuation is dropped if the result is null, or if it restricts `name` in any other way. Punctuations that do
+        not restrict `name` stay.
+        """
         groups: list[Group] = []
-        odd: list[tuple[int, Pattern]] = []
         single: list[tuple[int, Pattern]] = list(self.parts.odd)
         for group in self.parts.groups:
             ops = dict(group.shape)
@@ -187,23 +179,23 @@ class Punctuations(Element):
             elif ops[name] in UPPER and (to == name or to not in ops):
                 values = _changed(group.columns[name], change, type)
                 known = values.is_not_null()
-                said = {n: (o, group.columns[n].filter(known)) for n, o in group.shape if n != name}
-                said[to] = (op, values.filter(known))
-                groups.append(Group.of(said, group.positions[known.to_numpy()]))
+                comparisons = {n: (o, group.columns[n].filter(known)) for n, o in group.shape if n != name}
+                comparisons[to] = (op, values.filter(known))
+                groups.append(Group.of(comparisons, group.positions[known.to_numpy()]))
             elif ops[name] in UPPER:  # `to` is restricted too: both restrictions hold for it
                 single += zip(group.positions.tolist(), group.patterns(), strict=True)
-        odd += [(at, pattern) for at, pattern in single if pattern.get(name).is_any]
+        odd = [(at, pattern) for at, pattern in single if pattern.get(name).is_any]
         bounded = [(at, pattern) for at, pattern in single if pattern.get(name).is_upper]
         bounds = pl.Series([pattern.get(name).hi for _, pattern in bounded], strict=False)
         for (at, pattern), bound in zip(bounded, _changed(bounds, change, type), strict=True):
             if bound is not None:
-                rest = pattern.project(pattern.attributes - {name})
+                rest = Pattern.of(dict(pattern.items) | {name: ANY})
                 odd.append((at, rest.intersect(Pattern.of({to: compare(op, bound)}))))
         parts = by_shape(sorted(odd, key=itemgetter(0)))
         return _renumbered((*groups, *parts.groups), parts.odd, self.progress)
 
     def match(self, frame: pl.DataFrame) -> pl.Series:
-        """Which rows match any of them."""
+        """Mask of the rows that match any punctuation."""
         rows = Rows.of_page(frame)
         found = np.zeros(frame.height, dtype=np.bool_)
         for group in self.parts.groups:
@@ -213,7 +205,7 @@ class Punctuations(Element):
         return pl.Series("match", found, dtype=pl.Boolean)
 
     def first_match(self, frame: pl.DataFrame) -> pl.Series:
-        """For each row the index of the first that it matches, or null."""
+        """For each row the index of the first punctuation that it matches, or null."""
         rows = Rows.of_page(frame)
         none = self._count
         first = np.full(frame.height, none, dtype=np.int64)
@@ -227,7 +219,7 @@ class Punctuations(Element):
 
 
 def _renumbered(groups: Sequence[Group], odd: Sequence[tuple[int, Pattern]], progress: int) -> Punctuations:
-    """A batch from parts whose positions have gaps."""
+    """A batch of parts whose positions may have gaps."""
     if len(groups) == 1 and not odd:
         only = groups[0]
         whole = only.with_positions(np.arange(only.height, dtype=np.int64))
@@ -239,7 +231,7 @@ def _renumbered(groups: Sequence[Group], odd: Sequence[tuple[int, Pattern]], pro
 
 
 def _changed(bounds: pl.Series, change: Callable[[pl.Expr], pl.Expr], type_: pl.DataType) -> pl.Series:
-    """New bounds; null where there is none."""
+    """The changed bounds; null where `change` has no result."""
     dtype = bounds.dtype
     numbers = bounds.floor() if dtype.is_float() else bounds
     if dtype == pl.Date:
@@ -247,8 +239,8 @@ def _changed(bounds: pl.Series, change: Callable[[pl.Expr], pl.Expr], type_: pl.
     if not (dtype.is_numeric() or dtype.is_temporal()):
         return pl.Series([None] * bounds.len(), dtype=type_)
     frame = numbers.cast(pl.Int64, strict=False).alias("bound").to_frame()
-    made = frame.select(pl.when(pl.col("bound").is_not_null()).then(change(pl.col("bound"))).alias("bound")).to_series()
+    new = frame.select(pl.when(pl.col("bound").is_not_null()).then(change(pl.col("bound"))).alias("bound")).to_series()
     if type_ == pl.Date:
-        made = made.cast(pl.Datetime("us"))
-    made = made.cast(type_, strict=False)
-    return made.fill_nan(None) if type_.is_float() else made
+        new = new.cast(pl.Datetime("us"))
+    new = new.cast(type_, strict=False)
+    return new.fill_nan(None) if type_.is_float() else new

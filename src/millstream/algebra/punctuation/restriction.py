@@ -1,7 +1,7 @@
-"""What a pattern says about one attribute: anything, nothing, one of some values, or an interval.
+"""The restriction of one attribute by a pattern: any value, none, one of some values, or an interval.
 
-Only `*` matches NULL, and NaN matches no comparison. The algebra reads every domain as dense: `(2, 3)` counts as
-non-empty although no integer lies in it, so "is empty" and "covers" are always safe to act on.
+Only `*` matches NULL, and NaN matches no comparison. The algebra treats every domain as dense: `(2, 3)` counts as
+non-empty although no integer lies in it. So "is empty" and "covers" are always safe to act on.
 
 >>> str(below(5)), str(between(2, 5, hi_closed=False)), str(one_of([3, 1])), str(equal("x"))
 ('< 5', '[2, 5)', '{1, 3}', 'x')
@@ -22,7 +22,7 @@ from millstream.algebra.punctuation.value_text import write_value
 from millstream.algebra.values import value
 
 Written = Callable[[Any], str]
-"""How a value is written."""
+"""A function that formats a value."""
 
 
 @value("form")
@@ -36,7 +36,7 @@ class Form(Enum):
 @value("restriction")
 @dataclass(frozen=True, slots=True, repr=False)
 class Restriction:
-    """Made by the constructors below, which keep every meaning in one canonical shape."""
+    """Created by the functions below, which give equal restrictions one canonical form."""
 
     form: Form
     values: tuple[Any, ...] = ()
@@ -51,31 +51,22 @@ class Restriction:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it surely matches nothing."""
+        """True if it surely matches nothing."""
         return self.form is Form.NOTHING
 
     @property
     def is_value(self) -> bool:
-        """Whether it is `= v` for a single v."""
+        """True if it is `= v` for a single v."""
         return len(self.values) == 1
 
     @property
     def is_upper(self) -> bool:
-        """Whether it is `< v` or `<= v`."""
+        """True if it is `< v` or `<= v`."""
         return self.form is Form.INTERVAL and self.lo is None
 
     @property
-    def class_(self) -> str | None:
-        """`+` up to here, `#` a specific value, `-` anything; other forms have no class."""
-        if self.is_any:
-            return "-"
-        if self.is_upper:
-            return "+"
-        return "#" if self.is_value else None
-
-    @property
     def simple(self) -> tuple[str, Any] | None:
-        """Operator and value, if it is one comparison: `=`, `<`, `<=`, `>` or `>=`."""
+        """Operator and value, if it is a single comparison: `=`, `<`, `<=`, `>` or `>=`."""
         if self.is_value:
             return "=", self.values[0]
         if self.is_upper:
@@ -87,7 +78,7 @@ class Restriction:
     def matches(self, value: Any) -> bool:
         if self.form is Form.ANY:
             return True
-        if value is None or value != value or self.form is Form.NOTHING:
+        if _absent(value) or self.form is Form.NOTHING:
             return False
         if self.form is Form.ONE_OF:
             return value in self.values
@@ -96,7 +87,7 @@ class Restriction:
         return self.hi is None or bool(value < self.hi or (self.hi_closed and value == self.hi))
 
     def covers(self, other: Restriction) -> bool:
-        """Whether it surely matches everything that the other matches."""
+        """True if it surely matches everything that the other matches."""
         if self.is_any or other.is_empty:
             return True
         if self.is_empty or other.is_any:
@@ -125,7 +116,7 @@ class Restriction:
         return between(lo, hi, lo_closed, hi_closed)
 
     def expression(self, column: pl.Expr) -> pl.Expr:
-        """Whether a column's value matches: true or false, never null."""
+        """A predicate on a column: true or false, never null."""
         if self.form is Form.ANY:
             return pl.lit(True)
         if self.form is Form.NOTHING:
@@ -146,22 +137,22 @@ class Restriction:
             return column.eq(self.values[0])
         if isinstance(self.values[0], bool) or not isinstance(self.values[0], int | float):
             return column.is_in(list(self.values))
-        # Whether the column holds integers or floats is not known here, and Polars does not mix them in is_in. Numbers
-        # are equal if they are equal as floats and, where the values are integers, exactly equal as integers too.
+        # The column may hold integers or floats, which Polars does not mix in is_in. Numbers are equal if they are
+        # equal as floats and, where the values are integers, also as integers.
         as_floats = column.cast(pl.Float64).is_in([float(value) for value in self.values])
         if not all(isinstance(value, int) for value in self.values):
             return as_floats
         return as_floats & column.cast(pl.Int64, strict=False).is_in(list(self.values))
 
     def format(self, written: Written = write_value) -> str:
-        """The written form, with `= v` as the bare value."""
+        """The written form; `= v` is the bare value."""
         if self.form in (Form.ANY, Form.NOTHING):
             return str(self.form.value)
         if self.form is Form.ONE_OF:
             texts = [written(value) for value in self.values]
             return texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
-        if (said := self.simple) is not None:
-            return f"{said[0]} {written(said[1])}"
+        if (comparison := self.simple) is not None:
+            return f"{comparison[0]} {written(comparison[1])}"
         opening, closing = "[" if self.lo_closed else "(", "]" if self.hi_closed else ")"
         return f"{opening}{written(self.lo)}, {written(self.hi)}{closing}"
 
@@ -177,17 +168,17 @@ NOTHING = Restriction(Form.NOTHING)
 
 
 def _absent(value: Any) -> bool:
-    """NULL and NaN, to which nothing compares."""
+    """True for NULL and NaN, which compare with nothing."""
     return value is None or bool(value != value)
 
 
 def equal(value: Any) -> Restriction:
-    """`= value`; nothing, if the value is NULL or NaN."""
+    """`= value`; `∅` if the value is NULL or NaN."""
     return NOTHING if _absent(value) else Restriction(Form.ONE_OF, (value,))
 
 
 def one_of(values: Iterable[Any]) -> Restriction:
-    """One of the values; NULL and NaN among them match nothing and are left out."""
+    """One of the values; NULL and NaN are left out."""
     kept = tuple(sorted({value for value in values if not _absent(value)}))
     return Restriction(Form.ONE_OF, kept) if kept else NOTHING
 
@@ -203,14 +194,12 @@ def above(value: Any, closed: bool = False) -> Restriction:
 
 
 def between(lo: Any, hi: Any, lo_closed: bool = True, hi_closed: bool = True) -> Restriction:
-    """An interval; None is an unbounded end, and without any end it is `*`."""
-    if (lo is not None and _absent(lo)) or (hi is not None and _absent(hi)):
-        return NOTHING
-    if lo is None or hi is None:
-        if lo is None:
-            return ANY if hi is None else below(hi, hi_closed)
+    """An interval; None is an unbounded end, and `*` if both ends are unbounded."""
+    if lo is None:
+        return ANY if hi is None else below(hi, hi_closed)
+    if hi is None:
         return above(lo, lo_closed)
-    if lo > hi or (lo == hi and not (lo_closed and hi_closed)):
+    if _absent(lo) or _absent(hi) or lo > hi or (lo == hi and not (lo_closed and hi_closed)):
         return NOTHING
     return equal(lo) if lo == hi else Restriction(Form.INTERVAL, (), lo, lo_closed, hi, hi_closed)
 

@@ -1,18 +1,18 @@
-"""Sets of punctuations that stay small: what a stream has promised so far.
+"""Sets of punctuations that stay small: the promises of a stream so far.
 
-A punctuation is fresh if nothing added before covers it; only fresh ones change the set. What is kept:
+A punctuation is fresh if nothing added before covers it. Only fresh punctuations change the set:
 
 | punctuations | kept as | size |
 |---|---|---|
 | `< v` on one attribute | the highest bound | 1 |
-| `= v` on one integer attribute | intervals, neighbours joined up | 1 for a dense range |
-| equalities, with or without one bound | per key the highest bound | distinct keys |
-| sets of values | as that many equalities | |
+| `= v` on one integer attribute | intervals; adjacent ones are merged | 1 for a dense range |
+| equalities, with or without one bound | the highest bound per key | distinct keys |
+| sets of values | an equality per value | |
 | two-sided ranges, several bounds | single patterns | those that no other covers |
 
-A new punctuation removes what it covers, also of other shapes: `[k = 5]` removes `[ts < 10, k = 5]`. The columns of one
-shape are segments that are merged when they have become alike in size, so that adding costs what is added, not what is
-held, up to a logarithm.
+A new punctuation removes all that it covers, also of other shapes: `[k = 5]` removes `[ts < 10, k = 5]`. The columns of
+one shape are segments; segments of similar size are merged. So the cost of adding depends on the number added, not on
+the number held, up to a logarithm.
 
 >>> from millstream.algebra.punctuation.punctuations import Punctuations
 >>> from millstream.algebra.punctuation.restriction import equal
@@ -32,8 +32,8 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
-from millstream.algebra.punctuation.cover_index import Rows, Shape
-from millstream.algebra.punctuation.group import Group, rows_covered
+from millstream.algebra.punctuation.cover_index import Rows
+from millstream.algebra.punctuation.group import Group, Kind, rows_covered
 from millstream.algebra.punctuation.grouping import Parts, by_shape, expand
 from millstream.algebra.punctuation.intervals import Intervals, first_of_each
 from millstream.algebra.punctuation.pattern import Pattern
@@ -42,8 +42,6 @@ from millstream.algebra.schema import NEVER
 
 if TYPE_CHECKING:
     from millstream.algebra.punctuation.punctuations import Punctuations
-
-Kind = tuple[Shape, tuple[pl.DataType, ...]]
 
 
 class PunctuationSet:
@@ -56,14 +54,14 @@ class PunctuationSet:
         self.progress = NEVER
 
     def add(self, punctuations: Punctuations) -> Punctuations:
-        """Take them in order and return the fresh ones, with the progress if it is news."""
+        """Add punctuations in order and return the fresh ones, with the progress if it is higher than before."""
         fresh = self.admit(punctuations)
         news = punctuations.progress if punctuations.progress > self.progress else NEVER
         self.progress = max(self.progress, news)
         return punctuations.keep(fresh).with_progress(news)
 
     def admit(self, punctuations: Punctuations) -> Mask:
-        """Take their patterns in order and tell which ones are fresh."""
+        """Add the patterns in order and return the mask of the fresh ones."""
         fresh = self._add_bounds(punctuations.parts)
         if fresh is None:
             fresh = self._add_numbers(punctuations.parts)
@@ -77,7 +75,7 @@ class PunctuationSet:
         return fresh
 
     def match(self, frame: pl.DataFrame) -> pl.Series:
-        """Which rows match any punctuation added so far."""
+        """Mask of the rows that match any punctuation added so far."""
         rows = Rows.of_page(frame)
         found = np.zeros(frame.height, dtype=np.bool_)
         for name, intervals in self._intervals.items():
@@ -89,8 +87,8 @@ class PunctuationSet:
         return pl.Series("match", found, dtype=pl.Boolean)
 
     def covers(self, pattern: Pattern) -> bool:
-        """Whether it surely matches everything that the pattern matches: one punctuation covers the pattern, or, if
-        the pattern has sets of values, each choice of values."""
+        """True if it surely matches everything that the pattern matches: one punctuation covers the pattern or, if the
+        pattern has sets of values, each choice of values."""
         if pattern.is_empty:
             return True
         parts = by_shape(enumerate(expand(pattern)))
@@ -99,7 +97,7 @@ class PunctuationSet:
         )
 
     def covered(self, punctuations: Punctuations) -> pl.Series:
-        """Which punctuations of a batch it covers (without adding them)."""
+        """Mask of the punctuations of a batch that it covers; they are not added."""
         found = np.zeros(len(punctuations), dtype=np.bool_)
         for group in punctuations.parts.groups:
             found[group.positions] = self._covered(group)
@@ -108,49 +106,49 @@ class PunctuationSet:
         return pl.Series("covered", found, dtype=pl.Boolean)
 
     def __len__(self) -> int:
-        """How many patterns are kept."""
+        """Number of patterns held."""
         self._merge_all()
         intervals = sum(len(intervals) for intervals in self._intervals.values())
         return sum(group.height for group in self._groups()) + intervals + len(self._odd)
 
     def patterns(self) -> list[Pattern]:
-        """What is kept; an interval stands for the integers in it."""
+        """The patterns held; an interval means the integers in it."""
         self._merge_all()
-        made = [pattern for group in self._groups() for pattern in group.patterns()]
+        held = [pattern for group in self._groups() for pattern in group.patterns()]
         for name, intervals in self._intervals.items():
             ends = zip(intervals.lows.tolist(), intervals.highs.tolist(), strict=True)
-            made += [Pattern.of({name: between(lo, hi)}) for lo, hi in ends]
-        return made + self._odd
+            held += [Pattern.of({name: between(lo, hi)}) for lo, hi in ends]
+        return held + self._odd
 
     def to_value(self) -> dict[str, Any]:
-        """All of it, as values."""
+        """The content, in types that can be encoded."""
         self._merge_all()
-        intervals = {name: (kept.lows, kept.highs) for name, kept in self._intervals.items()}
+        intervals = {name: (held.lows, held.highs) for name, held in self._intervals.items()}
         tables, odd = list(self._groups()), list(self._odd)
         return {"progress": self.progress, "tables": tables, "intervals": intervals, "odd": odd}
 
     @classmethod
     def from_value(cls, value: Any) -> PunctuationSet:
-        made = cls()
-        made.progress = value["progress"]
-        made._tables = {_kind(group): [group] for group in value["tables"]}
-        made._intervals = {name: Intervals(*ends) for name, ends in value["intervals"].items()}
-        made._odd = list(value["odd"])
-        return made
+        new = cls()
+        new.progress = value["progress"]
+        new._tables = {group.kind: [group] for group in value["tables"]}
+        new._intervals = {name: Intervals(*ends) for name, ends in value["intervals"].items()}
+        new._odd = list(value["odd"])
+        return new
 
     def _groups(self) -> Iterator[Group]:
         return (group for segments in self._tables.values() for group in segments)
 
     def _add_bounds(self, parts: Parts) -> Mask | None:
-        """The most usual batch, upper bounds on the one attribute that all bounds so far are on: a running maximum
-        tells which are fresh. None if the batch or the set is of another kind."""
+        """Add the most usual batch: upper bounds on the one attribute that all bounds so far restrict. A running
+        maximum finds the fresh ones. None if the batch or the set is of another kind."""
         if len(parts.groups) != 1 or parts.odd or self._odd or self._intervals or len(self._tables) > 1:
             return None
         group = parts.groups[0]
-        kind = _kind(group)
-        if len(group.shape) != 1 or group.shape[0][1] != "<" or not _is_integral(kind[1][0]):
+        kind = group.kind
+        if len(group.shape) != 1 or group.shape[0][1] != "<" or (self._tables and kind not in self._tables):
             return None
-        if self._tables and kind not in self._tables:
+        if kind[1][0] not in (pl.Int64, pl.Datetime, pl.Date, pl.Duration):
             return None
         bounds = next(iter(group.columns.values())).cast(pl.Int64).to_numpy()
         held = [next(iter(known.columns.values())).cast(pl.Int64)[0] for known in self._tables.get(kind, ())]
@@ -162,8 +160,8 @@ class PunctuationSet:
         return fresh
 
     def _add_numbers(self, parts: Parts) -> Mask | None:
-        """The next most usual batch, integers of the one attribute that all integers so far are of. None if the batch
-        or the set is of another kind."""
+        """Add the next most usual batch: integers of the one attribute that all integers so far restrict. None if the
+        batch or the set is of another kind."""
         if len(parts.groups) != 1 or parts.odd or self._odd or self._tables or len(self._intervals) > 1:
             return None
         group = parts.groups[0]
@@ -180,7 +178,7 @@ class PunctuationSet:
         return fresh
 
     def _add_groups(self, groups: Sequence[Group]) -> list[Group]:
-        """Add patterns of simple shapes; returns the fresh ones."""
+        """Add patterns of simple shapes and return the fresh ones."""
         news = [group.filter(~self._covered(group)) for group in groups]
         fresh: list[Group] = []
         for group in news:
@@ -193,7 +191,7 @@ class PunctuationSet:
             if kept.height:
                 fresh.append(kept)
         for i, group in enumerate(fresh):
-            # Those inserted just now may cover it, if they came later: it is fresh, but need not be kept.
+            # A later one that was just inserted may cover it: it is fresh, but need not be held.
             self._insert(group.filter(~self._covered(group)) if i else group)
         return fresh
 
@@ -233,7 +231,7 @@ class PunctuationSet:
         return any(known.covers(pattern) for known in self._odd)
 
     def _insert(self, group: Group) -> None:
-        """Keep patterns that nothing kept covers, and drop what they cover."""
+        """Hold patterns that no held pattern covers, and drop those that they cover."""
         if not group.height:
             return
         group = group.compact()
@@ -243,47 +241,41 @@ class PunctuationSet:
             if group.columns[name].dtype == pl.Int64:
                 self._intervals[name] = self._intervals.get(name, Intervals()).add(group.columns[name].to_numpy())
                 return
-        segments = self._tables.setdefault(_kind(group), [])
+        segments = self._tables.setdefault(group.kind, [])
         segments.append(group)
         while len(segments) > 1 and segments[-2].height < 2 * segments[-1].height:
             segments[-2:] = [segments[-2].concat(segments[-1:]).compact()]
 
     def _prune(self, group: Group) -> None:
-        kind = _kind(group)
-        for other, segments in list(self._tables.items()):
-            # Segments of its own kind are compacted when they merge.
+        kind = group.kind
+        for other, segments in self._tables.items():
+            # Segments of its own kind are compacted when they are merged.
             if other != kind and group.attributes <= {name for name, _ in other[0]}:
-                self._replace(other, [known.filter(~group.covers(known.rows)) for known in segments])
-        for name, intervals in list(self._intervals.items()):
+                self._tables[other] = [known.filter(~group.covers(known.rows)) for known in segments]
+        for name, intervals in self._intervals.items():
             if group.attributes <= {name} and group.shape != ((name, "="),):
                 ends = intervals.highs if dict(group.shape).get(name) in ("<", "<=", None) else intervals.lows
-                left = intervals.keep(~group.covers(Group.of({name: ("=", pl.Series(ends))}).rows))
-                self._set_intervals(name, left)
+                covered = group.covers(Group.of({name: ("=", pl.Series(ends))}).rows)
+                self._intervals[name] = intervals.keep(~covered)
         self._odd = [odd for odd in self._odd if not group.covers(Rows.of_pattern(odd))[0]]
+        self._drop_empty()
 
     def _prune_by_odd(self, pattern: Pattern) -> None:
-        for kind, segments in list(self._tables.items()):
-            self._replace(kind, [known.filter(~rows_covered(pattern, known)) for known in segments])
-        for name, intervals in list(self._intervals.items()):
+        for kind, segments in self._tables.items():
+            self._tables[kind] = [known.filter(~rows_covered(pattern, known)) for known in segments]
+        for name, intervals in self._intervals.items():
             restriction = pattern.get(name)
             if pattern.attributes == {name} and restriction.form is Form.INTERVAL:
                 ends = pl.DataFrame({"lo": intervals.lows, "hi": intervals.highs})
                 inside = ends.select(restriction.expression(pl.col("lo")) & restriction.expression(pl.col("hi")))
-                self._set_intervals(name, intervals.keep(~inside.to_series().to_numpy()))
+                self._intervals[name] = intervals.keep(~inside.to_series().to_numpy())
         self._odd = [odd for odd in self._odd if not pattern.covers(odd)]
+        self._drop_empty()
 
-    def _replace(self, kind: Kind, segments: list[Group]) -> None:
-        left = [group for group in segments if group.height]
-        if left:
-            self._tables[kind] = left
-        else:
-            del self._tables[kind]
-
-    def _set_intervals(self, name: str, intervals: Intervals) -> None:
-        if len(intervals):
-            self._intervals[name] = intervals
-        else:
-            del self._intervals[name]
+    def _drop_empty(self) -> None:
+        left = {kind: [group for group in segments if group.height] for kind, segments in self._tables.items()}
+        self._tables = {kind: segments for kind, segments in left.items() if segments}
+        self._intervals = {name: intervals for name, intervals in self._intervals.items() if len(intervals)}
 
     def _merge_all(self) -> None:
         for kind, segments in self._tables.items():
@@ -291,16 +283,8 @@ class PunctuationSet:
                 self._tables[kind] = [segments[0].concat(segments[1:]).compact()]
 
 
-def _is_integral(type_: pl.DataType) -> bool:
-    return type_ == pl.Int64 or type_ == pl.Datetime or type_ == pl.Date or type_ == pl.Duration
-
-
-def _kind(group: Group) -> Kind:
-    return group.shape, tuple(column.dtype for column in group.columns.values())
-
-
 def _runs(parts: Parts) -> Iterator[tuple[Sequence[Group], tuple[int, Pattern] | None]]:
-    """Groups of patterns that come before the next odd pattern, and that pattern, in order."""
+    """Groups of the patterns before each odd pattern, with that pattern, in order; the last run has no odd pattern."""
     if not parts.odd:
         yield parts.groups, None
         return
@@ -312,10 +296,11 @@ def _runs(parts: Parts) -> Iterator[tuple[Sequence[Group], tuple[int, Pattern] |
 
 
 def _within(groups: Sequence[Group], after: int, before: int | None) -> list[Group]:
-    made = []
+    """Groups of the patterns at positions after `after` and before `before`."""
+    found = []
     for group in groups:
         first = int(np.searchsorted(group.positions, after, side="right"))
         last = group.height if before is None else int(np.searchsorted(group.positions, before))
         if first < last:
-            made.append(group.slice(first, last))
-    return made
+            found.append(group.slice(first, last))
+    return found

@@ -1,8 +1,7 @@
-"""The text form of patterns, read and written.
+"""The text form of patterns: parser and formatter.
 
-By position `[<= 10, *, 5]`, by name `[ts <= 10, auction = 5]`. An attribute's restriction is `*`, a value, `= v`,
-`< v`, `<= v`, `> v`, `>= v` (also `≤`, `≥`), a range `[2, 5)` with `∞` for an open end, a set `{1, 2}`, or `∅`. The
-outer brackets are a parameter, because prods write the same content in braces.
+By position `[<= 10, *, 5]`, by name `[ts <= 10, auction = 5]`. The restriction of an attribute is `*`, a value, `= v`,
+`< v`, `<= v`, `> v`, `>= v` (also `≤`, `≥`), a range `[2, 5)` with `∞` for an unbounded end, a set `{1, 2}`, or `∅`.
 """
 
 from __future__ import annotations
@@ -26,37 +25,37 @@ _STARTS_VALUE = "[({,<>=≤≥"
 _OPEN, _CLOSE = "[({", "])}"
 
 
-def write_restrictions(restrictions: dict[str, Restriction], schema: Schema, brackets: str = "[]") -> str:
-    """By position; an attribute that the schema does not have is an error, for it would be lost."""
+def write_restrictions(restrictions: dict[str, Restriction], schema: Schema) -> str:
+    """Format restrictions by position; raise PatternError for an attribute that the schema does not have."""
     for name in restrictions:
         if name not in schema:
             raise _unknown(name, schema)
     parts = [restrictions.get(a.name, ANY).format(partial(write_value, type_=a.type)) for a in schema]
-    return f"{brackets[0]}{', '.join(parts)}{brackets[1]}"
+    return f"[{', '.join(parts)}]"
 
 
-def read_restrictions(text: str, schema: Schema, brackets: str = "[]") -> dict[str, Restriction]:
-    """What a text says about each attribute of the schema that it mentions."""
+def read_restrictions(text: str, schema: Schema) -> dict[str, Restriction]:
+    """Parse the restrictions of the attributes that the text mentions."""
     start = len(text) - len(text.lstrip())
-    if text[start : start + 1] != brackets[0]:
-        hint = f"Write the whole pattern in {brackets[0]}…{brackets[1]}."
-        raise PatternError("M4001", f"a pattern starts with '{brackets[0]}'", detail=_place(text, start), hint=hint)
-    end, items = split(text, start, brackets[1])
+    if text[start : start + 1] != "[":
+        hint = "Write the whole pattern in […]."
+        raise PatternError("M4001", "a pattern starts with '['", detail=_place(text, start), hint=hint)
+    end, items = split(text, start, "]")
     if text[end + 1 :].strip():
-        detail = _place(text, end + 1)
-        raise PatternError("M4003", f"unexpected text after '{brackets[1]}'", detail=detail, hint="Remove the rest.")
+        raise PatternError("M4003", "unexpected text after ']'", detail=_place(text, end + 1), hint="Remove the rest.")
     named = [(item, found) for item in items if (found := _NAMED.match(item.text))]
     if not named:
         return _by_position(text, items, schema)
     if len(named) < len(items):
         hint = "Name every restricted attribute, or give one restriction for each in order; quote text like 'a = b'."
         raise PatternError("M4005", "restrictions by name and by position are mixed", detail=f"In {text}", hint=hint)
-    made: dict[str, Restriction] = {}
+    restrictions: dict[str, Restriction] = {}
     for item, found in named:
         name = _column(found[1], schema)
-        read = _Reader(text, name, schema.type_of(name)).restriction(item.after(found.end()))
-        made[name] = made.get(name, ANY).intersect(read)
-    return made
+        rest = Item(item.text[found.end() :], item.start + found.end())
+        read = _Reader(text, name, schema.type_of(name)).restriction(rest)
+        restrictions[name] = restrictions.get(name, ANY).intersect(read)
+    return restrictions
 
 
 def _by_position(text: str, items: list[Item], schema: Schema) -> dict[str, Restriction]:
@@ -69,19 +68,16 @@ def _by_position(text: str, items: list[Item], schema: Schema) -> dict[str, Rest
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of a text and where it starts."""
+    """A part of a text and its offset."""
 
     text: str
     start: int
 
-    def after(self, count: int) -> Item:
-        return Item(self.text[count:], self.start + count)
-
 
 def split(text: str, start: int, closing: str) -> tuple[int, list[Item]]:
-    """The items, separated by commas, of the bracket that opens at `start`, and where it closes.
+    """Split the content of the bracket that opens at `start` at its commas; also return the offset where it closes.
 
-    Quotes count only where a value starts, so that a bare `O'Brien` is a word. Inside, `[2, 5)` is one item.
+    Quotes count only where a value starts, so that a bare `O'Brien` is a word. An inner `[2, 5)` is one item.
 
     >>> split("[a, {1, 2}] rest", 0, "]")
     (10, [Item(text='a', start=1), Item(text=' {1, 2}', start=3)])
@@ -120,7 +116,7 @@ def split(text: str, start: int, closing: str) -> tuple[int, list[Item]]:
 
 
 def _end_of_quoted(text: str, at: int) -> int:
-    """Where the quoted text that opens at `at` ends, or -1."""
+    """Offset of the closing quote of the text that opens at `at`, or -1."""
     quote = text[at]
     end = text.find(quote, at + 1)
     while end >= 0 and text[end + 1 : end + 2] == quote:
@@ -130,7 +126,7 @@ def _end_of_quoted(text: str, at: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads restrictions of one attribute; knows the whole text to say where something is wrong."""
+    """Parses restrictions of one attribute; `whole` is the complete text, for error positions."""
 
     whole: str
     column: str
@@ -141,7 +137,7 @@ class _Reader:
         if text in ("*", "∅"):
             return ANY if text == "*" else NOTHING
         if not text:
-            self._fail("M4006", item, "no restriction", "Write * if any value matches.")
+            self._fail("M4006", item, "no restriction", "Write * to match any value.")
         if text[0] == "{":
             return one_of(self._value(part, item) for part in self._parts(text, item, "}"))
         if text[0] in "[(":
@@ -164,10 +160,10 @@ class _Reader:
             self._fail("M4006", item, f"a range has two ends, not {len(parts)}", "Write [2, 5), or {1, 2} for a set.")
         self._check_ordered(item)
         lo, hi = (None if part.strip() in _INFINITE else self._value(part, item) for part in parts)
-        made = between(lo, hi, lo_closed=text[0] == "[", hi_closed=text[-1] == "]")
-        if made.is_empty:
-            self._fail("M4006", item, f"the range {text} is empty", "Write ∅ if nothing is meant to match.")
-        return made
+        found = between(lo, hi, lo_closed=text[0] == "[", hi_closed=text[-1] == "]")
+        if found.is_empty:
+            self._fail("M4006", item, f"the range {text} is empty", "Write ∅ to match nothing.")
+        return found
 
     def _parts(self, text: str, item: Item, closing: str) -> list[str]:
         if text[-1] not in closing:
@@ -183,8 +179,7 @@ class _Reader:
         try:
             return read_value(text, self.type)
         except ValueError as error:
-            hint = f"'{self.column}' is of type {self.type.value}."
-            self._fail("M4007", item, str(error), hint)
+            self._fail("M4007", item, str(error), f"'{self.column}' has type {self.type.value}.")
 
     def _check_ordered(self, item: Item) -> None:
         if self.type is Type.BOOLEAN:
@@ -197,9 +192,8 @@ class _Reader:
 
 def _column(written: str, schema: Schema) -> str:
     name = unquote(written) if written[0] == '"' else written
-    for known in schema.names:
-        if known == name:
-            return known
+    if name in schema:
+        return name
     for known in schema.names:
         if known.lower() == name.lower():
             return known

@@ -1,4 +1,4 @@
-"""How single values are written inside patterns: as in transcripts, with quotes only where a reader needs them.
+"""The text form of single values inside patterns: as in transcripts, with quotes only where they are needed.
 
 >>> write_value("New York"), write_value("it's, well"), write_value(2.5)
 ('New York', "'it''s, well'", '2.5')
@@ -23,7 +23,7 @@ _PLAIN = re.compile(rf"{_WORD}(?: {_WORD})*")
 
 
 def write_value(value: Any, type_: Type | None = None) -> str:
-    """The written form; `type_` matters only where a Python value does not tell it (REAL)."""
+    """Format a value; `type_` matters only for REAL, which a Python float does not reveal."""
     if isinstance(value, str):
         return value if _PLAIN.fullmatch(value) and value != "NULL" else "'" + value.replace("'", "''") + "'"
     if isinstance(value, timedelta):
@@ -35,7 +35,7 @@ def write_value(value: Any, type_: Type | None = None) -> str:
 
 
 def read_value(text: str, type_: Type) -> Any:
-    """A value from its written form, bare or quoted; ValueError with a reason if it does not fit."""
+    """Parse a value, bare or quoted; raise ValueError with a reason if it does not fit."""
     text = text.strip()
     if text[:1] and text[0] in QUOTES:
         inner = unquote(text)
@@ -49,19 +49,19 @@ def _read(text: str, type_: Type) -> Any:
     try:
         value = parse_value(text, type_)
         if type_ is Type.REAL:
-            value = struct.unpack("<f", struct.pack("<f", value))[0]  # as the column will hold it
+            value = struct.unpack("<f", struct.pack("<f", value))[0]  # the column holds 32 bits
     except OverflowError:
         raise ValueError(f"{text} is out of range for {type_.value}") from None
     except ValueError as error:
-        known = str(error) if type_.value in str(error) else f"{text!r} is not a value of type {type_.value}"
-        raise ValueError(known) from None
+        reason = str(error) if type_.value in str(error) else f"{text!r} is not a value of type {type_.value}"
+        raise ValueError(reason) from None
     if value != value:
         raise ValueError("NaN matches no comparison")
     return value
 
 
 def unquote(text: str) -> str:
-    """The content of a quoted text, in which a doubled quote stands for one."""
+    """The content of a quoted text, in which a doubled quote means one quote."""
     quote, inner = text[0], text[1:-1]
     if len(text) < 2 or text[-1] != quote or quote in inner.replace(quote * 2, ""):
         raise ValueError(f"the quotes in {text} do not match")

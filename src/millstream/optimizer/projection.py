@@ -1,10 +1,10 @@
-"""Adjacent projections become one, and projections that change nothing go.
+"""Adjacent projections are merged, and projections that change nothing are removed.
 
     Project (total * 2) AS twice         Project (sum_volume * 2) AS twice
     └─ Project sum_volume AS total   →   └─ WindowAggregate …
        └─ WindowAggregate …
 
-An expression that the upper projection uses more than once is not copied.
+Projections stay separate if the upper one would compute an expression of the lower one more than once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.optimizer.context import Context, bottom_up
 
 
 def merge_projections(plan: Plan, context: Context) -> Plan:
-    """The plan with no projection right above another, where that saves work, and none without effect."""
+    """Merge each projection with the one right below it, where that saves work; remove those without effect."""
     return bottom_up(plan, _merged)
 
 
@@ -50,7 +50,7 @@ def _is_identity(plan: Project) -> bool:
 
 
 def _column_uses(expression: Expression) -> Iterator[str]:
-    """The name of every column read, as often as it is read."""
+    """Yield the name of every column read, once per read."""
     if isinstance(expression, Column):
         yield expression.name
     for child in expression.children():

@@ -237,7 +237,7 @@ ERRORS = [
     ("SELECT a.v FROM a [ROWS 5], b LEFT JOIN c ON b.k = c.k WHERE a.k = b.k", "beside an outer join", "RANGE"),
     ("SELECT a.v FROM a [ROWS 0], b [ROWS 0] WHERE a.k = b.k", "'a' and 'b' keep no tuples", "one"),
     ("SELECT a.v FROM a [ROWS 0], b, c [ROWS 0] WHERE a.k = b.k AND b.k = c.k", "'a' and 'c' keep no tuples", "one"),
-    ("SELECT a.v FROM a OVER (ROWS 1 PRECEDING), b, c WHERE a.k = b.k AND b.k = c.k", "no result can come", "OVER"),
+    ("SELECT a.v FROM a OVER (ROWS 1 PRECEDING), b, c WHERE a.k = b.k AND b.k = c.k", "there can be no result", "OVER"),
     ("SELECT x.v FROM loose [ROWS 2] x, loose y WHERE x.k = y.k", "ROWS window in a join of 'loose' with", "ORDER BY"),
     (
         "SELECT x.v FROM loose [ROWS 2] x, a, loose [ROWS 2] y WHERE x.k = y.k AND a.k = x.k",

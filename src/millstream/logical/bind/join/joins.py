@@ -20,10 +20,10 @@ from millstream.algebra.window import UNBOUNDED, Window, widest
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.logical.bind.from_clause import Entry
+from millstream.logical.bind.join import rows
 from millstream.logical.bind.join.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.bind.join.interval import interval_windows, lags, result_windows
 from millstream.logical.bind.join.outer import OUTER, cuts_off
-from millstream.logical.bind.join.rows import check_counting, counting_join, in_one_operator, in_turn, uncountable
 from millstream.logical.bind.join.time import any_time_of, same_units, time_of, times_of
 from millstream.logical.join.graph import ENTRY_TIME, within
 from millstream.logical.nodes.outer_join import OuterJoin
@@ -75,8 +75,9 @@ class JoinBinder:
         self._streams = tuple(entry for entry in entries if entry.plan is not None)
         self.keys = EqualKeys()
         self._probed = any(entry.written.source.probing for entry in self._streams)
-        windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 1 else []
-        self._entries = in_turn(entries, windows)
+        joined = self._streams if len(self._streams) > 1 else ()
+        self._windows = [self._written(entry) or UNBOUNDED for entry in joined]
+        self._entries = rows.in_turn(entries, self._windows)
 
     def join(self, sequence: ast.SequenceTest | None) -> Plan:
         """The plan of the whole FROM; conjuncts that no join takes stay waiting."""
@@ -158,14 +159,13 @@ class JoinBinder:
     # --- all streams ------------------------------------------------------------------------------------------------
 
     def _at_once(self) -> Joined | None:
-        """All streams in one operator, if some window counts rows and that takes one."""
-        windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 2 else []
-        if not in_one_operator(self._streams, windows):
+        """Join all streams by one MultiJoin, if a window counts rows and needs it."""
+        if not rows.needs_multi_join(self._streams, self._windows):
             return None
         names = frozenset(entry.alias for entry in self._streams)
         found = self._waiting.take_within(names)
         connecting = [conjunct for conjunct in found if len(aliases(conjunct)) > 1]
-        plan = counting_join(self._streams, windows, connecting)
+        plan = rows.counting_multi_join(self._streams, self._windows, connecting)
         kept = found if plan is None else [conjunct for conjunct in found if conjunct not in connecting]
         self._waiting.add(conjunction(tuple(kept)))
         if plan is None:
@@ -193,7 +193,7 @@ class JoinBinder:
             plan = WindowJoin(*parts)
             self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
-        check_counting(plan, streams, windows)
+        rows.check_counting(plan, streams, windows)
         older = lags(left.lags, right.lags, windows)
         return Joined(plan, left.names | right.names, streams, None, padded, older)
 
@@ -241,7 +241,7 @@ class JoinBinder:
         for member, window in zip(members, windows, strict=True):
             if window.rows is not None:
                 counting = [entry for entry in self._streams if (self._written(entry) or UNBOUNDED).rows is not None]
-                raise uncountable(member, self._streams, alone=len(counting) == 1)
+                raise rows.uncountable(member, self._streams, alone=len(counting) == 1)
         return widest([window.range for window in windows])
 
     def _still_within(self, left: Joined, newcomer: Entry) -> list[Expression]:

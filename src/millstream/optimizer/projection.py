@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from millstream.algebra.expression import Column, Expression, Literal, rewrite
-from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.project import Project, copies
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
 
@@ -26,7 +26,7 @@ def merge_projections(plan: Plan, context: Context) -> Plan:
 def _merged(plan: Plan) -> Plan:
     if not isinstance(plan, Project):
         return plan
-    if _is_identity(plan):
+    if plan.items == copies(plan.input.schema):
         return plan.input
     lower = plan.input
     if not isinstance(lower, Project):
@@ -40,13 +40,6 @@ def _merged(plan: Plan) -> Plan:
         return computed.get(part.name) if isinstance(part, Column) else None
 
     return _merged(Project(lower.input, tuple((name, rewrite(e, substitute)) for name, e in plan.items)))
-
-
-def _is_identity(plan: Project) -> bool:
-    names = plan.input.schema.names
-    return len(plan.items) == len(names) and all(
-        isinstance(e, Column) and e.name == name == below for (name, e), below in zip(plan.items, names, strict=True)
-    )
 
 
 def _column_uses(expression: Expression) -> Iterator[str]:

@@ -65,10 +65,15 @@ class Project(Stateless):
 
 def narrowed(plan: Plan, names: tuple[str, ...]) -> Plan:
     """Return the plan with just these columns, in this order."""
-    schema = plan.schema
-    if names == schema.names:
+    if names == plan.schema.names:
         return plan
-    return Project(plan, tuple((name, Column(schema.type_of(name), name)) for name in names))
+    columns = dict(copies(plan.schema))
+    return Project(plan, tuple((name, columns[name]) for name in names))
+
+
+def copies(schema: Schema) -> tuple[tuple[str, Expression], ...]:
+    """Return the items that copy every column under its own name."""
+    return tuple((attribute.name, Column(attribute.type, attribute.name)) for attribute in schema)
 
 
 def _described(name: str, expression: Expression) -> str:

@@ -16,9 +16,9 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.names import equal_classes
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.errors import PlanError
-from millstream.logical.bind.from_clause import Entry
 from millstream.logical.bind.join.conjunct_sets import aliases, split_keys
 from millstream.logical.bind.join.outer import OUTER
+from millstream.logical.bind.scope import Entry
 from millstream.logical.join.graph import JoinGraph, JoinInput
 from millstream.logical.join.multi_join import multi_join
 from millstream.logical.nodes.kinds.windowed import in_time

@@ -320,8 +320,8 @@ def test_parts_of_the_cost() -> None:
     assert Flow(rate=100, window=5, lag=0.8, lifespan=10).state == pytest.approx(275)
     # 2000 held, 10 buckets, 4 alike: 25 looked at; stored and deleted on two lists each
     assert input_cost(flow, 2000, 10, 4) == pytest.approx(100 * (25 + 4))
-    told = Flow(rate=100, window=10, punctuations=10, lag=0.5, lifespan=10, scheduled=0.5)
-    assert input_cost(told, 2000, 10, 4) == pytest.approx(100 * (25 + 2) + 10 * (25 + 1))
+    punctuated = Flow(rate=100, window=10, punctuations=10, lag=0.5, lifespan=10, scheduled=0.5)
+    assert input_cost(punctuated, 2000, 10, 4) == pytest.approx(100 * (25 + 2) + 10 * (25 + 1))
     assert hash_cost(flow, flow, 10) == pytest.approx(100 * (100 + 2))
 
 

@@ -56,8 +56,8 @@ class Grouped(Plan):
     @property
     @abstractmethod
     def panes(self) -> tuple[int, tuple[int, int] | None] | None:
-        """How sources may pre-aggregate its tuples: the length of a pane, and range and slide of windows with gaps
-        between them. None: they may not."""
+        """Pre-aggregation that sources may do: the length of a pane, and range and slide of windows with gaps between
+        them. None: no pre-aggregation."""
 
     @property
     @abstractmethod

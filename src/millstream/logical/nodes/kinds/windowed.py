@@ -91,7 +91,7 @@ class TwoWindowed(Paired, Windowed):
 
     @property
     def preserved(self) -> tuple[bool, bool]:
-        """Whether every tuple of the left side is emitted, and of the right side; the columns of the other side may
+        """True for each side, left and right, whose tuples are all emitted; the columns of the other side may
         then be NULL."""
         return False, False
 

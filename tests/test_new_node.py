@@ -15,7 +15,8 @@ from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import Closed, Cure, StatePart, listed
+from millstream.logical.contract.requirements import Punctuated, Requirement
+from millstream.logical.contract.state_parts import StatePart, listed
 from millstream.logical.explain import explain
 from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.nodes.select import Select
@@ -56,13 +57,13 @@ class Changes(Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return [key] if key == (self.key,) else None
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         closing = [offer.origin for offer in inputs[0].templates if offer.attributes == {self.key}]
         lacks = "" if closing else f"no punctuation closes {listed([self.key])}"
         return (StatePart("last", tuple(closing), lacks),)
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
-        yield Closed(self.input, (self.key,))
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
+        yield Punctuated(self.input, (self.key,))
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema", "key", "value")

@@ -15,7 +15,15 @@ from millstream.control.mill import LocalMill
 from millstream.errors import OptionError
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
-from millstream.logical.join.cost import Flow, hash_cost, input_cost, mean_lifetime, nway, on_the_fly, tree
+from millstream.logical.join.cost import (
+    Flow,
+    hash_cost,
+    input_cost,
+    mean_lifetime,
+    multi_join_cost,
+    on_the_fly,
+    tree_cost,
+)
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import EVERYWHERE
@@ -312,12 +320,12 @@ def test_parts_of_the_cost() -> None:
     assert Flow(rate=100, window=5, lag=0.8, lifespan=10).state == pytest.approx(275)
     # 2000 held, 10 buckets, 4 alike: 25 looked at; stored and deleted on two lists each
     assert input_cost(flow, 2000, 10, 4) == pytest.approx(100 * (25 + 4))
-    told = Flow(rate=100, window=10, punctuations=10, lag=0.5, lifespan=10, scheduled=0.5)
-    assert input_cost(told, 2000, 10, 4) == pytest.approx(100 * (25 + 2) + 10 * (25 + 1))
+    punctuated = Flow(rate=100, window=10, punctuations=10, lag=0.5, lifespan=10, scheduled=0.5)
+    assert input_cost(punctuated, 2000, 10, 4) == pytest.approx(100 * (25 + 2) + 10 * (25 + 1))
     assert hash_cost(flow, flow, 10) == pytest.approx(100 * (100 + 2))
 
 
-def test_an_operator_for_all_holds_no_partial_results() -> None:
+def test_a_multi_join_holds_no_partial_results() -> None:
     flows = [Flow(rate=100, window=10)] * 4
-    one, other = nway(flows, keys=100), tree(flows, keys=100)
+    one, other = multi_join_cost(flows, keys=100), tree_cost(flows, keys=100)
     assert one.held == 4000 and other.held > 10 * one.held and one.cost < other.cost

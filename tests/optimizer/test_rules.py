@@ -234,7 +234,7 @@ def test_duplicate_elimination_needs_all_its_columns() -> None:
     ]
 
 
-def test_calls_that_nobody_reads_are_not_computed() -> None:
+def test_unread_calls_are_not_computed() -> None:
     plan = bind("SELECT n FROM (SELECT k, COUNT(*) AS n, MAX(v) AS m FROM a [RANGE 5] GROUP BY k) x", CATALOG)
     assert "WindowAggregate [RANGE 5 SLIDE 5] BY k COUNT(*) AS count" in nodes(optimize(plan, CATALOG))
 

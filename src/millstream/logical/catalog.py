@@ -1,14 +1,14 @@
-"""What is declared: streams, their companions, tables, derived streams.
+"""The catalog: declared streams, their companions, tables, derived streams.
 
 Every base stream `s` has two companions that can be queried: `s__late` for tuples below a punctuation already seen, and
 `s__bad` for input that does not fit the schema. Both are latent: nothing waits for their order.
 
-Who reads a stream that another one closes reads it behind its closing; tuples that are late there come in `s__late`.
+A query reads a stream that another stream closes through a Closing node; tuples late there appear in `s__late`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -31,7 +31,7 @@ BAD_SCHEMA = Schema.of(("input", Type.VARCHAR), ("reason", Type.VARCHAR))
 
 @record("closes")
 class Closes:
-    """CLOSES: after a tuple no tuple of `stream` comes whose `columns` have the values that it has in `by`."""
+    """CLOSES: after a tuple, `stream` has no more tuples whose `columns` equal the tuple's columns `by`."""
 
     stream: str
     columns: tuple[str, ...]
@@ -44,10 +44,10 @@ class Closes:
 
 @record("stream_definition")
 class StreamDefinition:
-    """A base stream: its schema with the kind of time, and what its source promises.
+    """A base stream: its schema with the kind of time, and the promises of its source.
 
-    `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units. Each column of
-    `ascending` never falls. `closes` are the streams that this one closes.
+    `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units. The columns of
+    `ascending` never fall. `closes` are the streams that this one closes.
     """
 
     name: str
@@ -74,11 +74,10 @@ class StreamDefinition:
 
     @property
     def moves(self) -> bool:
-        """Whether its tuples bring their time with them, and time moves by the order or by punctuation."""
+        """True if its tuples carry their time, and the order or punctuation moves it."""
         schema = self.schema
-        if schema.kind is not TimeKind.EXTERNAL or schema.time is None:
-            return False
-        return schema.ordered or Template(((schema.time, "+"),)) in self.templates
+        promised = schema.ordered or Template(((str(schema.time), "+"),)) in self.templates
+        return schema.kind is TimeKind.EXTERNAL and schema.time is not None and promised
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class TableDefinition:
 
 
 class Catalog:
-    """Names, case-insensitive, to what they stand for. Streams, tables and derived streams share one name space."""
+    """Case-insensitive names and their definitions. Streams, tables and derived streams share one name space."""
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamDefinition] = {}
@@ -105,12 +104,12 @@ class Catalog:
         self._tables[definition.name] = definition
 
     def add_derived(self, name: str, plan: Plan) -> None:
-        """A stream that is the result of a query; whoever reads it reads the query's plan."""
+        """Add a stream that is the result of a query; its readers read the query's plan."""
         self.check_free(name.lower())
         self._derived[name.lower()] = plan
 
     def check_free(self, name: str) -> None:
-        """Refuse a name that is taken, or that a companion stream has."""
+        """Refuse a name that is taken or reserved for companion streams."""
         if name in self:
             raise BindError("M2010", f"'{name}' exists already", hint="DROP it first, or take another name")
         if name.endswith((LATE, BAD)):
@@ -133,16 +132,16 @@ class Catalog:
         return self._derived
 
     def stream(self, name: str) -> StreamDefinition:
-        return _found(self._streams, name, "stream", self._streams)
+        return _find(self._streams, name, "stream")
 
     def table(self, name: str) -> TableDefinition:
-        return _found(self._tables, name, "table", self._tables)
+        return _find(self._tables, name, "table")
 
     def is_table(self, name: str) -> bool:
         return name.lower() in self._tables
 
     def plan(self, name: str) -> Plan:
-        """The plan that reads a stream, a companion of one, or a derived stream."""
+        """Return the plan that reads a stream, a companion of one, or a derived stream."""
         name = name.lower()
         if name in self._derived:
             return self._derived[name]
@@ -150,14 +149,15 @@ class Catalog:
             return self._closed(name)[-1]
         base, _, ending = name.rpartition("__")
         if base in self._streams and ending in ("late", "bad"):
-            scan = Scan(name, self.companion_schema(base, ending))
+            latent = Schema(self._streams[base].schema.attributes, TimeKind.LATENT)
+            scan = Scan(name, BAD_SCHEMA if ending == "bad" else latent)
             late = [replace(step, only_late=True) for step in self._closed(base) if isinstance(step, Closing)]
             return Union((scan, *late)) if late and ending == "late" else scan
         known = [*self._streams, *self._derived, *self._tables]
         raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
 
     def _closed(self, name: str) -> list[Plan]:
-        """The plans that read a stream: as it comes, then behind each stream that closes it, one over the other."""
+        """Return the plans that read a stream: the scan, then one Closing over the other for each closing stream."""
         stream = self._streams[name]
         steps: list[Plan] = [Scan(name, stream.schema)]
         for other in self._streams.values():
@@ -167,18 +167,12 @@ class Catalog:
                     steps.append(Closing(steps[-1], self.plan(other.name), clause.keys, merges))
         return steps
 
-    def companion_schema(self, base: str, ending: str) -> Schema:
-        if ending == "bad":
-            return BAD_SCHEMA
-        schema = self._streams[base].schema
-        return Schema(schema.attributes, TimeKind.LATENT)
-
     def punctuated(self, stream: str) -> frozenset[str]:
-        """The columns that punctuation of a base stream may restrict; none for its companions."""
+        """Return the columns that punctuation of a base stream may restrict; none for its companions."""
         return self._streams[stream].punctuated if stream in self._streams else frozenset()
 
     def drop(self, kind: str, name: str, *, if_exists: bool = False) -> bool:
-        """Forget a stream (base or derived) or a table; false if there is none and that is allowed."""
+        """Drop a stream (base or derived) or a table; return False if there is none and `if_exists`."""
         name = name.lower()
         places: list[dict[str, StreamDefinition] | dict[str, TableDefinition] | dict[str, Plan]]
         places = [self._tables] if kind.lower() == "table" else [self._streams, self._derived]
@@ -193,12 +187,12 @@ class Catalog:
         raise BindError("M2002", f"unknown {kind.lower()} '{name}'", hint=did_you_mean(name, known))
 
     def forget(self, name: str) -> None:
-        """Forget whatever has this name."""
+        """Remove the definition of this name, if there is one."""
         for place in (self._streams, self._tables, self._derived):
             place.pop(name, None)
 
     def _check_unread(self, kind: str, name: str) -> None:
-        """Refuse to drop what a derived stream reads. (One derived stream holds the plan of another by value.)"""
+        """Refuse to drop a name that is read or closed. (A derived stream holds the plan of another by value.)"""
         names = {name, name + LATE, name + BAD}
         for stream in self._streams.values():
             if any(clause.stream == name for clause in stream.closes):
@@ -211,8 +205,8 @@ class Catalog:
                 raise BindError("M2019", f"{kind.lower()} '{name}' is read by stream '{reader}'", hint=hint)
 
 
-def _found(place: Mapping[str, Definition], name: str, kind: str, known: Iterable[str]) -> Definition:
-    made = place.get(name.lower())
-    if made is None:
-        raise BindError("M2002", f"unknown {kind} '{name}'", hint=did_you_mean(name, known))
-    return made
+def _find(place: Mapping[str, Definition], name: str, kind: str) -> Definition:
+    definition = place.get(name.lower())
+    if definition is None:
+        raise BindError("M2002", f"unknown {kind} '{name}'", hint=did_you_mean(name, place))
+    return definition

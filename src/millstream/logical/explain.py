@@ -1,7 +1,7 @@
-"""A plan as text: a tree, the result on top, each node with a stable number and what is known of its stream.
+"""A plan as text: a tree, the result on top, each node with a stable number and the properties of its stream.
 
-Nodes are numbered from the scans up, in the order in which tuples meet them. `*` marks the time column; in angle
-brackets stand the kind of time and whether tuples come in its order.
+Nodes are numbered from the scans up, in the order in which tuples reach them. `*` marks the time column; angle brackets
+hold the kind of time and whether tuples are in its order.
 
 >>> from millstream.algebra.schema import Schema, TimeKind
 >>> from millstream.algebra.types import Type
@@ -27,23 +27,24 @@ from millstream.logical.plan import Plan
 
 
 def explain(plan: Plan) -> str:
-    """The tree of a plan, one node a line."""
+    """Return the tree of a plan, one node per line."""
     return "\n".join(_lines(plan, count(1)))
 
 
 def _lines(plan: Plan, numbers: Iterator[int], inside: bool = False) -> list[str]:
-    """The lines of a node and of what it reads; `inside`: it is part of a tree of joins whose costs have been told."""
+    """Return the lines of a node and its inputs; `inside`: it is part of a tree of joins whose costs are printed
+    above."""
     below = isinstance(plan, WindowJoin) or (inside and isinstance(plan, Project))
     inputs = [_lines(input_, numbers, below) for input_ in plan.inputs]
-    made = [f"#{next(numbers)} {plan.describe()}  {_properties(plan.schema)}"]
-    told = costs(plan) if not inside or isinstance(plan, MultiJoin) else None
-    if told is not None:
-        made.append(f"│    {told}")
-    return [*made, *branches(inputs)]
+    lines = [f"#{next(numbers)} {plan.describe()}  {_properties(plan.schema)}"]
+    cost = costs(plan) if not inside or isinstance(plan, MultiJoin) else None
+    if cost is not None:
+        lines.append(f"│    {cost}")
+    return [*lines, *branches(inputs)]
 
 
 def branches(inputs: Sequence[Iterable[str]]) -> Iterator[str]:
-    """The lines of a node's inputs, as they stand below it."""
+    """Yield the lines of a node's inputs, with the branches of the tree."""
     for place, (first, *more) in enumerate(inputs, 1):
         last = place == len(inputs)
         yield f"{'└─' if last else '├─'} {first}"

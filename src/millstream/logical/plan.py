@@ -1,11 +1,11 @@
-"""The logical plan: frozen nodes; schema and stream properties are derived, never stored.
+"""The logical plan: frozen nodes whose schema and stream properties are derived, never stored.
 
-Equal sub-plans are equal values, which is how queries that start alike share operators. Columns inside a plan have the
+Equal sub-plans are equal values, so queries with equal lower parts share operators. Columns inside a plan have the
 names of their stream; a join prefixes each side's columns with its alias (`a.price`) unless the side is itself a join.
 
-Planners keep the recursion and the policies and ask each node what they need to know of it. `Plan` lists the questions;
-a node answers them in its own file (`nodes`), alone or through a base that it shares with its like. `Plan` itself gives
-an answer only where it is right for every node, if not the best one: nothing goes below, all columns are needed.
+Planners hold the recursion and the policies; nodes answer their questions. `Plan` lists the questions. A node answers
+them in its own file (`nodes`), or through a base class of its kind. `Plan` has a default only where it is correct for
+every node, if not optimal: no condition is pushed down, all columns are needed.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from millstream.algebra.values import value
 
 if TYPE_CHECKING:
     from millstream.logical.contract.offers import Offers
-    from millstream.logical.contract.state_parts import Cure, StatePart
+    from millstream.logical.contract.requirements import Requirement
+    from millstream.logical.contract.state_parts import StatePart
 
 Names = frozenset[str]
 Key = tuple[str, ...]
-"""The columns that something is hashed on."""
+"""The columns of a hash key."""
 EVERYWHERE: Key = ()
-"""Hashed on nothing: all shards have all of it."""
+"""The empty hash key: every shard gets every tuple."""
 Conditions = tuple[Expression, ...]
 
 NODES: dict[str, type[Plan]] = {}
-"""The nodes that have been imported, by stem; `nodes.load` imports those of the logical plan."""
+"""The imported nodes by stem; `nodes.load` imports all nodes of the logical plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The columns that a node needs of one input. `stored`: tuples stay in its state, so that no others should come;
-    `exact`: just these, in the order that they have there."""
+    """The columns that a node needs from one input. `stored`: the node stores the tuples, so the input should have no
+    other columns. `exact`: the input must have just these columns, in their order."""
 
     names: Names
     stored: bool = False
@@ -47,8 +48,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Conditions on a node's result, divided: those that `node` now tests itself, those that each input can be asked to
-    satisfy, and those that have to be tested above."""
+    """Conditions on a node's result, divided: `node` tests some itself, some are pushed `below` into each input, and
+    the rest must be tested `above`."""
 
     node: Plan
     below: tuple[Conditions, ...]
@@ -58,14 +59,14 @@ class Pushed:
 @dataclass(frozen=True, slots=True)
 class Plan(ABC):
     stem: ClassVar[str]
-    """Names the operator in every layer: node, worker operator, reference, docs page."""
+    """The operator's name in every layer: node, worker operator, reference, docs page."""
     page: ClassVar[str] = ""
-    """The docs page, where its name is not the stem."""
+    """The docs page, if its name is not the stem."""
     runs: ClassVar[bool] = True
-    """Whether it stands in plans that run; False: only while a plan is made."""
+    """False for a node that exists only during planning."""
 
     def __init_subclass__(cls) -> None:
-        # A dataclass with slots is made twice; the second class is the one that is used.
+        # A dataclass with slots is created twice; the second class is the one in use.
         if "stem" in cls.__dict__:
             NODES[cls.stem] = value(cls.stem)(cls)
 
@@ -74,7 +75,7 @@ class Plan(ABC):
     @property
     @abstractmethod
     def schema(self) -> Schema:
-        """The schema of the output, derived from the inputs'."""
+        """The schema of the output, derived from the schemas of the inputs."""
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
@@ -85,123 +86,124 @@ class Plan(ABC):
         return tuple(found)
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Self:
-        """The same node over other inputs, given in the order of `inputs`."""
-        left = list(inputs)
+        """Return the node over other inputs, in the order of `inputs`."""
+        remaining = iter(inputs)
         changed: dict[str, Any] = {}
         for part in fields(self):
             value = getattr(self, part.name)
             if isinstance(value, Plan):
-                changed[part.name] = left.pop(0)
+                changed[part.name] = next(remaining)
             elif isinstance(value, tuple) and any(isinstance(item, Plan) for item in value):
-                changed[part.name] = tuple(left.pop(0) for _ in value)
+                changed[part.name] = tuple(next(remaining) for _ in value)
         return replace(self, **changed)
 
     def altered(self, **changed: Any) -> Self:
-        """The same node with other values in some fields."""
+        """Return the node with other values in some fields."""
         return replace(self, **changed)
 
     def walk(self) -> Iterator[Plan]:
-        """All nodes, inputs before the nodes that read them."""
+        """Yield all nodes, inputs before the nodes that read them."""
         for plan in self.inputs:
             yield from plan.walk()
         yield self
 
     @property
     def contributing(self) -> tuple[Plan, ...]:
-        """The inputs whose tuples the output is made of."""
+        """The inputs whose tuples appear in the output."""
         return self.inputs
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def describe(self) -> str:
-        """The node with its parameters, on one line."""
+        """Return the node with its parameters on one line."""
 
     # --- the optimizer ----------------------------------------------------------------------------------------------
 
     def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
-        """The node with its conditions, and whatever else has an order that means nothing, in canonical spelling."""
+        """Return the node with its conditions, and everything else whose order is irrelevant, in canonical spelling."""
         return self
 
     def push(self, conditions: Conditions) -> Pushed:
-        """Where conditions on the result can be tested; above the node in any case."""
+        """Push conditions on the result down as far as possible; by default none below the node."""
         return Pushed(self, ((),) * len(self.inputs), conditions)
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        """The node without what only other result columns than these need, and what that asks of each input: in any
-        case all columns are enough."""
+        """Return the node reduced to the result columns `kept`, and what it then needs from each input; by default
+        all columns."""
         return self, tuple(Need(frozenset(input_.schema.names)) for input_ in self.inputs)
 
     @abstractmethod
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
-        """The columns of which a result column is a copy, each with the position of its input; none: it is computed."""
+        """Return the input columns that a result column copies, each after the position of its input; none if
+        computed."""
 
     @property
     @abstractmethod
     def punctuates(self) -> Names:
-        """The result columns that punctuation of the node's own making may restrict, beside its time."""
+        """The result columns, apart from time, that punctuation made by this node may restrict."""
 
     def carried(self, below: tuple[Names, ...]) -> Names:
-        """The result columns that punctuation may restrict, given those of each input."""
+        """Return the result columns that punctuation may restrict, given those of each input."""
         own = {self.schema.time} - {None} | self.punctuates
         return frozenset(n for n in self.schema.names if n in own or any(c in below[i] for i, c in self.copied(n)))
 
     @property
     @abstractmethod
     def equal_columns(self) -> Groups:
-        """Groups of result columns that are equal in every tuple, because a join made them so."""
+        """Groups of result columns that a join made equal in every tuple."""
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def stateless(self) -> bool:
-        """Whether it works tuple by tuple on one input and does not care on which shard."""
+        """True if it processes its one input tuple by tuple, on any shard."""
 
     @property
     @abstractmethod
     def positional(self) -> bool:
-        """Whether some result depends on the position of tuples of equal time."""
+        """True if a result depends on the position of tuples with equal timestamps."""
 
     @abstractmethod
     def hash_keys(self) -> Iterable[Key]:
-        """Keys over the output that are worth trying, for a node that is not stateless."""
+        """Return the keys over the output worth trying, for a node that is not stateless."""
 
     @abstractmethod
     def keys_below(self, key: Key) -> list[Key] | None:
-        """What hashing the output on `key` asks of each input, or None if the node cannot work so."""
+        """Return the key of each input if the output is hashed on `key`; None if the node cannot be partitioned so."""
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
-        """The parts of its state, given what its inputs promise."""
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+        """Return the parts of its state, given what its inputs promise."""
 
     @abstractmethod
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        """What it promises its reader, given its inputs' promises and its state; nothing in it waits for ever."""
+        """Return what it promises the node above, given its inputs' promises and its state; no tuple waits for ever."""
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
-        """What its inputs would have to promise to bound a part of its state, the likeliest first."""
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
+        """Yield what its inputs would have to promise to bound a part of its state, the likeliest first."""
         return iter(())
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
-        """What else in the query would bound a part of its state."""
+        """Return changes to the query that would bound a part of its state."""
         return []
 
     # --- the worker -------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The plain values that its worker operator is made of."""
+        """Return the arguments of its worker operator."""
 
     def values(self, *names: str) -> dict[str, Any]:
-        """Properties by name."""
+        """Return the named attributes."""
         return {name: getattr(self, name) for name in names}
 
 
 def columns_read(*expressions: Expression | None) -> Names:
-    """The columns that expressions read, beside the hidden timestamp."""
+    """Return the columns that expressions read, without the hidden timestamp."""
     return frozenset(name for e in expressions if e is not None for name in e.columns() if name != TS)
 
 
@@ -210,7 +212,7 @@ def each_once(conditions: Iterable[Expression]) -> Conditions:
 
 
 def subsets(names: list[str]) -> Iterator[Key]:
-    """All columns of a key together, then each alone."""
+    """Yield all columns of a key together, then each alone."""
     if names:
         yield tuple(names)
     if len(names) > 1:

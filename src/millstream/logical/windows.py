@@ -1,7 +1,7 @@
 """Durations and windows in timestamp units.
 
-With TIMESTAMP time (1,000,000 units a second) a plain number counts seconds; with BIGINT time a plain number is in the
-column's own unit, and one second is one unit.
+With TIMESTAMP time (1,000,000 units per second) a plain number counts seconds; with BIGINT time it is in the column's
+own unit, and one second is one unit.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _LIMIT = 1 << 62
 
 
 def units(duration: ast.Duration, unit: int, what: str, *, zero: bool = False) -> int:
-    """A duration in timestamp units; it must be positive (or 0, where that means something) and a whole number."""
+    """Return a duration in timestamp units; it must be a whole number, and positive (or 0, if `zero`)."""
     exact = duration.total * unit
     if exact < 0 or (exact == 0 and not zero):
         now = what == "RANGE" and exact == 0
-        hint = "[NOW] is the window of simultaneous tuples" if now else "A duration is such as 10 SECONDS."
+        hint = "[NOW] is the window of simultaneous tuples" if now else "Write a duration such as 10 SECONDS."
         message = f"{what} must be positive, found {duration}"
         raise BindError("M2024", message, hint=hint, **duration.place)
     if exact.denominator != 1 or exact >= _LIMIT:
@@ -31,17 +31,16 @@ def units(duration: ast.Duration, unit: int, what: str, *, zero: bool = False) -
 
 def check_units(window: ast.WindowClause) -> None:
     """Refuse `RANGE 5 MINUTES SLIDE 1`, which could mean a second or a minute."""
-    both = [part for part in (window.range, window.slide) if part is not None]
-    if len(both) == 2 and any(p.unit is None for p in both) and any(p.unit not in (None, "SECONDS") for p in both):
-        bare = next(part for part in both if part.unit is None)
-        named = next(part for part in both if part.unit is not None)
+    lengths = [length for length in (window.range, window.slide) if length is not None]
+    bare = [length for length in lengths if length.unit is None]
+    named = [length.unit for length in lengths if length.unit is not None]
+    if bare and named and named != ["SECONDS"]:
         message = "RANGE and SLIDE mix units: one has a unit, the other has none"
-        hint = f"write {bare} {named.unit}"
-        raise BindError("M2025", message, hint=hint, **bare.place)
+        raise BindError("M2025", message, hint=f"write {bare[0]} {named[0]}", **bare[0].place)
 
 
 def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | None:
-    """Range and slide of a grouped window aggregate; None for an unbounded one."""
+    """Return range and slide of a grouped window aggregate; None if unbounded."""
     if window.rows is not None:
         message = "a ROWS window with an aggregate is not available yet"
         raise PlanError("M3014", message, hint="use RANGE", **window.place)
@@ -55,7 +54,7 @@ def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | N
 
 
 def join_window(window: ast.WindowClause | None, unit: int) -> Window:
-    """The window on one input of a join."""
+    """Return the window on one input of a join."""
     if window is None:
         return UNBOUNDED
     if window.function is not None:
@@ -71,7 +70,7 @@ def join_window(window: ast.WindowClause | None, unit: int) -> Window:
 
 
 def written(window: Window, unit: int) -> str:
-    """A window of a join as it may be written.
+    """Return a window of a join in its written form.
 
     >>> written(Window(range=90_000_000), 1_000_000), written(Window(range=90), 1), written(Window(rows=3), 1)
     ('[RANGE 90 SECONDS]', '[RANGE 90]', '[ROWS 3]')
@@ -80,7 +79,7 @@ def written(window: Window, unit: int) -> str:
 
 
 def spelled(length: int, unit: int) -> str:
-    """A length of time as it may be written, given the units a second."""
+    """Return a length of time in its written form, given the units per second."""
     if unit == 1:
         return str(length)
     sizes = ((MICROS, "SECOND"), (1000, "MILLISECOND"), (1, "MICROSECOND"))
@@ -89,10 +88,10 @@ def spelled(length: int, unit: int) -> str:
 
 
 def refuse_slide(slide: ast.Duration) -> None:
-    hint = "SLIDE says when an aggregate puts out its windows: add one, such as COUNT(*)."
+    hint = "SLIDE sets when an aggregate emits its windows: add one, such as COUNT(*)."
     raise PlanError("M3015", "SLIDE needs an aggregate", hint=hint, **slide.place)
 
 
 def attribute_unit(integer: bool) -> int:
-    """Units a second of a windowing attribute."""
+    """Return the units per second of a windowing attribute."""
     return 1 if integer else MICROS

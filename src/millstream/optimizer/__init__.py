@@ -1,6 +1,6 @@
-"""Plan to plan: an ordered tuple of rules, each in a file of its own.
+"""The optimizer: an ordered tuple of rules from plan to plan, one file per rule.
 
-A rule never changes what a query computes, nor the names and types of its result.
+A rule never changes the result of a query, nor its column names and types.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RULES: tuple[Rule, ...] = (
 
 
 def optimize(plan: Plan, catalog: Catalog | None = None, *, paned: bool = True, multi_join: str = "auto") -> Plan:
-    """The plan after all rules. The catalog tells which columns punctuation restricts; they are never pruned."""
-    context = Context(catalog, paned, multi_join)
+    """Apply all rules to a plan. Columns that punctuation restricts, by the catalog, are never pruned."""
+    context = Context(catalog or Catalog(), paned, multi_join)
     try:
         for rule in RULES:
             plan = rule(plan, context)

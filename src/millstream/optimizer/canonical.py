@@ -1,8 +1,8 @@
-"""One spelling for conditions that mean the same, so that queries that start alike have equal plans.
+"""One spelling for equivalent conditions, so that queries can share the operators of equal sub-plans.
 
     Select ((5 < price) AND (auction IN (3, 1)))   →   Select ((auction IN (1, 3)) AND (price > 5))
 
-A literal goes to the right of a comparison; conjuncts, options of IN and join keys are put in the order of their text.
+A literal moves to the right of a comparison; conjuncts, options of IN and join keys are sorted by their text.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def canonical_predicates(plan: Plan, context: Context) -> Plan:
-    """The plan with all its conditions in their canonical spelling."""
+    """Return the plan with all conditions in canonical spelling."""
     return bottom_up(plan, lambda node: node.canonical(canonical))
 
 
 def canonical(predicate: Expression) -> Expression:
-    """The predicate in its canonical spelling."""
+    """Return the predicate in canonical spelling."""
     parts = {str(part): part for part in (rewrite(c, _part) for c in conjuncts(predicate))}
-    made = conjunction(tuple(parts[text] for text in sorted(parts)))
-    assert made is not None
-    return made
+    sorted_parts = conjunction(tuple(parts[text] for text in sorted(parts)))
+    assert sorted_parts is not None
+    return sorted_parts
 
 
 def _part(expression: Expression) -> Expression | None:
@@ -33,18 +33,17 @@ def _part(expression: Expression) -> Expression | None:
             if _goes_right(left, right):
                 return Binary(expression.type, _MIRRORED[op], rewrite(right, _part), rewrite(left, _part))
         case InList(operand=operand, options=options) if all(isinstance(o, Literal) for o in options):
-            ordered = {str(option): option for option in options}
-            made = tuple(sorted(ordered.values(), key=_order))
-            if made != options:
-                return InList(expression.type, rewrite(operand, _part), made)
+            each_once = {str(option): option for option in options}
+            ordered = tuple(sorted(each_once.values(), key=_order))
+            if ordered != options:
+                return InList(expression.type, rewrite(operand, _part), ordered)
     return None
 
 
 def _order(option: Expression) -> tuple[int, float, str]:
-    """Numbers by value, all else by text."""
+    """Sort key of a literal: numbers by value, then all others by text."""
     value = option.value if isinstance(option, Literal) else None
-    number = float(value) if isinstance(value, int | float) else 0.0
-    return (0 if isinstance(value, int | float) else 1), number, str(option)
+    return (0, float(value), str(option)) if isinstance(value, int | float) else (1, 0.0, str(option))
 
 
 def _goes_right(left: Expression, right: Expression) -> bool:

@@ -1,10 +1,10 @@
-"""Sliding windows over panes: each tuple is aggregated once, not once for every window that it is in.
+"""Sliding windows over panes: each tuple is aggregated once, not once per window.
 
     WindowAggregate [RANGE 60 SLIDE 20] SUM(v)   →   WindowAggregate [RANGE 60 SLIDE 20] SUM(v) over panes
                                                      └─ PaneAggregate [PANE 20] SUM(v)
 
-A pane is as long as the greatest common divisor of range and slide, so every window is a whole number of panes.
-Aggregates that are not mergeable cannot be computed from panes.
+The length of a pane is the greatest common divisor of range and slide, so every window is a whole number of panes. Only
+mergeable aggregates can be computed from panes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.optimizer.context import Context, bottom_up
 
 
 def paned_aggregates(plan: Plan, context: Context) -> Plan:
-    """Window aggregates whose windows overlap, in two levels."""
+    """Split window aggregates whose windows overlap into two levels."""
     return bottom_up(plan, _paned) if context.paned else plan
 
 
@@ -28,9 +28,8 @@ def _paned(plan: Plan) -> Plan:
     if not isinstance(plan, WindowAggregate) or plan.over_panes or plan.range is None or plan.slide is None:
         return plan
     pane = gcd(plan.range, plan.slide)
-    if plan.range <= plan.slide or plan.range // pane > MOST_PANES:
-        return plan
-    if not all(call.mergeable for call in plan.aggregates):
+    mergeable = all(call.mergeable for call in plan.aggregates)
+    if plan.range <= plan.slide or plan.range // pane > MOST_PANES or not mergeable:
         return plan
     below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute)
     attribute = None if plan.attribute is None else PANE_END

@@ -1,10 +1,10 @@
-"""Adjacent projections become one, and projections that change nothing go.
+"""Adjacent projections are merged, and projections that change nothing are removed.
 
     Project (total * 2) AS twice         Project (sum_volume * 2) AS twice
     └─ Project sum_volume AS total   →   └─ WindowAggregate …
        └─ WindowAggregate …
 
-An expression that the upper projection uses more than once is not copied.
+Projections stay separate if the upper one would compute an expression of the lower one more than once.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections import Counter
 from collections.abc import Iterator
 
 from millstream.algebra.expression import Column, Expression, Literal, rewrite
-from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.project import Project, copies
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
 
 
 def merge_projections(plan: Plan, context: Context) -> Plan:
-    """The plan with no projection right above another, where that saves work, and none without effect."""
+    """Merge each projection with the one right below it, where that saves work; remove those without effect."""
     return bottom_up(plan, _merged)
 
 
 def _merged(plan: Plan) -> Plan:
     if not isinstance(plan, Project):
         return plan
-    if _is_identity(plan):
+    if plan.items == copies(plan.input.schema):
         return plan.input
     lower = plan.input
     if not isinstance(lower, Project):
@@ -42,15 +42,8 @@ def _merged(plan: Plan) -> Plan:
     return _merged(Project(lower.input, tuple((name, rewrite(e, substitute)) for name, e in plan.items)))
 
 
-def _is_identity(plan: Project) -> bool:
-    names = plan.input.schema.names
-    return len(plan.items) == len(names) and all(
-        isinstance(e, Column) and e.name == name == below for (name, e), below in zip(plan.items, names, strict=True)
-    )
-
-
 def _column_uses(expression: Expression) -> Iterator[str]:
-    """The name of every column read, as often as it is read."""
+    """Yield the name of every column read, once per read."""
     if isinstance(expression, Column):
         yield expression.name
     for child in expression.children():

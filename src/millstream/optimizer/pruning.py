@@ -1,4 +1,4 @@
-"""Projection push-down: columns that nobody reads leave the plan as low as possible.
+"""Projection push-down: unread columns leave the plan as low as possible.
 
     Project price, seller                         Project price, seller
     └─ WindowJoin b, a ON b.auction = a.id        └─ WindowJoin b, a ON b.auction = a.id
@@ -7,9 +7,9 @@
                                                      └─ Project id, seller, ts
                                                         └─ Scan auctions
 
-A punctuation that restricts a column cannot outlive the column, so time columns and columns named in a stream's
-punctuation scheme or primary key are kept, whether or not the query reads them. Each node says what it needs of its
-inputs (`Plan.pruned`) and which of its columns are copies of theirs (`Plan.copied`).
+A punctuation that restricts a column is lost with the column. So time columns and columns of a stream's punctuation
+scheme or primary key stay, whether or not the query reads them. Each node knows what it needs from its inputs
+(`Plan.pruned`) and which of its columns are copies of theirs (`Plan.copied`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from millstream.optimizer.context import Context
 
 
 def prune_columns(plan: Plan, context: Context) -> Plan:
-    """The plan with the same result columns, whose lower parts carry only what is read or punctuated."""
+    """Return the plan with the same result columns, whose lower parts carry only columns that are read or
+    punctuated."""
     return narrowed(_pruned(plan, frozenset(plan.schema.names), context), plan.schema.names)
 
 
 def _pruned(plan: Plan, needed: Names, context: Context) -> Plan:
-    """The plan with at least the needed columns, in the order that they had."""
+    """Return the plan with at least the needed columns, in their original order."""
     kept = needed | _carried(plan, context)
     if isinstance(plan, Scan):
         return _only(plan, kept)
@@ -42,11 +43,11 @@ def _input(plan: Plan, need: Need, context: Context) -> Plan:
 
 
 def _carried(plan: Plan, context: Context) -> Names:
-    """The result columns that punctuation may restrict."""
+    """Return the result columns that punctuation may restrict."""
     carried = plan.carried(tuple(_carried(input_, context) for input_ in plan.inputs))
-    return carried | context.punctuated(plan.stream) if isinstance(plan, Scan) else carried
+    return carried | context.catalog.punctuated(plan.stream) if isinstance(plan, Scan) else carried
 
 
 def _only(plan: Plan, kept: Names) -> Plan:
-    """The plan without other columns; one is left, if there was one."""
+    """Return the plan with only the kept columns, but at least one."""
     return narrowed(plan, tuple(name for name in plan.schema.names if name in kept) or plan.schema.names[:1])

@@ -127,7 +127,7 @@ def test_types(text: str, made: str, type_: Type) -> None:
         ("extract(hour FROM s)", "EXTRACT needs a TIMESTAMP, not VARCHAR", ""),
         ("extract(year FROM gap)", "an INTERVAL has no YEAR", ""),
         ("upper(DISTINCT s)", "UPPER is not an aggregate", ""),
-        ("INTERVAL '0.0000001' SECOND", "shorter than a microsecond", ""),
+        ("INTERVAL '0.0000001' SECOND", "a fraction of a microsecond", ""),
     ],
 )
 def test_errors(text: str, message: str, hint: str) -> None:

@@ -80,7 +80,7 @@ def test_type_synonyms(written: str, type_: Type) -> None:
 @pytest.mark.parametrize(
     ("rest", "code", "column", "message", "hint"),
     [
-        ("(a INT, A INT)", "M2015", 25, "'a' stands twice", ""),
+        ("(a INT, A INT)", "M2015", 25, "'a' appears twice", ""),
         ("(a INTT)", "M2003", 20, "unknown type INTT", "'int'"),
         ("(__x INT)", "M2015", 18, "reserved", ""),
         ("(window_end INT)", "M2015", 18, "reserved", ""),
@@ -90,7 +90,7 @@ def test_type_synonyms(written: str, type_: Type) -> None:
         ("(a INT, b INT) ORDER BY a WATERMARK FOR b AS b", "M2021", 43, "does not fit ORDER BY 'a'", ""),
         ("(a INT) ORDER BY current_time WATERMARK FOR a", "M2021", 47, "not current_time", ""),
         ("(a INT) PUNCTUATED ON (b +)", "M2001", 40, "unknown column 'b'", ""),
-        ("(a INT) PUNCTUATED ON (a +, a #)", "M2015", 40, "stands twice", ""),
+        ("(a INT) PUNCTUATED ON (a +, a #)", "M2015", 40, "appears twice", ""),
         ("(a BOOLEAN) PUNCTUATED ON (a +)", "M2023", 44, "no upper bounds", "(a #)"),
         ("(a INT) PUNCTUATED ON (a -)", "M2023", 1, "restricts no column", ""),
         ("(a INT) PRIMARY KEY (b)", "M2001", 25, "unknown column 'b'", ""),

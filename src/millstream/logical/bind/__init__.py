@@ -1,4 +1,4 @@
-"""Statements to definitions and plans: the front door of this package."""
+"""The binder: statements to definitions and plans."""
 
 from __future__ import annotations
 

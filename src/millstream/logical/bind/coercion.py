@@ -1,6 +1,6 @@
-"""Types meet here: what two types have in common, and casts where they differ.
+"""Type coercion: the common type of two types, and casts where they differ.
 
-A literal takes the wanted type itself instead of being cast, so that plans stay readable and pushed predicates simple.
+A literal is converted instead of cast, so that plans stay readable and pushed predicates simple.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ SYNONYMS = {
 }
 _TYPES = {name: type_ for type_, names in SYNONYMS.items() for name in names}
 _RANK = {Type.INT: 0, Type.BIGINT: 1, Type.REAL: 2, Type.DOUBLE: 3, Type.DECIMAL: 3}
+INSTANTS = (Type.TIMESTAMP, Type.DATE)
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
 
 
 def type_named(name: str) -> Type:
-    """The type of a written type name."""
+    """Return the type of a written type name."""
     found = _TYPES.get(name.upper())
     if found is None:
         hint = did_you_mean(name, (known.lower() for known in _TYPES))
@@ -39,7 +40,7 @@ def type_named(name: str) -> Type:
 
 
 def common(left: Type, right: Type) -> Type | None:
-    """The type in which values of both can be compared and mixed, or None.
+    """Return the type in which values of both can be compared and mixed, or None.
 
     >>> common(Type.INT, Type.BIGINT), common(Type.BIGINT, Type.REAL), common(Type.INT, Type.VARCHAR)
     (<Type.BIGINT: 'BIGINT'>, <Type.DOUBLE: 'DOUBLE'>, None)
@@ -58,34 +59,28 @@ def common(left: Type, right: Type) -> Type | None:
 
 
 def cast(expression: Expression, wanted: Type) -> Expression:
-    """The expression as the wanted type; a literal is converted at once."""
+    """Return the expression as the wanted type; a literal is converted at once where that loses nothing."""
     if expression.type is wanted:
         return expression
-    if isinstance(expression, Literal):
-        converted = _converted(expression.value, expression.type, wanted)
-        if converted is not _NOT_CONVERTED:
-            return Literal(wanted, converted)
-    return Cast(wanted, expression)
+    literal = _converted(expression.value, expression.type, wanted) if isinstance(expression, Literal) else None
+    return Cast(wanted, expression) if literal is None else literal
 
 
-_NOT_CONVERTED = object()
-
-
-def _converted(value: Any, given: Type, wanted: Type) -> Any:
-    """The value of a literal in another type, where that loses nothing."""
+def _converted(value: Any, given: Type, wanted: Type) -> Literal | None:
+    """Return a literal of another type with the same value; None if that would lose something."""
     if value is None:
-        return None
+        return Literal(wanted, None)
     if given.is_integer and wanted.is_integer:
-        return value if wanted is Type.BIGINT or _LEAST <= value <= _MOST else _NOT_CONVERTED
+        return Literal(wanted, value) if wanted is Type.BIGINT or _LEAST <= value <= _MOST else None
     if given.is_numeric and wanted in (Type.REAL, Type.DOUBLE, Type.DECIMAL):
-        return float(value)
+        return Literal(wanted, float(value))
     if given is Type.DATE and wanted is Type.TIMESTAMP:
-        return datetime(value.year, value.month, value.day)
-    return _NOT_CONVERTED
+        return Literal(wanted, datetime(value.year, value.month, value.day))
+    return None
 
 
 def read_literal(text: str, wanted: Type) -> Literal:
-    """A string as a literal of a type that is written as a string."""
+    """Return a string as a literal of a type that is written as a string."""
     try:
         return Literal(wanted, parse_value(text, wanted))
     except (ValueError, OverflowError):
@@ -94,8 +89,15 @@ def read_literal(text: str, wanted: Type) -> Literal:
         raise BindError("M2004", f"'{text}' is not a {wanted.value}", hint=hint) from None
 
 
+def read_as(expression: Expression, other: Type) -> Expression:
+    """Return a string literal next to a timestamp or a date as one; any other expression is unchanged."""
+    if isinstance(expression, Literal) and expression.type is Type.VARCHAR and other in INSTANTS:
+        return read_literal(str(expression.value), other)
+    return expression
+
+
 def literal_type(value: bool | int | float | str | date | timedelta | None) -> Type:
-    """The type of a constant: an integer is an INT if it fits."""
+    """Return the type of a constant; an integer is an INT if it fits."""
     match value:
         case None:
             return Type.NULL
@@ -109,7 +111,7 @@ def literal_type(value: bool | int | float | str | date | timedelta | None) -> T
 
 
 def unify(expressions: list[Expression], what: str) -> tuple[Type, list[Expression]]:
-    """The expressions in one common type, for the branches of a CASE or the arguments of COALESCE.
+    """Return the expressions in one common type, for the branches of a CASE or the arguments of COALESCE.
 
     A string literal among timestamps or dates is read as one of them.
     """
@@ -117,15 +119,10 @@ def unify(expressions: list[Expression], what: str) -> tuple[Type, list[Expressi
     for expression in expressions:
         if not _is_text(expression):
             wanted = _mixed(wanted, expression.type, what)
-    readable = wanted in (Type.TIMESTAMP, Type.DATE)
-    if not readable:
+    if wanted not in INSTANTS:
         for expression in expressions:
             wanted = _mixed(wanted, expression.type, what)
-    made = [
-        read_literal(str(e.value), wanted) if readable and isinstance(e, Literal) and _is_text(e) else cast(e, wanted)
-        for e in expressions
-    ]
-    return wanted, made
+    return wanted, [cast(read_as(expression, wanted), wanted) for expression in expressions]
 
 
 def _is_text(expression: Expression) -> bool:

@@ -1,4 +1,4 @@
-"""Written expressions to bound ones: names resolved, types checked, casts made explicit."""
+"""Binds expressions: resolves names, checks types, makes casts explicit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.logical.bind.operators import binary, boolean, unary
 from millstream.logical.bind.scope import Scope
 
 Hook = Callable[[ast.Expr], Expression | None]
-"""Binds a node in some other way than by the scope; None to leave it."""
+"""Binds a node other than by the scope; returns None for the default."""
 
 
 class ExpressionBinder:
@@ -29,11 +29,11 @@ class ExpressionBinder:
 
     def bind(self, node: ast.Expr) -> Expression:
         with node.placing():
-            made = self._hook(node) if self._hook is not None else None
-            return self._bind(node) if made is None else made
+            bound = self._hook(node) if self._hook is not None else None
+            return self._bind(node) if bound is None else bound
 
     def condition(self, node: ast.Expr) -> Expression:
-        """The expression as a predicate of the clause."""
+        """Bind a predicate of the clause."""
         with node.placing():
             return boolean(self.bind(node), self.where)
 
@@ -67,24 +67,21 @@ class ExpressionBinder:
                 return self._function(node)
             case ast.SequenceTest():
                 hint = "Join it to the other conditions by AND: WHERE SEQ(a, b) MODE RECENT AND a.k = b.k"
-                raise PlanError("M3012", "SEQ stands only in WHERE, not inside another expression", hint=hint)
+                raise PlanError("M3012", "SEQ is allowed only in WHERE, not inside another expression", hint=hint)
         raise BindError("M2014", f"{type(node).__name__.lower()} is not allowed in {self.where}")
 
     def _in_list(self, node: ast.InList) -> Expression:
         operand = self.bind(node.operand)
         options = [self.bind(option) for option in node.options]
         for option in options:
-            binary("=", operand, option)  # refuses what cannot be compared, and says why
-        _, made = unify([operand, *options], "IN")
-        return InList(Type.BOOLEAN, made[0], tuple(made[1:]))
+            binary("=", operand, option)  # raises if they cannot be compared
+        _, (operand, *options) = unify([operand, *options], "IN")
+        return InList(Type.BOOLEAN, operand, tuple(options))
 
     def _case(self, node: ast.Case) -> Expression:
         operand = None if node.operand is None else self.bind(node.operand)
-        conditions = []
-        for written, _ in node.branches:
-            condition = self.bind(written)
-            made = boolean(condition, "WHEN") if operand is None else binary("=", operand, condition)
-            conditions.append(made)
+        tests = [self.bind(test) for test, _ in node.branches]
+        conditions = [boolean(t, "WHEN") if operand is None else binary("=", operand, t) for t in tests]
         values = [self.bind(value) for _, value in node.branches]
         if node.otherwise is not None:
             values.append(self.bind(node.otherwise))
@@ -104,7 +101,7 @@ class ExpressionBinder:
 def _interval(node: ast.Duration) -> Literal:
     micros = node.micros
     if micros.denominator != 1:
-        raise BindError("M2007", f"INTERVAL {node} is shorter than a microsecond can tell")
+        raise BindError("M2007", f"INTERVAL {node} has a fraction of a microsecond")
     return Literal(Type.INTERVAL, timedelta(microseconds=int(micros)))
 
 
@@ -130,7 +127,7 @@ def _explicit_cast(operand: Expression, wanted: Type) -> Expression:
 
 
 def contains_aggregate(node: ast.Node) -> bool:
-    """Whether an aggregate function is called anywhere inside."""
+    """True if an aggregate function is called anywhere inside."""
     if isinstance(node, ast.Function) and aggregates.find(node.name) is not None:
         return True
     return any(contains_aggregate(child) for child in node.children())

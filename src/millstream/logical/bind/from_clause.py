@@ -1,53 +1,26 @@
-"""FROM: each entry looked up, named by its alias, and given its window."""
+"""FROM: looks up each entry and names it by its alias."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from millstream.algebra.schema import Schema
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
-from millstream.logical.bind.scope import Relation, Scope
+from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
 
 QueryBinder = Callable[[ast.Query, Catalog], Plan]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry of FROM: a stream with its plan, or a table (`plan` is None) by its name."""
-
-    relation: Relation
-    written: ast.JoinedSource
-    plan: Plan | None = None
-    table: str = ""
-
-    @property
-    def alias(self) -> str:
-        return self.relation.alias
-
-    @property
-    def schema(self) -> Schema:
-        return self.relation.schema
-
-    @property
-    def window(self) -> ast.WindowClause | None:
-        return self.written.source.window
-
-    def fail(self, code: str, message: str, hint: str = "") -> PlanError:
-        return PlanError(code, message, hint=hint, **self.written.place)
-
-
 def bind_entries(sources: tuple[ast.JoinedSource, ...], catalog: Catalog, bind_query: QueryBinder) -> tuple[Entry, ...]:
-    """All entries of FROM; at least one of them is a stream, and no alias stands twice."""
+    """Bind all entries of FROM; at least one must be a stream, and no alias may appear twice."""
     found: list[Entry] = []
     for written in sources:
         entry = _entry(written, len(found) + 1, catalog, bind_query)
         if any(entry.alias == other.alias for other in found):
             source = written.source
-            message = f"'{entry.alias}' stands twice in FROM"
+            message = f"'{entry.alias}' appears twice in FROM"
             hint = "take another alias" if source.alias else f"give them aliases: {entry.alias} a, {entry.alias} b"
             raise BindError("M2016", message, hint=hint, **source.place)
         found.append(entry)
@@ -62,20 +35,20 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
     relation = source.relation
     if not isinstance(relation, str):
         plan = bind_query(relation, catalog)
-        return Entry(Relation(source.alias or f"subquery{position}", plan.schema), written, plan)
+        return Entry(source.alias or f"subquery{position}", plan.schema, written, plan)
     alias = source.alias or relation
     with source.placing():
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
             if source.window is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
-            return Entry(Relation(alias, schema, static=True), written, table=relation)
+            return Entry(alias, schema, written, table=relation)
         plan = catalog.plan(relation)
-    return Entry(Relation(alias, plan.schema), written, plan)
+    return Entry(alias, plan.schema, written, plan)
 
 
 def scope_of(entries: tuple[Entry, ...]) -> Scope:
-    """What names mean over these entries; the columns of USING count once."""
+    """Return the scope of these entries; a column of USING counts once."""
     merged: set[str] = set()
     for position, entry in enumerate(entries):
         for name in entry.written.using:
@@ -86,4 +59,4 @@ def scope_of(entries: tuple[Entry, ...]) -> Scope:
                 hint = did_you_mean(name, both) or "Write ON with the two columns."
                 raise entry.fail("M3004", f"USING ({name}): there is no such column {where}", hint)
             merged.add(name)
-    return Scope(tuple(entry.relation for entry in entries), frozenset(merged))
+    return Scope(entries, frozenset(merged))

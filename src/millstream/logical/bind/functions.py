@@ -1,6 +1,6 @@
-"""Scalar functions: their arguments are checked and cast here; the worker only computes.
+"""Scalar functions: arguments are checked and cast here, so that the worker only computes.
 
-MOD, NULLIF and IF are other spellings of operators and CASE, and are bound as those.
+MOD, NULLIF and IF are bound as the operators and CASE that they abbreviate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Builder = Callable[[str, list[Expression]], Expression]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How many arguments a function takes (`most` None: any number) and how it is built from them."""
+    """The number of arguments of a function (`most` None: any number) and the builder of its expression."""
 
     least: int
     most: int | None
@@ -30,7 +30,7 @@ class Signature:
 
 
 def call(name: str, arguments: list[Expression]) -> Expression:
-    """A scalar function by its lower-case name over typed arguments."""
+    """Return a scalar function, by its lower-case name, over typed arguments."""
     signature = _FUNCTIONS.get(name)
     if signature is None:
         hint = did_you_mean(name, (*_FUNCTIONS, *aggregates.known()))
@@ -43,7 +43,7 @@ def call(name: str, arguments: list[Expression]) -> Expression:
 
 
 def extract(part: str, operand: Expression) -> Expression:
-    """A part of a timestamp, date or interval. SECOND and EPOCH may have a fraction."""
+    """Return a part of a timestamp, date or interval. SECOND and EPOCH may have a fraction."""
     if operand.type not in (Type.TIMESTAMP, Type.DATE, Type.INTERVAL, Type.NULL):
         raise BindError("M2006", f"EXTRACT needs a TIMESTAMP, not {operand.type.value}")
     if operand.type is Type.INTERVAL and part in ("YEAR", "MONTH"):
@@ -76,7 +76,7 @@ def _texts(name: str, arguments: list[Expression]) -> list[Expression]:
 
 
 def _same(name: str, arguments: list[Expression]) -> Expression:
-    """A number in, a number of the same type out; ROUND may have a number of digits, too."""
+    """Return a function whose result has the type of its argument; ROUND may also have a number of digits."""
     _numbers(name, arguments)
     value = arguments[0] if arguments[0].type is not Type.NULL else cast(arguments[0], Type.DOUBLE)
     if len(arguments) == 2 and not (arguments[1].type.is_integer or arguments[1].type is Type.NULL):
@@ -89,12 +89,8 @@ def _double(name: str, arguments: list[Expression]) -> Expression:
     return Call(Type.DOUBLE, name, tuple(cast(argument, Type.DOUBLE) for argument in arguments))
 
 
-def _text(name: str, arguments: list[Expression]) -> Expression:
-    return Call(Type.VARCHAR, name, tuple(_texts(name, arguments)))
-
-
-def _length(name: str, arguments: list[Expression]) -> Expression:
-    return Call(Type.BIGINT, name, tuple(_texts(name, arguments)))
+def _of_texts(result: Type) -> Builder:
+    return lambda name, arguments: Call(result, name, tuple(_texts(name, arguments)))
 
 
 def _substring(name: str, arguments: list[Expression]) -> Expression:
@@ -110,8 +106,8 @@ def _concat(name: str, arguments: list[Expression]) -> Expression:
 
 
 def _choice(name: str, arguments: list[Expression]) -> Expression:
-    type_, made = unify(arguments, name)
-    return Call(type_, name, tuple(made))
+    type_, unified = unify(arguments, name)
+    return Call(type_, name, tuple(unified))
 
 
 def _null_if(_: str, arguments: list[Expression]) -> Expression:
@@ -121,9 +117,8 @@ def _null_if(_: str, arguments: list[Expression]) -> Expression:
 
 def _if(name: str, arguments: list[Expression]) -> Expression:
     condition = boolean(arguments[0], name)
-    type_, made = unify(arguments[1:], name)
-    otherwise = made[1] if len(made) > 1 else None
-    return Case(type_, ((condition, made[0]),), otherwise)
+    type_, (value, *otherwise) = unify(arguments[1:], name)
+    return Case(type_, ((condition, value),), otherwise[0] if otherwise else None)
 
 
 _SPELLING = {"ceiling": "CEIL", "pow": "POWER", "substr": "SUBSTRING", "char_length": "LENGTH"}
@@ -134,12 +129,12 @@ _FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(1, 1, _double) for name in ("sqrt", "ln", "exp")},
     **{name: Signature(2, 2, _double) for name in ("power", "pow")},
     "mod": Signature(2, 2, lambda _, arguments: binary("%", *arguments)),
-    **{name: Signature(1, 1, _text) for name in ("upper", "lower")},
-    **{name: Signature(1, 1, _length) for name in ("length", "char_length")},
-    **{name: Signature(1, 2, _text) for name in ("trim", "ltrim", "rtrim")},
+    **{name: Signature(1, 1, _of_texts(Type.VARCHAR)) for name in ("upper", "lower")},
+    **{name: Signature(1, 1, _of_texts(Type.BIGINT)) for name in ("length", "char_length")},
+    **{name: Signature(1, 2, _of_texts(Type.VARCHAR)) for name in ("trim", "ltrim", "rtrim")},
     **{name: Signature(2, 3, _substring) for name in ("substring", "substr")},
     "concat": Signature(1, None, _concat),
-    "replace": Signature(3, 3, _text),
+    "replace": Signature(3, 3, _of_texts(Type.VARCHAR)),
     **{name: Signature(1, None, _choice) for name in ("coalesce", "greatest", "least")},
     "nullif": Signature(2, 2, _null_if),
     "if": Signature(2, 3, _if),

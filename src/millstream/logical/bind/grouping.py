@@ -1,7 +1,8 @@
-"""GROUP BY and aggregates: from a select list to a window aggregate with a projection on top.
+"""Binds GROUP BY and aggregates: a select list becomes a window aggregate with a projection on top.
 
-What aggregates and groups read is first computed as plain columns, so that the operator itself deals with names only.
-The names of its results come from what is computed, not from aliases, so that queries that differ in aliases share it.
+A projection below first computes the arguments and groups as plain columns, so that the operator reads columns only.
+Its result columns are named after what they compute, not after aliases, so that queries that differ in aliases share
+it.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from millstream.lang import ast
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate
 from millstream.logical.bind.scope import PSEUDO_COLUMNS, Scope
-from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateWindow:
-    """The window of the aggregate; `attribute` is the windowing column, None for the stream's time."""
+    """The window of an aggregate; `attribute` is the windowing column, None for the stream's time."""
 
     range: int | None = None
     slide: int | None = None
     attribute: str | None = None
     integer: bool = False
-    """Whether window ends are BIGINT rather than TIMESTAMP."""
+    """True if window ends are BIGINT, False for TIMESTAMP."""
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class AggregateBinder:
     input: Plan
     window: AggregateWindow
     aliases: dict[str, ast.Expr]
-    """The select list by alias: HAVING may use its names."""
+    """The select list by alias; HAVING may use the aliases."""
     groups: list[tuple[Expression, str]] = field(default_factory=list)
     calls: dict[tuple[str, Expression | None], AggregateCall] = field(default_factory=dict)
     computed: dict[Expression, str] = field(default_factory=dict)
@@ -64,13 +65,15 @@ class AggregateBinder:
                 self.groups.append((bound, self._column(bound, "group")))
 
     def _pseudo(self, node: ast.Expr) -> str | None:
-        """The window column that the name means, if there is a window."""
+        """Return the window column that a name refers to, if there is a window."""
         named = self.window.range is not None and isinstance(node, ast.Name) and len(node.parts) == 1
         return str(node) if named and str(node) in PSEUDO_COLUMNS else None
 
     def _column(self, bound: Expression, stem: str) -> str:
-        """The input column that holds the expression: itself, or one to be computed below."""
-        if isinstance(bound, Column) and bound.name != TS and not self._collides(bound.name, stem):
+        """Return the input column that holds the expression: the column itself, or one to be computed below."""
+        # The aggregate itself emits the window columns.
+        collides = stem == "group" and self.window.range is not None
+        if isinstance(bound, Column) and bound.name != TS and not (collides and bound.name in PSEUDO_COLUMNS):
             return bound.name
         if bound not in self.computed:
             taken = {*self.input.schema.names, *self.computed.values()}
@@ -80,20 +83,16 @@ class AggregateBinder:
             self.computed[bound] = f"{stem}_{number}"
         return self.computed[bound]
 
-    def _collides(self, name: str, stem: str) -> bool:
-        """A group named like a column that the aggregate itself puts out."""
-        return stem == "group" and self.window.range is not None and name in PSEUDO_COLUMNS
-
     # --- expressions over groups and calls ------------------------------------------------------------------------
 
     def binder(self, where: str) -> ExpressionBinder:
-        """Binds expressions of SELECT and HAVING over the aggregate's output."""
+        """Return a binder of SELECT or HAVING over the aggregate's output."""
         return ExpressionBinder(self.scope, where, self._having if where == "HAVING" else self._hook)
 
     def _having(self, node: ast.Expr) -> Expression | None:
         if isinstance(node, ast.Name) and len(node.parts) == 1 and node.parts[0] in self.aliases:
             name = node.parts[0]
-            if not any(name in relation.schema for relation in self.scope.relations):
+            if not any(name in entry.schema for entry in self.scope.entries):
                 return self.binder("SELECT").bind(self.aliases[name])
         return self._hook(node)
 
@@ -106,7 +105,7 @@ class AggregateBinder:
         return self._group(node)
 
     def _group(self, node: ast.Expr) -> Expression | None:
-        """The group column that computes just this expression."""
+        """Return the group column that holds this expression."""
         if contains_aggregate(node) or isinstance(node, ast.Constant):
             return None
         try:
@@ -137,7 +136,7 @@ class AggregateBinder:
         return self.calls[key]
 
     def _argument(self, node: ast.Function, function: AggregateFunction) -> Expression | None:
-        """What the aggregate reads, or None if it counts tuples."""
+        """Return the argument of the aggregate, or None if it counts tuples."""
         name = function.name
         if node.star:
             if not function.star:
@@ -168,19 +167,18 @@ class AggregateBinder:
     # --- the operator ---------------------------------------------------------------------------------------------
 
     def plan(self) -> Plan:
-        """The aggregate over its input, with a projection in between for what must be computed first."""
+        """Return the aggregate over its input, with a projection in between for computed columns."""
         source = self.input
         if self.computed:
-            kept = tuple((a.name, Column(a.type, a.name)) for a in source.schema)
-            made = tuple((name, expression) for expression, name in self.computed.items())
-            source = Project(source, kept + made)
+            computed = tuple((name, expression) for expression, name in self.computed.items())
+            source = Project(source, copies(source.schema) + computed)
         groups = tuple(name for _, name in self.groups)
         window = self.window
         return WindowAggregate(source, window.range, window.slide, groups, tuple(self.calls.values()), window.attribute)
 
 
 def _meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:
-    """An ordinal or an alias in GROUP BY stands for that item; a column of the same name goes first."""
+    """Return the item that an ordinal or an alias in GROUP BY refers to; a column takes precedence over an alias."""
     if isinstance(written, ast.Constant) and type(written.value) is int:
         if not 1 <= written.value <= len(select.items):
             message = f"GROUP BY {written.value}: the select list has {len(select.items)} items"
@@ -188,6 +186,6 @@ def _meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:
         return select.items[written.value - 1].expression
     if isinstance(written, ast.Name) and len(written.parts) == 1:
         name = written.parts[0]
-        if not any(name in relation.schema for relation in scope.relations):
+        if not any(name in entry.schema for entry in scope.entries):
             return next((item.expression for item in select.items if item.alias == name), written)
     return written

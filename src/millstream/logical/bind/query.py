@@ -1,4 +1,4 @@
-"""SELECT to a plan: FROM and WHERE, then grouping, then the select list, DISTINCT and UNION ALL."""
+"""Binds SELECT: FROM and WHERE, then grouping, then the select list, DISTINCT and UNION ALL."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.bind.coercion import cast, common
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate
-from millstream.logical.bind.from_clause import Entry, bind_entries, scope_of
+from millstream.logical.bind.from_clause import bind_entries, scope_of
 from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow
 from millstream.logical.bind.join.conjunct_sets import Conjuncts
 from millstream.logical.bind.join.joins import JoinBinder
 from millstream.logical.bind.join.outer import OUTER, check_outer
 from millstream.logical.bind.operators import binary
-from millstream.logical.bind.scope import Scope
+from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
-from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.window_join import WindowJoin
@@ -31,7 +31,7 @@ from millstream.logical.windows import aggregate_window, attribute_unit, refuse_
 
 
 def bind_select(query: ast.Query, catalog: Catalog) -> Plan:
-    """The plan of a query: types checked, names resolved, nothing optimized."""
+    """Return the plan of a query: names resolved, types checked, nothing optimized."""
     try:
         return _query(query, catalog)
     except RecursionError:
@@ -42,7 +42,7 @@ def _query(query: ast.Query, catalog: Catalog) -> Plan:
     with query.placing():
         if query.tail:
             clause = query.tail[0]
-            hint = "A continuous query never ends, so nothing is the last row; sort what you take out of it."
+            hint = "A continuous query never ends, so it has no last row; sort the rows that you take from it."
             message = f"{clause.clause} is not possible in a continuous query"
             raise PlanError("M3001", message, hint=hint, **clause.place)
         return _select(query, catalog) if isinstance(query, ast.Select) else _union(query, catalog)
@@ -74,7 +74,7 @@ def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
 
 
 def _types(plan: Plan) -> list[Type]:
-    """The types of a member's columns; a column that is just NULL has none of its own and takes that of the others."""
+    """Return the types of a member's columns; a literal NULL has type NULL, so that the other members decide."""
     types = [attribute.type for attribute in plan.schema]
     if isinstance(plan, Project):
         for position, (_, item) in enumerate(plan.items):
@@ -93,13 +93,8 @@ def _members(query: ast.Query) -> list[ast.Query]:
 
 
 def _as_types(plan: Plan, types: list[Type]) -> Plan:
-    if all(attribute.type is type_ for attribute, type_ in zip(plan.schema, types, strict=True)):
-        return plan
-    items = tuple(
-        (attribute.name, cast(Column(attribute.type, attribute.name), type_))
-        for attribute, type_ in zip(plan.schema, types, strict=True)
-    )
-    return Project(plan, items)
+    columns = zip(copies(plan.schema), types, strict=True)
+    return _projected(plan, tuple((name, cast(column, type_)) for (name, column), type_ in columns))
 
 
 # --- SELECT -----------------------------------------------------------------------------------------------------------
@@ -119,7 +114,7 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
 
 
 def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple[Plan, Scope]:
-    """FROM and WHERE: joins take the conditions that connect them, a selection on top the rest; and the scope above."""
+    """Bind FROM and WHERE: joins take the conditions that connect their inputs, a selection on top takes the rest."""
     sequence, where = (None, []) if select.where is None else _without_sequence(select.where)
     on: dict[str, tuple[Expression, ...]] = {}
     for position, entry in enumerate(entries):
@@ -143,20 +138,16 @@ def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple
 
 
 def _on(entry: Entry, visible: tuple[Entry, ...], scope: Scope) -> tuple[Expression, ...]:
-    """The conjuncts of ON or USING, over the entries seen so far."""
+    """Return the conjuncts of ON or USING, over the entries up to this one."""
     written = entry.written
     if written.on is not None:
-        so_far = Scope(tuple(e.relation for e in visible), scope.merged)
-        return conjuncts(ExpressionBinder(so_far, "ON").condition(written.on))
-    made = []
-    for name in written.using:
-        other = next(e for e in visible if name in e.schema)
-        made.append(binary("=", scope.column(other.relation, name), scope.column(entry.relation, name)))
-    return tuple(made)
+        return conjuncts(ExpressionBinder(Scope(visible, scope.merged), "ON").condition(written.on))
+    owners = [(name, next(e for e in visible if name in e.schema)) for name in written.using]
+    return tuple(binary("=", scope.column(owner, name), scope.column(entry, name)) for name, owner in owners)
 
 
 def _without_sequence(where: ast.Expr) -> tuple[ast.SequenceTest | None, list[ast.Expr]]:
-    """The SEQ test among the conditions, if there is one, and the other conditions."""
+    """Return the SEQ test, or None, and the other conditions."""
     parts: list[ast.Expr] = []
     open_parts = [where]
     while open_parts:
@@ -175,7 +166,7 @@ def _without_sequence(where: ast.Expr) -> tuple[ast.SequenceTest | None, list[as
 
 
 def _window_clause(select: ast.Select, entries: tuple[Entry, ...]) -> ast.WindowClause | None:
-    """The window of the select's result: the WINDOW clause, or the bracket of the only stream."""
+    """Return the window of the result: the WINDOW clause, or the bracket of the only stream."""
     streams = [entry for entry in entries if entry.plan is not None]
     bracket = streams[0].window if len(streams) == 1 else None
     if bracket is not None and select.window is not None:
@@ -184,7 +175,7 @@ def _window_clause(select: ast.Select, entries: tuple[Entry, ...]) -> ast.Window
 
 
 def _check_window(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> None:
-    """Without an aggregate a window has no effect on a selection, but it must make sense."""
+    """Check a window without an aggregate: it has no effect on a selection, but must be valid."""
     clause = _window_clause(select, entries)
     if clause is None:
         return
@@ -230,7 +221,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
 
 
 def _mixes_units(plan: Plan) -> bool:
-    """Whether the hidden timestamps of the plan come in seconds here and in microseconds there."""
+    """True if an operator of the plan has inputs whose timestamps have different units."""
     inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin | MultiJoin))
     return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
@@ -242,8 +233,8 @@ def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, pl
     aggregate.add_groups(select)
     having = None if select.having is None else aggregate.binder("HAVING").condition(select.having)
     items = _items(select, scope, aggregate.binder("SELECT"), grouped=True)
-    made = aggregate.plan()
-    return _projected(made if having is None else Select(made, having), items)
+    grouped = aggregate.plan()
+    return _projected(grouped if having is None else Select(grouped, having), items)
 
 
 # --- the select list --------------------------------------------------------------------------------------------------
@@ -252,13 +243,13 @@ def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, pl
 def _items(
     select: ast.Select, scope: Scope, binder: ExpressionBinder, *, grouped: bool = False
 ) -> tuple[tuple[str, Expression], ...]:
-    """The select list, every item under a name of its own."""
+    """Bind the select list, every item under a unique name."""
     found: list[tuple[str, Expression]] = []
     for position, item in enumerate(select.items, 1):
         node = item.expression
         if isinstance(node, ast.Star):
             if grouped:
-                message = "* does not go with GROUP BY or aggregates"
+                message = "* cannot be combined with GROUP BY or aggregates"
                 raise PlanError("M3023", message, hint="name the columns", **node.place)
             with node.placing():
                 found += scope.expand(node)
@@ -271,9 +262,9 @@ def _item(item: ast.SelectItem, position: int, binder: ExpressionBinder) -> tupl
     name = item.alias or _name(item.expression, position)
     if name.startswith("__"):
         raise BindError("M2015", f"'{name}' is a reserved name", hint="take one without __", **item.place)
-    made = binder.bind(item.expression)
-    # A column of NULLs needs some type; any will do.
-    return name, cast(made, Type.VARCHAR) if made.type is Type.NULL else made
+    bound = binder.bind(item.expression)
+    # A column of NULLs needs a type, whichever.
+    return name, cast(bound, Type.VARCHAR) if bound.type is Type.NULL else bound
 
 
 def _name(node: ast.Expr, position: int) -> str:
@@ -292,20 +283,19 @@ def _name(node: ast.Expr, position: int) -> str:
 
 
 def _unique(items: list[tuple[str, Expression]]) -> tuple[tuple[str, Expression], ...]:
-    """Equal names are numbered: `k`, `k_1`."""
+    """Number equal names: `k`, `k_1`."""
     written = {name for name, _ in items}
     taken: set[str] = set()
-    made = []
+    result = []
     for name, expression in items:
         unique, number = name, 1
         while unique in taken or (unique != name and unique in written):
             unique, number = f"{name}_{number}", number + 1
         taken.add(unique)
-        made.append((unique, expression))
-    return tuple(made)
+        result.append((unique, expression))
+    return tuple(result)
 
 
 def _projected(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
-    """A projection, unless it would change nothing."""
-    same = tuple((attribute.name, Column(attribute.type, attribute.name)) for attribute in plan.schema)
-    return plan if items == same else Project(plan, items)
+    """Return a projection, or the plan itself if the projection would change nothing."""
+    return plan if items == copies(plan.schema) else Project(plan, items)

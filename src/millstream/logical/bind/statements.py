@@ -1,4 +1,4 @@
-"""CREATE STREAM and CREATE TABLE to definitions: names and types checked, time understood."""
+"""Binds CREATE STREAM and CREATE TABLE: checks names and types, derives the kind of time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from millstream.logical.windows import units
 
 
 def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefinition:
-    """The definition of a base stream.
+    """Return the definition of a base stream.
 
-    A column of ORDER BY or WATERMARK FOR gives external timestamps, `current_time` internal ones, neither latent ones.
-    A watermark or a punctuation scheme means that the order is not promised.
+    A column of ORDER BY or WATERMARK FOR makes timestamps external, `current_time` internal; without either they are
+    latent. With a watermark or a punctuation scheme the order is not promised.
     """
     try:
         catalog.check_free(statement.name)
@@ -44,7 +44,7 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
 
 
 def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
-    """The definition of a static relation."""
+    """Return the definition of a static relation."""
     with statement.placing():
         catalog.check_free(statement.name)
         schema = Schema(_attributes(statement.columns))
@@ -57,7 +57,7 @@ def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...
     for column in columns:
         with column.placing():
             if column.name in found:
-                raise BindError("M2015", f"column '{column.name}' stands twice")
+                raise BindError("M2015", f"column '{column.name}' appears twice")
             if column.name.startswith("__") or column.name in PSEUDO_COLUMNS:
                 raise BindError("M2015", f"'{column.name}' is a reserved name")
             with column.type_name.placing():
@@ -69,7 +69,7 @@ def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...
 
 
 def _placed(error: MillstreamError, statement: ast.CreateStream) -> MillstreamError:
-    """The error where the column that it is about is named, or else at the statement."""
+    """Place the error at the column that it names, or else at the statement."""
     for mention in statement.mentions:
         if f"'{mention}'" in error.message:
             error.at(mention.line, mention.column)
@@ -77,7 +77,7 @@ def _placed(error: MillstreamError, statement: ast.CreateStream) -> MillstreamEr
 
 
 def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
-    """The schema with its kind of time."""
+    """Return the schema with its kind of time."""
     watermark = statement.watermark
     ordered = watermark is None and not statement.punctuated_on
     if statement.current_time:
@@ -129,7 +129,7 @@ def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
     for name in columns:
         type_ = schema.type_of(name)
         if name == schema.time:
-            hint = "ORDER BY says that it never falls; WATERMARK FOR makes punctuation of it."
+            hint = "ORDER BY promises that it never falls; WATERMARK FOR turns it into punctuation."
             raise BindError("M2031", f"ASCENDING column '{name}' is the time column", hint=hint)
         if not type_.is_integer and type_ not in (Type.TIMESTAMP, Type.DATE):
             hint = "An ascending column is an INT, a BIGINT, a TIMESTAMP or a DATE."
@@ -141,29 +141,24 @@ def _closes(clause: ast.Closes, name: str, schema: Schema, catalog: Catalog) -> 
     with clause.placing():
         if clause.closing not in (None, name):
             hint = f"CREATE STREAM {clause.closing} (…) CLOSES {clause.stream} (…) BY (…)"
-            raise BindError(
-                "M2030", f"CLOSES stands in the declaration of the stream that closes, not of '{name}'", hint=hint
-            )
-        return _closed(clause, schema, catalog)
-
-
-def _closed(clause: ast.Closes, schema: Schema, catalog: Catalog) -> Closes:
-    stream = clause.stream.lower()
-    if catalog.is_table(stream) or stream in catalog.derived:
-        hint = "CLOSES names a stream that has columns of its own."
-        raise BindError("M2030", f"'{stream}' is not a base stream", hint=hint)
-    closed = catalog.stream(stream).schema
-    columns = _known(clause.columns, closed, f"CLOSES {stream}")
-    by = _known(clause.by, schema, "BY")
-    if len(columns) != len(by):
-        hint = "Each column of the closed stream has one of the closing stream."
-        raise BindError("M2030", f"CLOSES {stream} names {len(columns)} columns, BY {len(by)}", hint=hint)
-    for own, other in zip(columns, by, strict=True):
-        types = closed.type_of(own), schema.type_of(other)
-        if types[0] is not types[1] and not all(type_.is_integer for type_ in types):
-            message = f"'{stream}.{own}' is {types[0].value} and '{other}' is {types[1].value}"
-            raise BindError("M2030", message, hint="Both columns have the same type.")
-    return Closes(stream, columns, by)
+            message = f"CLOSES belongs in the declaration of the closing stream, not of '{name}'"
+            raise BindError("M2030", message, hint=hint)
+        stream = clause.stream.lower()
+        if catalog.is_table(stream) or stream in catalog.derived:
+            hint = "CLOSES names a stream that has columns of its own."
+            raise BindError("M2030", f"'{stream}' is not a base stream", hint=hint)
+        closed = catalog.stream(stream).schema
+        columns = _known(clause.columns, closed, f"CLOSES {stream}")
+        by = _known(clause.by, schema, "BY")
+        if len(columns) != len(by):
+            hint = "Each column of the closed stream has one of the closing stream."
+            raise BindError("M2030", f"CLOSES {stream} names {len(columns)} columns, BY {len(by)}", hint=hint)
+        for own, other in zip(columns, by, strict=True):
+            types = closed.type_of(own), schema.type_of(other)
+            if types[0] is not types[1] and not all(type_.is_integer for type_ in types):
+                message = f"'{stream}.{own}' is {types[0].value} and '{other}' is {types[1].value}"
+                raise BindError("M2030", message, hint="Both columns have the same type.")
+        return Closes(stream, columns, by)
 
 
 def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]:
@@ -172,6 +167,6 @@ def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]
         if name not in schema:
             raise BindError("M2001", f"unknown column '{name}' in {clause}", hint=did_you_mean(name, schema.names))
         if name in found:
-            raise BindError("M2015", f"column '{name}' stands twice in {clause}", hint="Name it once.")
+            raise BindError("M2015", f"column '{name}' appears twice in {clause}", hint="Name it once.")
         found.append(name)
     return tuple(found)

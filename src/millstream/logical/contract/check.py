@@ -1,4 +1,4 @@
-"""A plan's contract: from the scans up, what each operator keeps and what it passes on."""
+"""A plan's contract: the state and the promises of each operator, derived from the scans upward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.logical.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A node of the plan with its number, the parts of its state, and what it promises its reader."""
+    """A node of the plan with its number, the parts of its state, and what it promises the node above."""
 
     plan: Plan
     number: int
@@ -29,20 +29,20 @@ class Contract:
         yield self
 
     def unbounded(self) -> dict[tuple[int, str], StatePart]:
-        """The parts that nothing bounds, by the number of their node and their name."""
-        return {(made.number, part.name): part for made in self.walk() for part in made.parts if not part.bounded}
+        """The unbounded parts, by node number and part name."""
+        return {(node.number, part.name): part for node in self.walk() for part in node.parts if not part.bounded}
 
 
 def check(plan: Plan, declarations: Declarations) -> Contract:
-    """The contract of a plan; nodes are numbered as `EXPLAIN` numbers them."""
+    """Return the contract of a plan; nodes have the numbers that `EXPLAIN` gives them."""
     return _check(plan, declarations, count(1))
 
 
 def _check(plan: Plan, declarations: Declarations, numbers: Iterator[int]) -> Contract:
     inputs = tuple(_check(input_, declarations, numbers) for input_ in plan.inputs)
     offered = (declarations.offers(plan),) if isinstance(plan, Scan) else tuple(input_.offers for input_ in inputs)
-    parts = plan.parts(offered)
-    # Where tuples wait for ever, so does the punctuation behind them.
+    parts = plan.state_parts(offered)
+    # Where tuples wait for ever, the punctuation behind them does too.
     stuck = any(part.name == WAITING and not part.bounded for part in parts)
     offers = Offers() if stuck else plan.passes_on(offered, parts)
     return Contract(plan, next(numbers), parts, offers, inputs)

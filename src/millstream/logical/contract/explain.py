@@ -1,7 +1,7 @@
-"""EXPLAIN CONTRACT: whether the state of a query stays bounded, known before anything runs.
+"""EXPLAIN CONTRACT: shows before a query runs whether its state stays bounded.
 
-Under each node of the plan stand the parts of its state, each with what bounds it or what it lacks, and what the node
-passes on to its reader: templates of punctuation, and time. The last line is the verdict.
+Each node of the plan lists the parts of its state, each with what bounds it or what it lacks, and then what the node
+passes on to the node above: templates of punctuation, and time. The last line is the verdict.
 
 >>> from millstream.algebra.schema import Schema
 >>> from millstream.algebra.punctuation.template import Template
@@ -19,8 +19,8 @@ passes on to its reader: templates of punctuation, and time. The last line is th
         passes on (k #), time when asked
 contract: bounded
 
-What a template promises, and which clause promises which, is in `contract_offers`; what bounds each part of a node's
-state, and what passes it, is told by the node itself (`nodes`); hints are in `contract_hints`.
+`contract.offers` defines what each clause promises. The nodes (`nodes`) define what bounds each part of their state and
+what they pass on. `contract.hints` writes the hints.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ from millstream.logical.catalog import Catalog
 from millstream.logical.contract.check import Contract, check
 from millstream.logical.contract.hints import hint
 from millstream.logical.contract.offers import Declarations
-from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.explain import branches
 from millstream.logical.plan import Plan
 
 
 def explain_contract(plan: Plan, catalog: Catalog, ets: str = "demand") -> str:
-    """The contract of a plan as text; `ets` is how silent sources promise time."""
+    """Return the contract of a plan as text; `ets` is how silent sources promise time."""
     declarations = Declarations.of(catalog, ets)
     root = check(plan, declarations)
     return "\n".join([*_lines(root, root, declarations), verdict(root)])
@@ -45,23 +44,17 @@ def explain_contract(plan: Plan, catalog: Catalog, ets: str = "demand") -> str:
 
 def verdict(root: Contract) -> str:
     unbounded = len(root.unbounded())
-    said = f"unbounded: {unbounded} part{'s' if unbounded > 1 else ''}" if unbounded else "bounded"
-    return f"contract: {said}"
+    return f"contract: unbounded: {unbounded} part{'s' if unbounded > 1 else ''}" if unbounded else "contract: bounded"
 
 
-def _lines(made: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
-    yield f"#{made.number} {made.plan.describe()}"
-    margin = "│" if made.inputs else " "
-    for part in made.parts:
-        for line in _part(made, part, root, declarations):
-            yield f"{margin}    {line}"
-    yield f"{margin}    passes on {made.offers}"
-    yield from branches([_lines(input_, root, declarations) for input_ in made.inputs])
-
-
-def _part(made: Contract, part: StatePart, root: Contract, declarations: Declarations) -> Iterator[str]:
-    if part.bounded:
-        yield f"{part.name}: BOUNDED by {'; by '.join(part.bounds)}"
-        return
-    yield f"{part.name}: UNBOUNDED: {part.lacks}"
-    yield f"  hint: {hint(root, made, part, declarations)}"
+def _lines(node: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
+    yield f"#{node.number} {node.plan.describe()}"
+    margin = "│    " if node.inputs else "     "
+    for part in node.parts:
+        if part.bounded:
+            yield f"{margin}{part.name}: BOUNDED by {'; by '.join(part.bounds)}"
+        else:
+            yield f"{margin}{part.name}: UNBOUNDED: {part.lacks}"
+            yield f"{margin}  hint: {hint(root, node, part, declarations)}"
+    yield f"{margin}passes on {node.offers}"
+    yield from branches([_lines(input_, root, declarations) for input_ in node.inputs])

@@ -1,14 +1,15 @@
-"""What would bound a part of a query's state.
+"""Hints: what would bound a part of a query's state.
 
-A declaration is suggested only if it helps: the plan is checked again as if the streams had it, and the part must then
-be bounded without another one becoming unbounded. `PUNCTUATED ON` takes away the order of a stream, so for an ordered
-one the suggestion keeps its time moving by `PUNCTUATED ON (ts +)`.
+A declaration is suggested only if it helps: with it, a second check of the plan finds the part bounded and no other
+part newly unbounded. `PUNCTUATED ON` takes away the order of a stream. For an ordered stream the suggestion therefore
+adds `PUNCTUATED ON (ts +)`, which keeps its time moving.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import TimeKind
@@ -16,85 +17,85 @@ from millstream.logical.catalog import StreamDefinition
 from millstream.logical.contract.check import Contract, check
 from millstream.logical.contract.names import base_columns
 from millstream.logical.contract.offers import Declarations, Time
-from millstream.logical.contract.state_parts import WAITING, Closed, Moving, StatePart, Together
+from millstream.logical.contract.requirements import AllPunctuated, Punctuated, TimeMoves
+from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Remedy:
-    """Other declarations, in words and as they would be."""
+class Suggestion:
+    """Changed declarations, and their text in a hint."""
 
     text: str
     declarations: Declarations
 
 
 def hint(root: Contract, at: Contract, part: StatePart, declarations: Declarations) -> str:
-    """What to do about an unbounded part of the node `at`."""
-    remedies = tuple(_remedies(at, part, declarations))
-    useful = (remedy.text for remedy in remedies if _helps(remedy, root, (at.number, part.name)))
-    found = [text for text in (next(useful, None),) if text is not None]
+    """Return the hint for an unbounded part of the node `at`."""
+    suggestions = tuple(_suggestions(at, part, declarations))
+    helpful = (suggestion.text for suggestion in suggestions if _helps(suggestion, root, (at.number, part.name)))
+    found = list(islice(helpful, 1))
     below = sorted({number for input_ in at.inputs for number, _ in input_.unbounded()})
-    if remedies and not found and below:
+    if suggestions and not found and below:
         found.append(f"bound {' and '.join(f'#{number}' for number in below)} first")
     advice = at.plan.advice(part, tuple(input_.offers for input_ in at.inputs))
     return ", or ".join([*found, *advice]) or "no declaration of its streams bounds it"
 
 
-def _helps(remedy: Remedy, root: Contract, part: tuple[int, str]) -> bool:
+def _helps(suggestion: Suggestion, root: Contract, part: tuple[int, str]) -> bool:
     before = root.unbounded().keys()
-    after = check(_redeclared(root.plan, remedy.declarations), remedy.declarations).unbounded().keys()
+    after = check(_redeclared(root.plan, suggestion.declarations), suggestion.declarations).unbounded().keys()
     return part not in after and after <= before
 
 
 def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
-    """The plan over streams as they are declared there."""
+    """Return the plan over the streams of other declarations."""
     if isinstance(plan, Scan):
         definition = declarations.streams.get(plan.stream)
         return plan if definition is None else replace(plan, stream_schema=definition.schema)
     return plan.with_inputs(tuple(_redeclared(input_, declarations) for input_ in plan.inputs))
 
 
-def _remedies(at: Contract, part: StatePart, declarations: Declarations) -> Iterator[Remedy]:
-    """Declarations worth trying, the likeliest first."""
-    for cure in (Moving(at.plan.inputs),) if part.name == WAITING else at.plan.cures(part):
-        match cure:
-            case Moving(inputs):
-                yield from _moving(inputs, declarations)
-            case Closed():
-                yield from _closing(cure, declarations)
-            case Together(parts):
-                yield from _by_all(parts, declarations)
+def _suggestions(at: Contract, part: StatePart, declarations: Declarations) -> Iterator[Suggestion]:
+    """Yield declarations worth trying, the likeliest first."""
+    for requirement in (TimeMoves(at.plan.inputs),) if part.name == WAITING else at.plan.requirements(part):
+        match requirement:
+            case TimeMoves(inputs):
+                yield from _moving_time(inputs, declarations)
+            case Punctuated():
+                yield from _punctuation(requirement, declarations)
+            case AllPunctuated(inputs):
+                yield from _punctuation_of_all(inputs, declarations)
 
 
-def _by_all(cures: tuple[Closed, ...], declarations: Declarations) -> Iterator[Remedy]:
-    """Each of several inputs does its part."""
+def _punctuation_of_all(inputs: tuple[Punctuated, ...], declarations: Declarations) -> Iterator[Suggestion]:
     texts: list[str] = []
-    for cure in cures:
-        remedy = next(_closing(cure, declarations), None)
-        if remedy is None:
+    for requirement in inputs:
+        suggestion = next(_punctuation(requirement, declarations), None)
+        if suggestion is None:
             return
-        declarations = remedy.declarations
-        texts.append(remedy.text.removeprefix("declare "))
-    yield Remedy(f"declare {' and '.join(texts)}", declarations)
+        declarations = suggestion.declarations
+        texts.append(suggestion.text.removeprefix("declare "))
+    yield Suggestion(f"declare {' and '.join(texts)}", declarations)
 
 
-def _closing(cure: Closed, declarations: Declarations) -> Iterator[Remedy]:
-    """Punctuation on each of the columns, wherever it comes from."""
-    for column in cure.columns:
-        bases = base_columns(cure.input, column)
+def _punctuation(requirement: Punctuated, declarations: Declarations) -> Iterator[Suggestion]:
+    """Yield, for each column, punctuation on the base columns that it copies."""
+    for column in requirement.columns:
+        bases = base_columns(requirement.input, column)
         if not bases or any(stream not in declarations.streams for stream, _ in bases):
             continue
         streams, texts = dict(declarations.streams), []
         for stream, base in dict.fromkeys(bases):
             definition = streams[stream]
             bound = base == definition.schema.time
-            wanted = [Template(((base, "+" if bound else cure.class_),))]
+            wanted = [Template(((base, "+" if bound else requirement.class_),))]
             if definition.schema.kind is TimeKind.EXTERNAL and definition.schema.ordered and not bound:
                 wanted.append(Template(((str(definition.schema.time), "+"),)))
             streams[stream] = _punctuated(definition, wanted)
             texts.append(f"{' '.join(f'PUNCTUATED ON {template}' for template in wanted)} on {stream}")
-        yield Remedy(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))
+        yield Suggestion(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))
 
 
 def _punctuated(definition: StreamDefinition, templates: list[Template]) -> StreamDefinition:
@@ -104,14 +105,14 @@ def _punctuated(definition: StreamDefinition, templates: list[Template]) -> Stre
     return replace(definition, schema=schema, templates=tuple(templates))
 
 
-def _moving(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Remedy]:
-    """Time for every stream that has none."""
-    streams, texts, beats = dict(declarations.streams), [], False
+def _moving_time(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Suggestion]:
+    """Yield declarations that move the time of every stream whose time does not move."""
+    streams, texts, heartbeat = dict(declarations.streams), [], False
     for scan in dict.fromkeys(part for plan in plans for part in plan.walk() if isinstance(part, Scan)):
         if declarations.offers(scan).time is Time.MOVES:
             continue
         definition = streams.get(scan.stream)
-        beats = beats or scan.schema.kind is not TimeKind.EXTERNAL
+        heartbeat = heartbeat or scan.schema.kind is not TimeKind.EXTERNAL
         if definition is None:
             continue
         time = definition.schema.time
@@ -123,6 +124,6 @@ def _moving(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Rem
             streams[scan.stream] = replace(definition, schema=schema)
             texts.append(f"ORDER BY current_time on {scan.stream}")
     if texts:
-        yield Remedy(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))
-    if beats:
-        yield Remedy("SET ets = 'heartbeat'", replace(declarations, ets="heartbeat"))
+        yield Suggestion(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))
+    if heartbeat:
+        yield Suggestion("SET ets = 'heartbeat'", replace(declarations, ets="heartbeat"))

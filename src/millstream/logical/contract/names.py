@@ -1,4 +1,4 @@
-"""Where the columns and the tuples of a plan come from."""
+"""The base streams and base columns behind a plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from millstream.logical.plan import Plan
 
 
 def base_columns(plan: Plan, column: str) -> tuple[tuple[str, str], ...]:
-    """The columns of base streams, as (stream, column), that a column of the plan holds; none if it is computed."""
+    """Return the base columns that a column of the plan copies, as (stream, column); none if it is computed."""
     if isinstance(plan, Scan):
         return ((plan.stream, column),)
     found = [base_columns(plan.inputs[place], name) for place, name in plan.copied(column)]
@@ -15,7 +15,7 @@ def base_columns(plan: Plan, column: str) -> tuple[tuple[str, str], ...]:
 
 
 def base_streams(plan: Plan) -> tuple[str, ...]:
-    """The base streams that a plan has tuples of."""
+    """Return the base streams whose tuples a plan emits."""
     if isinstance(plan, Scan):
         return (plan.stream,)
     return tuple(dict.fromkeys(stream for part in plan.contributing for stream in base_streams(part)))

@@ -1,4 +1,4 @@
-"""What a stream promises of its future, and what a declaration makes a source promise.
+"""Offers: what a stream promises about its future, and which declaration makes its source promise it.
 
 | declaration | templates | time |
 |---|---|---|
@@ -6,14 +6,14 @@
 | `ORDER BY current_time` | | moves with every tuple |
 | `WATERMARK FOR ts` | `(ts +)` | moves with the watermark |
 | `PUNCTUATED ON (ts +)`, where `ts` is the time column | `(ts +)` | moves with the punctuation |
-| `PUNCTUATED ON (…)`, any other | itself | as the other clauses say; it takes away the order |
+| `PUNCTUATED ON (…)`, any other | itself | by the other clauses; the order is no longer promised |
 | `PRIMARY KEY (k)` | `(k #)`, of values that came | |
 | `ASCENDING (k)` | `(k +)` | |
 | `CLOSES s (k) BY (id)`, on another stream | `(k #)` on `s` (`nodes.closing`) | |
-| none of `ORDER BY`, `WATERMARK FOR` | | only when asked; moves with heartbeats, never with `ets = 'none'` |
+| none of `ORDER BY`, `WATERMARK FOR` | | only when asked for; moves with heartbeats, never with `ets = 'none'` |
 
-A template `+` promises bounds that rise past every value, for every value of its `#` columns; `#` promises that every
-value is closed, whether or not a tuple had it. A primary key closes no value that never comes.
+A template `+` promises bounds that rise past every value, for every value of its `#` columns. `#` promises that every
+value is closed, whether or not a tuple has it. A primary key closes only values that come.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 class Time(IntEnum):
-    """Whether a reader learns that time passes."""
+    """When a stream promises that time has passed."""
 
     STILL = 0
     ASKED = 1
-    """The source tells when an operator that waits for it asks; nobody hears of it otherwise."""
+    """Only when an operator that waits asks for it."""
     MOVES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A template that a stream keeps to, and the declaration that it comes from. `seen`: only values that came are
-    closed. `foreign`: its columns are a foreign key, of things that come in the stream that has their primary key."""
+    """A template that a stream promises, and the declaration behind it. `seen`: only values that came are closed.
+    `foreign`: its columns are a foreign key, and each value comes in the stream with that primary key."""
 
     template: Template
     origin: str
@@ -58,7 +58,7 @@ class Offer:
         return dict(self.template.classes).get(attribute, "-")
 
     def renamed(self, names: Mapping[str, str]) -> Offer | None:
-        """Under other names; None if it restricts a column without one, or two columns become one."""
+        """Return the offer over renamed columns; None if a column has no new name, or two columns get the same."""
         if not self.attributes <= names.keys() or len({names[a] for a in self.attributes}) < len(self.attributes):
             return None
         return replace(self, template=Template(tuple((names[name], class_) for name, class_ in self.template.classes)))
@@ -69,21 +69,21 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """All that a stream promises; `clocks` are the declarations that move its time."""
+    """Everything that a stream promises; `clocks` are the declarations that move its time."""
 
     time: Time = Time.STILL
     clocks: tuple[str, ...] = ()
     templates: tuple[Offer, ...] = ()
 
     def renamed(self, names: Mapping[str, str]) -> Offers:
-        """Under other names; what cannot be said there is left out."""
+        """Return the offers over renamed columns, without those that cannot be renamed."""
         return replace(self, templates=distinct(offer.renamed(names) for offer in self.templates))
 
     def __str__(self) -> str:
         whole = {offer.template for offer in self.templates if not offer.seen}
-        said = [str(offer) for offer in self.templates if not (offer.seen and offer.template in whole)]
-        said += ["time"] if self.time is Time.MOVES else ["time when asked"] if self.time is Time.ASKED else []
-        return ", ".join(dict.fromkeys(said)) or "nothing"
+        texts = [str(offer) for offer in self.templates if not (offer.seen and offer.template in whole)]
+        texts += ["time"] if self.time is Time.MOVES else ["time when asked"] if self.time is Time.ASKED else []
+        return ", ".join(dict.fromkeys(texts)) or "nothing"
 
 
 def distinct(offers: Iterable[Offer | None]) -> tuple[Offer, ...]:
@@ -91,14 +91,14 @@ def distinct(offers: Iterable[Offer | None]) -> tuple[Offer, ...]:
 
 
 def slowest(inputs: Iterable[Offers]) -> tuple[Time, tuple[str, ...]]:
-    """The time of an operator with several inputs: it moves as far as all of theirs do."""
+    """Return the time of an operator with several inputs, which is that of the slowest, and all their clocks."""
     inputs = tuple(inputs)
     return min(i.time for i in inputs), tuple(dict.fromkeys(clock for i in inputs for clock in i.clocks))
 
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """What streams declare, and how silent ones promise time (`SET ets`)."""
+    """The declarations of all streams, and how silent sources promise time (`SET ets`)."""
 
     streams: Mapping[str, StreamDefinition]
     ets: str = "demand"
@@ -108,39 +108,37 @@ class Declarations:
         return cls({definition.name: definition for definition in catalog.streams}, ets)
 
     def offers(self, scan: Scan) -> Offers:
-        """What the source of a scan promises; a companion stream (`s__late`) declares nothing."""
+        """Return what the source of a scan promises; a companion stream (`s__late`) declares nothing."""
         definition = self.streams.get(scan.stream)
-        time, clock = self._time(scan.stream, scan.schema, definition)
-        clocks = (clock,) if clock else ()
-        return Offers(time, clocks, () if definition is None else declared(definition))
+        templates = () if definition is None else _declared(definition)
+        return replace(self._time(scan.stream, scan.schema, templates), templates=templates)
 
-    def _time(self, name: str, schema: Schema, definition: StreamDefinition | None) -> tuple[Time, str]:
+    def _time(self, name: str, schema: Schema, templates: tuple[Offer, ...]) -> Offers:
+        """Return what a stream promises about its time."""
         if schema.kind is TimeKind.EXTERNAL:
             if schema.ordered:
-                return Time.MOVES, f"{name} ORDER BY {schema.time}"
-            for offer in () if definition is None else declared(definition):
-                if offer.template.classes == ((schema.time, "+"),):
-                    return Time.MOVES, offer.origin
-            return Time.STILL, ""
+                return Offers(Time.MOVES, (f"{name} ORDER BY {schema.time}",))
+            clocks = tuple(offer.origin for offer in templates if offer.template.classes == ((schema.time, "+"),))
+            return Offers(Time.MOVES, clocks[:1]) if clocks else Offers()
         if schema.kind is TimeKind.INTERNAL and schema.ordered:
-            return Time.MOVES, f"{name} ORDER BY current_time"
+            return Offers(Time.MOVES, (f"{name} ORDER BY current_time",))
         if self.ets == "none":
-            return Time.STILL, ""
-        return (
-            (Time.MOVES, f"heartbeats of {name}") if self.ets == "heartbeat" else (Time.ASKED, f"the clock of {name}")
-        )
+            return Offers()
+        if self.ets == "heartbeat":
+            return Offers(Time.MOVES, (f"heartbeats of {name}",))
+        return Offers(Time.ASKED, (f"the clock of {name}",))
 
 
-def declared(definition: StreamDefinition) -> tuple[Offer, ...]:
-    """The templates that a definition promises."""
-    made = []
+def _declared(definition: StreamDefinition) -> tuple[Offer, ...]:
+    """Return the templates that a definition promises."""
+    offers = []
     for template in definition.templates:
-        marked = definition.watermark is not None and template.classes == ((definition.schema.time, "+"),)
-        clause = f"WATERMARK FOR {definition.schema.time}" if marked else f"PUNCTUATED ON {template}"
-        made.append(Offer(template, f"{definition.name} {clause}"))
+        watermark = definition.watermark is not None and template.classes == ((definition.schema.time, "+"),)
+        clause = f"WATERMARK FOR {definition.schema.time}" if watermark else f"PUNCTUATED ON {template}"
+        offers.append(Offer(template, f"{definition.name} {clause}"))
     for name in definition.ascending:
-        made.append(Offer(Template(((name, "+"),)), f"{definition.name} ASCENDING ({name})"))
+        offers.append(Offer(Template(((name, "+"),)), f"{definition.name} ASCENDING ({name})"))
     if definition.primary_key:
         key = Template(tuple((name, "#") for name in definition.primary_key))
-        made.append(Offer(key, f"{definition.name} PRIMARY KEY ({', '.join(definition.primary_key)})", seen=True))
-    return tuple(made)
+        offers.append(Offer(key, f"{definition.name} PRIMARY KEY ({', '.join(definition.primary_key)})", seen=True))
+    return tuple(offers)

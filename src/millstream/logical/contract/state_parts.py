@@ -1,11 +1,12 @@
-"""Parts of an operator's state: what bounds each, or what it lacks, and what would cure that.
+"""Parts of an operator's state: what bounds each part, or what it lacks.
 
-Each node tells its own (`Plan.parts`, `Plan.cures`); here is what several of them say alike.
+Each node names its own parts (`Plan.state_parts`). This module has what several nodes share.
 
-A tuple of the other side of a join need not have a partner, so there a template counts only if every value is closed; a
-primary key closes those that came; that is enough if CLOSES says that the stored side's key is a foreign one, so that
-each of its values comes there. Nor can a key be closed that may be NaN, which no punctuation matches. An operator
-that keeps a stream's own tuples needs no more than that each of them is matched, as the stream promises.
+A stored tuple of a join may have no partner on the other side. A template of the other side therefore bounds it only if
+every value is closed. A primary key closes only values that came, which suffices if CLOSES makes the stored side's key
+a foreign key: then each of its values comes on the other side. A key that may be NaN cannot be closed, because no
+punctuation matches NaN. An operator that stores a stream's own tuples needs punctuation that matches each of them, as
+the stream promises.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ WAITING = "waiting"
 
 @dataclass(frozen=True, slots=True)
 class StatePart:
-    """A part of an operator's state: what bounds it, each enough by itself; if nothing does, what it lacks. `leaves`:
-    every piece goes sooner or later, so that punctuation that waits for it goes on. `side` is the input it is of."""
+    """A part of an operator's state. Each of `bounds` bounds it alone; without any, `lacks` is the reason.
+
+    `purged`: every entry is purged sooner or later, so punctuation that waits for it is passed on. `side` is the
+    position of the input that the part belongs to.
+    """
 
     name: str
     bounds: tuple[str, ...] = ()
     lacks: str = ""
-    leaves: bool = True
+    purged: bool = True
     side: int = 0
 
     @property
@@ -38,75 +42,50 @@ class StatePart:
         return bool(self.bounds)
 
     @property
-    def empties(self) -> bool:
-        """Whether every piece goes sooner or later, as things are."""
-        return self.bounded and self.leaves
-
-
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """Time that moves on all of these inputs."""
-
-    inputs: tuple[Plan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """Punctuation of an input on one of its columns, whichever helps."""
-
-    input: Plan
-    columns: tuple[str, ...]
-    class_: str = "#"
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Punctuation of several inputs, of each on the first of its columns that can have it."""
-
-    parts: tuple[Closed, ...]
-
-
-Cure = Moving | Closed | Together
-"""What inputs would have to promise."""
+    def drains(self) -> bool:
+        """True if every entry is purged sooner or later under the current declarations."""
+        return self.bounded and self.purged
 
 
 def waiting(plan: Plan, inputs: tuple[Offers, ...]) -> StatePart:
-    """What an operator that works in the order of time holds back."""
+    """The tuples that an operator in timestamp order holds back."""
     time, clocks = slowest(inputs)
     if time is not Time.STILL:
         return StatePart(WAITING, (" and ".join(clocks),))
-    still = [named(i, None) for i, offers in zip(plan.inputs, inputs, strict=True) if offers.time is Time.STILL]
-    return StatePart(WAITING, lacks=stands(" and ".join(dict.fromkeys(still)), Time.STILL))
+    still = [stream_names(i) for i, offers in zip(plan.inputs, inputs, strict=True) if offers.time is Time.STILL]
+    return StatePart(WAITING, lacks=time_stands(" and ".join(dict.fromkeys(still)), Time.STILL))
 
 
-def named(plan: Plan, prefix: str | None) -> str:
-    """An input as a reader knows it: by its alias, or by the streams in it."""
-    return prefix or " and ".join(base_streams(plan))
+def stream_names(plan: Plan) -> str:
+    """The base streams of an input, for messages."""
+    return " and ".join(base_streams(plan))
 
 
 def finite(schema: Schema, names: Iterable[str]) -> bool:
-    """Whether there are finitely many values of these columns. Other types have too many to count on."""
+    """True if these columns have few possible values: all are BOOLEAN."""
     return all(schema.type_of(name) is Type.BOOLEAN for name in names)
 
 
-def fractional(schema: Schema, names: Iterable[str]) -> bool:
-    """Whether one of these columns may be NaN."""
+def may_be_nan(schema: Schema, names: Iterable[str]) -> bool:
     return any(schema.type_of(name).is_numeric and not schema.type_of(name).is_integer for name in names)
 
 
-def stands(stream: str, time: Time) -> str:
+def time_stands(stream: str, time: Time) -> str:
+    """Why the time of a stream bounds nothing."""
     if time is Time.ASKED:
-        return f"the time of {stream} is known only to who asks, and nobody does"
+        return f"the time of {stream} moves only when asked for, and no operator asks"
     return f"the time of {stream} does not move"
 
 
-def unclosed(stream: str, keys: list[str], offers: Offers) -> str:
-    if not keys:
+def unclosed(stream: str, keys: Iterable[str], offers: Offers) -> str:
+    """Why the punctuation of a stream closes no key."""
+    names = tuple(keys)
+    if not names:
         return f"no equality ties it to {stream}"
-    seen = [o.origin for o in offers.templates if o.seen and o.attributes <= set(keys)]
+    seen = [o.origin for o in offers.templates if o.seen and o.attributes <= {*names}]
     if seen:
         return f"{seen[0]} closes only values that come"
-    return f"no punctuation of {stream} closes {listed(keys)}"
+    return f"no punctuation of {stream} closes {listed(names)}"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The nodes of a plan, one file per operator; and what several of them share, one file per kind."""
+"""The nodes of a plan, one file per operator; base classes in `kinds`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from pkgutil import iter_modules
 
 @cache
 def load() -> None:
-    """Import every file here, so that `plan.NODES` has all nodes of the logical plan."""
+    """Import every node file, so that `plan.NODES` has all nodes of the logical plan."""
     for module in iter_modules(__path__, f"{__name__}."):
         import_module(module.name)

@@ -1,7 +1,7 @@
 """Closing: a stream that another one closes, key by key, as `CLOSES` declares.
 
-Whether a tuple is late does not depend on the others, so a condition goes into the closed stream. The closing stream
-goes to every shard as a whole, wherever the closed stream's tuples go: then all shards promise the same.
+Whether a tuple is late does not depend on other tuples, so a condition is pushed into the closed stream. Every shard
+reads the whole closing stream, however the closed stream is partitioned, so that all shards promise the same.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from millstream.logical.plan import EVERYWHERE, Conditions, Key, Names, Need, Pl
 
 @dataclass(frozen=True, slots=True)
 class Closing(Passing):
-    """`input` without the tuples that come after one of `closing` with their key; `keys` pairs columns of both. Each
-    such tuple is a punctuation on the key. With `only_late` the late tuples alone. It processes in timestamp order if
-    it `merges`, as it can if the time of both streams moves and is the same time; otherwise on arrival."""
+    """`input` without the tuples that come after a tuple of `closing` with their key; `keys` pairs columns of both.
+    Each tuple of `closing` is a punctuation on its key. With `only_late` it emits just the late tuples. It processes in
+    timestamp order if it `merges`, which needs time in the same unit that moves on both streams; otherwise on
+    arrival."""
 
     stem = "closing"
     stateless = False
@@ -68,7 +69,7 @@ class Closing(Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return None if self.only_late else [key, EVERYWHERE]
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return (waiting(self, inputs),) if self.merges else ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
@@ -77,8 +78,8 @@ class Closing(Passing):
             return Offers(time, clocks)
         columns = ", ".join(own for own, _ in self.keys)
         origin = f"{base_streams(self.closing)[0]} CLOSES {base_streams(self.input)[0]} ({columns})"
-        made = Offer(Template(tuple((own, "#") for own, _ in self.keys)), origin, foreign=True)
-        return Offers(time, clocks, distinct((*inputs[0].templates, made)))
+        closed = Offer(Template(tuple((own, "#") for own, _ in self.keys)), origin, foreign=True)
+        return Offers(time, clocks, distinct((*inputs[0].templates, closed)))
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema", "keys", "merges", "only_late")

@@ -1,7 +1,7 @@
 """Duplicate elimination.
 
-It keeps the tuples seen: any template bounds them, time does if it is a column, and so do columns that have finitely
-many values. A condition goes below unless it reads the hidden timestamp, which is that of the first tuple.
+It holds the tuples seen. Any template bounds them; so does time, if it is a column; so do columns with finitely many
+values. A condition is pushed below unless it reads the hidden timestamp, which is that of the first tuple.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from millstream.algebra.schema import TS
 from millstream.logical.contract.offers import Offers, Time
-from millstream.logical.contract.state_parts import Closed, Cure, StatePart, finite, listed
+from millstream.logical.contract.requirements import Punctuated, Requirement
+from millstream.logical.contract.state_parts import StatePart, finite, listed
 from millstream.logical.nodes.kinds.common import Passing
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
@@ -42,18 +43,18 @@ class Distinct(Passing):
     def keys_below(self, key: Key) -> list[Key] | None:
         return [key]
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         (source,) = inputs
         bounds = [" and ".join(source.clocks)] if self.schema.time is not None and source.time is Time.MOVES else []
         bounds += [offer.origin for offer in source.templates]
         if bounds:
             return (StatePart("seen", tuple(dict.fromkeys(bounds))),)
         if finite(self.schema, self.schema.names):
-            return (StatePart("seen", ("columns that have finitely many values",), leaves=False),)
+            return (StatePart("seen", ("columns that have finitely many values",), purged=False),)
         return (StatePart("seen", lacks=f"no punctuation closes {listed(self.schema.names)}"),)
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
-        yield Closed(self.input, self.schema.names)
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
+        yield Punctuated(self.input, self.schema.names)
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema")

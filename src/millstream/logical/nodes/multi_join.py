@@ -9,7 +9,8 @@ from typing import Any
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window
 from millstream.logical.contract.offers import Offers, Time
-from millstream.logical.contract.state_parts import WAITING, Closed, Cure, Moving, StatePart, Together, waiting
+from millstream.logical.contract.requirements import AllPunctuated, Punctuated, Requirement, TimeMoves
+from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
 from millstream.logical.nodes.kinds.joining import Side
 from millstream.logical.nodes.kinds.windowed import Windowed, held_side
 from millstream.logical.plan import Plan
@@ -17,8 +18,8 @@ from millstream.logical.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class MultiJoin(Windowed):
-    """Combinations of one tuple of each member, each within its own window of the newest. `keys[i]` are columns of
-    member i, those at the same place equal over all members; `residual` is over output columns."""
+    """Combinations of one tuple from each member, each within its own window of the newest. `keys[i]` are columns of
+    member i; keys at the same position are equal over all members. `residual` is over output columns."""
 
     stem = "multi_join"
 
@@ -31,9 +32,9 @@ class MultiJoin(Windowed):
     @property
     def sides(self) -> tuple[Side, ...]:
         parts = zip(self.members, self.prefixes, self.windows, self.keys, strict=True)
-        return tuple(Side(member, member.schema, prefix, window, keys) for member, prefix, window, keys in parts)
+        return tuple(Side(member, member.schema, prefix, keys, window) for member, prefix, window, keys in parts)
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         held = list(zip(self.sides, inputs, strict=True))
         members = []
         for place, own in enumerate(held):
@@ -42,21 +43,21 @@ class MultiJoin(Windowed):
         return (*members, waiting(self, inputs)) if self.merges else tuple(members)
 
     def _member(self, place: int, towards: list[StatePart]) -> StatePart:
-        """An input: each of the others has to do what one other side would."""
-        name = f"input {self.sides[place].known}"
+        """Return the state part of an input: every other input must bound it, as the other side of two would."""
+        name = f"input {self.sides[place].label}"
         for part in towards:
             if not part.bounded:
                 return StatePart(name, lacks=part.lacks, side=place)
         return StatePart(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in towards)),), side=place)
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        return self.joined_offers(inputs, [part.empties for part in parts[: len(inputs)]])
+        return self.joined_offers(inputs, [part.drains for part in parts[: len(inputs)]])
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
         others = [place for place in range(len(self.members)) if place != part.side]
         if self.windows[part.side].range is not None:
-            yield Moving(tuple(self.members[place] for place in others))
-        yield Together(tuple(Closed(self.members[place], self.keys[place]) for place in others))
+            yield TimeMoves(tuple(self.members[place] for place in others))
+        yield AllPunctuated(tuple(Punctuated(self.members[place], self.keys[place]) for place in others))
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         if part.name == WAITING:

@@ -1,8 +1,8 @@
 """Outer join of two streams.
 
 Dropping a tuple before the join drops its results, padded or not; dropping its partners pads it instead. So a condition
-on the result goes into the side that is kept, if only one is; of what the join itself asks, a condition on the side
-that is not kept goes into that side; all else stays.
+on the result is pushed into the kept side, if only one side is kept. A condition of the join itself that reads only a
+side that is not kept is pushed into that side. All others stay.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
-from millstream.logical.contract.offers import Offers, Time, distinct, slowest
+from millstream.logical.contract.offers import Offer, Offers, slowest
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
 from millstream.logical.plan import Conditions, Key, Pushed, subsets
@@ -21,10 +21,10 @@ from millstream.logical.plan import Conditions, Key, Pushed, subsets
 
 @dataclass(frozen=True, slots=True)
 class OuterJoin(TwoWindowed):
-    """A window join that also puts out the tuples of the `kept` side (LEFT, RIGHT, or both: FULL) that find no partner,
+    """A window join that also emits the tuples of the `kept` side (LEFT, RIGHT, or both: FULL) that find no partner,
     with NULLs in the other side's columns and the tuple's own timestamp.
 
-    Such a row comes when no partner can come any more, so the output is not in the order of time.
+    Such a row is emitted when no partner can come any more, so the output is not in timestamp order.
     """
 
     stem = "outer_join"
@@ -37,20 +37,20 @@ class OuterJoin(TwoWindowed):
 
     def describe(self) -> str:
         on = self._on()
-        asked = "" if self.residual is None else f" {'AND' if on else 'ON'} {self.residual}"
-        return f"OuterJoin {self.kept} {self._windows()}{on}{asked} {self._order()}"
+        residual = "" if self.residual is None else f" {'AND' if on else 'ON'} {self.residual}"
+        return f"OuterJoin {self.kept} {self._windows()}{on}{residual} {self._order()}"
 
     def push(self, conditions: Conditions) -> Pushed:
         sifters = self.sifters(())
-        alone = [sifter for sifter, other in zip(sifters, self.preserved[::-1], strict=True) if not other]
-        lost = [sifter for sifter, kept in zip(sifters, self.preserved, strict=True) if not kept]
-        above = [c for c in conditions if not any(sifter.take(c) for sifter in alone)]
-        inside = [c for c in conjuncts(self.residual) if not any(sifter.take(c) for sifter in lost)]
+        never_padded = [sifter for sifter, other in zip(sifters, self.preserved[::-1], strict=True) if not other]
+        not_kept = [sifter for sifter, kept in zip(sifters, self.preserved, strict=True) if not kept]
+        above = [c for c in conditions if not any(sifter.take(c) for sifter in never_padded)]
+        inside = [c for c in conjuncts(self.residual) if not any(sifter.take(c) for sifter in not_kept)]
         return self.sifted(sifters, inside, above)
 
     @property
     def equal_columns(self) -> Groups:
-        """Keys differ where one side is padded."""
+        """Only those of each side: the keys differ where one side is padded."""
         return equal_classes(group for side in self.sides for group in side.groups)
 
     def hash_keys(self) -> Iterable[Key]:
@@ -63,23 +63,21 @@ class OuterJoin(TwoWindowed):
         return [tuple(pairs[name][place] for name in key) for place in (0, 1)]
 
     def _kept_keys(self) -> list[str]:
-        """What the output hashed on a key is called: the column of the side that is kept, which is never padded. With
-        both sides kept there is none, and a name that is no column's, which no operator above can ask for."""
+        """The output's names of the keys, for hashing: the columns of the kept side, which is never padded. If both
+        sides are kept, names that are no columns, so that no operator above can ask for them."""
         place = {"LEFT": 0, "RIGHT": 1}.get(self.kept)
         return [" = ".join(pair) if place is None else pair[place] for pair in self.equal]
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        """Padded rows escape the templates of the other side, and wait for a tuple of a kept side to leave."""
-        sides, kept, leave = self.sides, self.preserved, [part.empties for part in parts[:2]]
-        found = [
-            inputs[place].renamed(sides[place].names).templates
-            for place in (0, 1)
-            if kept[place] and not kept[1 - place] and leave[place]
-        ]
-        time, clocks = slowest(inputs)
-        if not all(free for free, side in zip(leave, sides, strict=True) if side.preserved):
-            time, clocks = Time.STILL, ()
-        return Offers(time, clocks, distinct(offer for offers in found for offer in offers))
+        """Padded rows violate the templates of the other side, and appear when a tuple of a kept side is purged."""
+        drains = [part.drains for part in parts[:2]]
+        templates: tuple[Offer, ...] = ()
+        for place, side in enumerate(self.sides):
+            if side.preserved and not self.preserved[1 - place] and drains[place]:
+                templates = inputs[place].renamed(side.names).templates
+        if not all(drained for drained, kept in zip(drains, self.preserved, strict=True) if kept):
+            return Offers(templates=templates)
+        return Offers(*slowest(inputs), templates)
 
     def parameters(self) -> dict[str, Any]:
         return TwoWindowed.parameters(self) | self.values("preserved")

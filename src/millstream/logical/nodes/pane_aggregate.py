@@ -15,8 +15,8 @@ from millstream.logical.windows import spelled
 
 @dataclass(frozen=True, slots=True)
 class PaneAggregate(Grouped):
-    """Tumbling panes of length gcd(range, slide), partial results. With `partials` it merges such results, as sources
-    make them of their tuples."""
+    """Partial results per tumbling pane of length gcd(range, slide). With `partials` it merges those that sources
+    computed."""
 
     stem = "pane_aggregate"
 
@@ -46,7 +46,7 @@ class PaneAggregate(Grouped):
         return (self.pane, None) if self.attribute is None and not self.partials else None
 
     def describe(self) -> str:
-        return f"PaneAggregate [PANE {spelled(self.pane, self._unit())}{self._over()}]{self._calls()}"
+        return f"PaneAggregate [PANE {spelled(self.pane, self.unit(self.input.schema))}{self._over()}]{self._calls()}"
 
     def parameters(self) -> dict[str, Any]:
         return Grouped.parameters(self) | self.values("pane")

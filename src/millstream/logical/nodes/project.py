@@ -1,23 +1,21 @@
 """Projection: named expressions over the input's columns (and its hidden timestamp, as the column `__ts`).
 
-A condition on the result goes below with its columns replaced by what they are computed from. Punctuation goes on if
-it restricts columns that are put out as they are, under their new names.
+A condition on the result is pushed below, with its columns replaced by the expressions behind them. Punctuation is
+passed on, under the new names, if the projection copies all columns that it restricts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millstream.algebra.expression import Column, Expression, rewrite
 from millstream.algebra.names import Groups, projected_names
 from millstream.algebra.schema import TS, Attribute, Schema
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.common import Stateless
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
-
-if TYPE_CHECKING:
-    from millstream.logical.contract.offers import Offers
-    from millstream.logical.contract.state_parts import StatePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +64,16 @@ class Project(Stateless):
 
 
 def narrowed(plan: Plan, names: tuple[str, ...]) -> Plan:
-    """A plan with just these columns, in this order."""
-    schema = plan.schema
-    if names == schema.names:
+    """Return the plan with just these columns, in this order."""
+    if names == plan.schema.names:
         return plan
-    return Project(plan, tuple((name, Column(schema.type_of(name), name)) for name in names))
+    columns = dict(copies(plan.schema))
+    return Project(plan, tuple((name, columns[name]) for name in names))
+
+
+def copies(schema: Schema) -> tuple[tuple[str, Expression], ...]:
+    """Return the items that copy every column under its own name."""
+    return tuple((attribute.name, Column(attribute.type, attribute.name)) for attribute in schema)
 
 
 def _described(name: str, expression: Expression) -> str:

@@ -1,4 +1,4 @@
-"""Scan: all tuples of a stream, under the stream's own column names."""
+"""Scan: all tuples of a stream, under its own column names, with the punctuation that its declaration promises."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from millstream.logical.plan import Key
 
 @dataclass(frozen=True, slots=True)
 class Scan(Leaf):
-    """Punctuation is what the stream's declaration promises."""
-
     stem = "scan"
     page = "source"
 

@@ -1,4 +1,4 @@
-"""Selection: the tuples for which a predicate is true."""
+"""Selection: the tuples that satisfy a predicate."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Sequences: a tuple of one stream paired with an earlier one of another.
+"""Sequences: a tuple of one stream paired with an earlier tuple of another.
 
-It keeps tuples of the first stream: RECENT without keys is one tuple; otherwise a template of the second stream over
-keys bounds them, and for RECENT also keys that have finitely many values.
+It holds tuples of the first stream. RECENT without keys holds one tuple. Otherwise a template of the second stream over
+keys bounds them, and for RECENT so do keys with finitely many values.
 
-A condition that reads keys only goes into both streams, for each key value is a sequence of its own. Otherwise a
-condition of the sequence goes into the second stream, and for CHRONICLE into the first (for RECENT a tuple that is
-filtered out would no longer replace an older one). One from above goes into the second stream for RECENT, and for
-CHRONICLE nowhere: there a pair uses its tuples up, wanted or not.
+A condition on keys alone is pushed into both streams, because each key value is a sequence of its own. Any other
+condition of the sequence is pushed into the second stream, and for CHRONICLE into the first (for RECENT a tuple dropped
+by it would no longer replace an older one). A condition from above is pushed into the second stream for RECENT. For
+CHRONICLE it stays above: a pair consumes its tuples whether or not it satisfies the condition.
 """
 
 from __future__ import annotations
@@ -19,16 +19,8 @@ from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import key_names, prefixed
 from millstream.algebra.schema import Schema
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import (
-    WAITING,
-    Closed,
-    Cure,
-    StatePart,
-    finite,
-    fractional,
-    unclosed,
-    waiting,
-)
+from millstream.logical.contract.requirements import Punctuated, Requirement
+from millstream.logical.contract.state_parts import WAITING, StatePart, finite, may_be_nan, unclosed, waiting
 from millstream.logical.nodes.kinds.joining import Paired, Side, joined
 from millstream.logical.plan import Conditions, Key, Plan, Pushed, subsets
 
@@ -52,8 +44,8 @@ class Sequence(Paired):
     @property
     def sides(self) -> tuple[Side, Side]:
         return (
-            Side(self.first, self.first.schema, self.first_prefix, None, self.keys_of(0)),
-            Side(self.second, self.second.schema, self.second_prefix, None, self.keys_of(1)),
+            Side(self.first, self.first.schema, self.first_prefix, self.keys_of(0)),
+            Side(self.second, self.second.schema, self.second_prefix, self.keys_of(1)),
         )
 
     @property
@@ -83,27 +75,27 @@ class Sequence(Paired):
     def hash_keys(self) -> Iterable[Key]:
         return subsets(list(self.sides[1].key_names))
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return self._held(inputs[1]), waiting(self, inputs)
 
     def _held(self, second: Offers) -> StatePart:
-        name = f"first {self.sides[0].known}"
+        name = f"first {self.sides[0].label}"
         if self.mode == "RECENT" and not self.keys:
             return StatePart(name, ("keeping one tuple",))
         names = key_names((b, a) for a, b in self.keys)
         usable = [o for o in second.templates if not o.seen and o.attributes <= names.keys()]
-        closing = [o.origin for o in usable if not fractional(self.first.schema, (names[a] for a in o.attributes))]
+        closing = [o.origin for o in usable if not may_be_nan(self.first.schema, (names[a] for a in o.attributes))]
         if closing:
             return StatePart(name, tuple(dict.fromkeys(closing)))
         if self.mode == "RECENT" and finite(self.first.schema, self.keys_of(0)):
-            return StatePart(name, ("keys that have finitely many values",), leaves=False)
-        return StatePart(name, lacks=unclosed(self.sides[1].known, list(self.keys_of(1)), second))
+            return StatePart(name, ("keys that have finitely many values",), purged=False)
+        return StatePart(name, lacks=unclosed(self.sides[1].label, self.keys_of(1), second))
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        return self.joined_offers(inputs, [parts[0].empties, True])
+        return self.joined_offers(inputs, [parts[0].drains, True])
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
-        yield Closed(self.second, self.keys_of(1))
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
+        yield Punctuated(self.second, self.keys_of(1))
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         if self.mode == "CHRONICLE" and not self.keys and part.name != WAITING:

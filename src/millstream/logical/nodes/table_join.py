@@ -1,6 +1,7 @@
-"""A stream joined with a static table: every tuple probes, nothing is kept.
+"""A stream joined with a static table: every tuple probes the table, and no state is held.
 
-A condition goes into the stream; what reads the table becomes part of the join, unless it is outer.
+A condition on the stream is pushed into it. One that reads the table becomes part of the join, unless the join is
+outer.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class TableJoin(Stateless, Paired):
     @property
     def sides(self) -> tuple[Side, Side]:
         return (
-            Side(self.input, self.input.schema, self.stream_prefix, None, self.keys_of(0), self.outer),
-            Side(None, self.table_schema, self.table_prefix, None, self.keys_of(1)),
+            Side(self.input, self.input.schema, self.stream_prefix, self.keys_of(0), preserved=self.outer),
+            Side(None, self.table_schema, self.table_prefix, self.keys_of(1)),
         )
 
     @property
@@ -60,7 +61,7 @@ class TableJoin(Stateless, Paired):
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         stream, _ = self.sides
-        return self, (Need(stream.own(kept | columns_read(self.residual)) | {*stream.keys}),)
+        return self, (Need(stream.columns_of(kept | columns_read(self.residual)) | {*stream.keys}),)
 
     @property
     def equal_columns(self) -> Groups:
@@ -70,6 +71,5 @@ class TableJoin(Stateless, Paired):
         return inputs[0].renamed(self.sides[0].names)
 
     def parameters(self) -> dict[str, Any]:
-        return {"input_schema": self.input.schema} | self.values(
-            "table", "table_schema", "schema", "keys", "residual", "outer"
-        )
+        shared = self.values("table", "table_schema", "schema", "keys", "residual", "outer")
+        return {"input_schema": self.input.schema} | shared

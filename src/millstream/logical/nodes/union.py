@@ -1,7 +1,7 @@
-"""Union of inputs that agree in types, in the order of time; the names are the first input's.
+"""Union of inputs of equal types, in timestamp order, under the first input's column names.
 
-A template goes on if every other input promises as much, by a template or by its time; one of values that came (a
-primary key) does not: another input need not bring them. A condition goes into every member.
+A template is passed on if every other input promises as much, by a template or by its time. A template of values that
+came (a primary key) is not passed on: they need not come in the other inputs. A condition is pushed into every member.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
 @dataclass(frozen=True, slots=True)
 class Merging(Plan):
-    """A union, whatever its members are; it works in the order of time if it `merges`."""
+    """A union of any members; it processes in timestamp order if it `merges`."""
 
     members: tuple[Plan, ...]
 
@@ -37,11 +37,11 @@ class Merging(Plan):
 
     def push(self, conditions: Conditions) -> Pushed:
         names = self.schema.names
-        meant = [(dict(zip(names, member.schema.names, strict=True)), member.schema) for member in self.members]
-        return Pushed(self, tuple(tuple(renamed(c, *member) for c in conditions) for member in meant))
+        own = [(dict(zip(names, member.schema.names, strict=True)), member.schema) for member in self.members]
+        return Pushed(self, tuple(tuple(renamed(c, *member) for c in conditions) for member in own))
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        """All members lose the same positions."""
+        """Drop the same positions of all members."""
         positions = sorted(self.schema.index(name) for name in kept) or [0]
         named = (frozenset(member.schema.names[position] for position in positions) for member in self.members)
         return self, tuple(Need(names, exact=True) for names in named)
@@ -57,7 +57,7 @@ class Merging(Plan):
         positions = [self.schema.names.index(name) for name in key]
         return [tuple(member.schema.names[position] for position in positions) for member in self.members]
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return (waiting(self, inputs),) if self.merges else ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
@@ -71,14 +71,13 @@ class Merging(Plan):
             others = [other for index, other in enumerate(offered) if index != place]
             found += [o for o in own.templates if not o.seen and all(self._promises(other, o) for other in others)]
         time, clocks = slowest(inputs)
-        return Offers(time, clocks, _named_by_all(found))
+        return Offers(time, clocks, _with_all_origins(found))
 
     def _promises(self, other: Offers, offer: Offer) -> bool:
-        """Whether another input promises as much as the template says: by a template that restricts nothing else, and
-        nothing more narrowly, or by its time."""
+        """True if another input promises as much as the offer, by its time or by a template."""
         if self.schema.time is not None and other.time is Time.MOVES and offer.class_of(self.schema.time) == "+":
             return True
-        return any(not own.seen and _says_as_much(own, offer) for own in other.templates)
+        return any(not own.seen and _covers(own, offer) for own in other.templates)
 
     def parameters(self) -> dict[str, Any]:
         return {"members": [m.schema for m in self.members]} | self.values("schema", "merges")
@@ -99,14 +98,14 @@ class Union(Merging):
         return replace(first, kind=kind, time=time, ordered=kind is not TimeKind.LATENT, moves=moves)
 
 
-def _says_as_much(own: Offer, offer: Offer) -> bool:
-    return all(class_ in ("+", offer.class_of(name)) for name, class_ in own.template.classes) and (
-        own.attributes <= offer.attributes
-    )
+def _covers(own: Offer, offer: Offer) -> bool:
+    """True if `own` restricts no further column than `offer`, and none more narrowly."""
+    classes = own.template.classes
+    return own.attributes <= offer.attributes and all(c in ("+", offer.class_of(name)) for name, c in classes)
 
 
-def _named_by_all(offers: list[Offer]) -> tuple[Offer, ...]:
-    """Each template once, with all declarations that it comes from."""
+def _with_all_origins(offers: list[Offer]) -> tuple[Offer, ...]:
+    """Return each template once, with all declarations behind it."""
     origins: dict[Offer, list[str]] = {}
     for offer in offers:
         origins.setdefault(replace(offer, origin=""), []).append(offer.origin)

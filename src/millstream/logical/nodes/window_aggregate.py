@@ -1,4 +1,4 @@
-"""Grouped aggregates per window. A condition goes below if it reads group columns only."""
+"""Grouped aggregates per window. A condition on group columns alone is pushed below."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from millstream.logical.windows import spelled
 class WindowAggregate(Grouped):
     """Grouped aggregates per window `[end - range, end)`, ends at multiples of `slide`.
 
-    `range is None`: no window, a group's row appears when punctuation closes the group. `attribute` is the windowing
-    attribute (the hidden timestamp by default); its bound comes from progress of time or from punctuation on it.
-    Output: `window_start`, `window_end` (if there is a window), the group columns, the aggregates. With `over_panes`
-    the input is a PaneAggregate of the same calls and groups, whose partial results are merged. With `partials` the
-    input is made of partial results of the same calls and groups, by pane, as sources make them of their tuples.
+    `range is None`: no window; a group's row is emitted when punctuation closes the group. `attribute` is the windowing
+    attribute (the hidden timestamp by default); time or punctuation on it bounds it. Output: `window_start`,
+    `window_end` (if there is a window), the group columns, the aggregates. With `over_panes` the input is a
+    PaneAggregate of the same calls and groups, whose partial results are merged. With `partials` the input has partial
+    results of the same calls and groups, by pane, which sources computed.
     """
 
     stem = "window_aggregate"
@@ -74,20 +74,18 @@ class WindowAggregate(Grouped):
     def describe(self) -> str:
         window = ""
         if self.range is not None and self.slide is not None:
-            unit = self._unit()
+            unit = self.unit(self.input.schema)
             lengths = f"RANGE {spelled(self.range, unit)} SLIDE {spelled(self.slide, unit)}"
             window = f" [{lengths}{self._over()}]"
         return f"WindowAggregate{window}{self._calls()}{' over panes' if self.over_panes else ''}"
 
     def push(self, conditions: Conditions) -> Pushed:
-        def early(columns: set[str]) -> bool:
-            return not self.over_panes and bool(columns) and columns <= {*self.group}
-
-        below = tuple(c for c in conditions if early(c.columns()))
+        groups = set() if self.over_panes else {*self.group}
+        below = tuple(c for c in conditions if c.columns() and c.columns() <= groups)
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        """Calls whose result is not read are not computed; one is left, if there was one."""
+        """Drop calls whose result is not read, but keep at least one."""
         if self.over_panes:
             return Grouped.pruned(self, kept)
         calls = tuple(call for call in self.aggregates if call.name in kept) or self.aggregates[:1]

@@ -14,4 +14,4 @@ class WindowJoin(TwoWindowed):
     stem = "window_join"
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        return self.joined_offers(inputs, [part.empties for part in parts[:2]])
+        return self.joined_offers(inputs, [part.drains for part in parts[:2]])

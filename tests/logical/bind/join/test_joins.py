@@ -130,7 +130,7 @@ def test_joins_are_left_deep_and_conditions_go_low() -> None:
     text = "SELECT a.v FROM a, b, c WHERE c.k = b.k AND a.k = b.k AND a.v < b.v AND a.v + b.v < c.v"
     first, second = joins(text)
     assert (first.keys, str(first.residual)) == ((("k", "k"),), "(a.v < b.v)")
-    # b.k is a.k, on which the first join puts out punctuation
+    # b.k is a.k, on which the first join emits punctuation
     assert (second.keys, str(second.residual)) == ((("a.k", "k"),), "((a.v + b.v) < c.v)")
     assert (second.left_prefix, second.right_prefix) == (None, "c")
 
@@ -215,7 +215,11 @@ ERRORS = [
     ("SELECT a.v FROM a RIGHT JOIN b USING (k)", "USING of a RIGHT JOIN is not available yet", "COALESCE"),
     ("SELECT a.v FROM a, b FULL JOIN c ON a.k = c.k", "a FULL JOIN after a comma", "JOIN … ON"),
     ("SELECT a.v FROM a LEFT JOIN b ON a.k = b.k, c [ROWS 2]", "a ROWS window after an outer join", "RANGE"),
-    ("SELECT a.v FROM a LEFT JOIN b ON TRUE WHERE SEQ(a, b) MODE RECENT", "SEQ does not go with a LEFT JOIN", "JOIN"),
+    (
+        "SELECT a.v FROM a LEFT JOIN b ON TRUE WHERE SEQ(a, b) MODE RECENT",
+        "SEQ cannot be combined with a LEFT JOIN",
+        "JOIN",
+    ),
     ("SELECT a.v FROM a [RANGE 5 SLIDE 2], b", "SLIDE needs an aggregate", ""),
     ("SELECT a.v FROM a [RANGE 5 ON v], b", "a window of a join is on time, not on 'v'", "'ts'"),
     ("SELECT a.v FROM TUMBLE(TABLE a, DESCRIPTOR(ts), 5), b", "TUMBLE in a join is not available yet", ""),
@@ -237,7 +241,7 @@ ERRORS = [
     ("SELECT a.v FROM a [ROWS 5], b LEFT JOIN c ON b.k = c.k WHERE a.k = b.k", "beside an outer join", "RANGE"),
     ("SELECT a.v FROM a [ROWS 0], b [ROWS 0] WHERE a.k = b.k", "'a' and 'b' keep no tuples", "one"),
     ("SELECT a.v FROM a [ROWS 0], b, c [ROWS 0] WHERE a.k = b.k AND b.k = c.k", "'a' and 'c' keep no tuples", "one"),
-    ("SELECT a.v FROM a OVER (ROWS 1 PRECEDING), b, c WHERE a.k = b.k AND b.k = c.k", "no result can come", "OVER"),
+    ("SELECT a.v FROM a OVER (ROWS 1 PRECEDING), b, c WHERE a.k = b.k AND b.k = c.k", "there can be no result", "OVER"),
     ("SELECT x.v FROM loose [ROWS 2] x, loose y WHERE x.k = y.k", "ROWS window in a join of 'loose' with", "ORDER BY"),
     (
         "SELECT x.v FROM loose [ROWS 2] x, a, loose [ROWS 2] y WHERE x.k = y.k AND a.k = x.k",
@@ -251,7 +255,7 @@ ERRORS = [
     ("SELECT a.v FROM a, b WHERE SEQ(a, c) MODE RECENT", "SEQ names the two streams of FROM, not 'c'", "a, b"),
     ("SELECT a.v FROM a, b WHERE SEQ(a, a) MODE RECENT", "SEQ names the two streams", ""),
     ("SELECT a.v FROM a, b, c WHERE SEQ(a, b) MODE RECENT", "SEQ takes the two streams of FROM", ""),
-    ("SELECT a.v FROM a, b WHERE SEQ(a, b) MODE RECENT OR a.k = 1", "SEQ stands only in WHERE", "AND"),
+    ("SELECT a.v FROM a, b WHERE SEQ(a, b) MODE RECENT OR a.k = 1", "SEQ is allowed only in WHERE", "AND"),
     ("SELECT a.v FROM a [RANGE 5], b WHERE SEQ(a, b) MODE RECENT", "a window on a stream of SEQ", ""),
     ("SELECT a.v FROM a, b WHERE SEQ(a, b) MODE RECENT AND SEQ(b, a) MODE RECENT", "more than one SEQ", ""),
 ]

@@ -1,4 +1,4 @@
-"""The conditions of WHERE and ON as conjuncts, each waiting for the lowest join that has all its columns."""
+"""Conjuncts of WHERE and ON, each of which waits for the lowest join that has all its columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from millstream.algebra.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What one join takes: pairs of equal columns, and all else."""
+    """The conditions of one join: pairs of equal columns, and the rest."""
 
     keys: tuple[tuple[str, str], ...]
     residual: tuple[Expression, ...]
 
 
 def aliases(expression: Expression) -> frozenset[str]:
-    """The relations whose columns the expression reads; the hidden timestamp belongs to the whole result."""
+    """Return the aliases whose columns the expression reads; the hidden timestamp belongs to the whole result."""
     return frozenset(name.split(".", 1)[0] for name in expression.columns())
 
 
@@ -33,19 +33,18 @@ class Conjuncts:
         self._waiting += conjuncts(predicate)
 
     def take(self, left: frozenset[str], right: frozenset[str]) -> list[Expression]:
-        """Remove and return those that connect both sides and read nothing else."""
+        """Remove and return those that read both sides and nothing else."""
         return self._take(lambda reads: bool(reads <= left | right and reads & left and reads & right))
 
     def take_within(self, names: frozenset[str]) -> list[Expression]:
-        """Remove and return those that read only these relations, and at least one of them."""
+        """Remove and return those that read only these aliases, and at least one of them."""
         return self._take(lambda reads: bool(reads) and reads <= names)
 
     def take_constant(self) -> list[Expression]:
-        """Remove and return those that read no relation."""
+        """Remove and return those that read no alias."""
         return self._take(lambda reads: not reads)
 
     def _take(self, wanted: Callable[[frozenset[str]], bool]) -> list[Expression]:
-        """Remove and return those of which the relations that they read are wanted."""
         found = [c for c in self._waiting if wanted(aliases(c))]
         self._waiting = [c for c in self._waiting if c not in found]
         return found
@@ -55,27 +54,28 @@ class Conjuncts:
 
 
 class EqualKeys:
-    """Keys that joins have made equal: the left one stands for the right one. `same` has those of one type. Where the
-    two are integers of different widths, that holds for equalities with further columns only."""
+    """Keys that joins have made equal: the left key replaces the right one. `same` has pairs of one type. Integers of
+    different widths replace each other only in equalities with further columns."""
 
     def __init__(self) -> None:
         self.same: dict[str, str] = {}
         self._equal: dict[str, str] = {}
 
     def add(self, keys: Sequence[tuple[str, str]], schema: Schema) -> None:
-        """These pairs are equal in all rows of the schema."""
+        """Add pairs that are equal in all rows of the schema."""
         self._equal |= {other: one for one, other in keys}
         self.same |= {other: one for one, other in keys if schema.type_of(one) is schema.type_of(other)}
 
     def renamed(self, found: list[Expression]) -> list[Expression]:
-        """Conditions over the columns that stand for others."""
+        """Return the conditions with each replaced key renamed."""
         return [rename(conjunct, self._equal if _is_equality(conjunct) else self.same) for conjunct in found]
 
 
 def split_keys(found: list[Expression], left: frozenset[str], right: frozenset[str]) -> Placed:
-    """Equalities between plain columns of the two sides become keys, as (left, right); the rest is residual.
+    """Split conjuncts into keys, which are equalities of plain columns as (left, right), and the residual.
 
-    Columns of different types stay residual, for their values are equal only after a cast; but integers are integers.
+    Columns of different types stay residual, because their values are equal only after a cast; integers of any width
+    are keys.
     """
     keys: list[tuple[str, str]] = []
     residual: list[Expression] = []
@@ -104,7 +104,7 @@ def _key(conjunct: Expression, left: frozenset[str], right: frozenset[str]) -> t
 
 
 def _is_equality(conjunct: Expression) -> bool:
-    """Whether two plain columns are to be equal."""
+    """True if the conjunct equates two plain columns."""
     return (
         isinstance(conjunct, Binary)
         and conjunct.op == "="
@@ -113,7 +113,7 @@ def _is_equality(conjunct: Expression) -> bool:
 
 
 def _widened(expression: Expression) -> Expression:
-    """What a cast from INT to BIGINT is of; anything else is itself."""
+    """Return the operand of a cast from INT to BIGINT; any other expression is unchanged."""
     if isinstance(expression, Cast) and expression.type is Type.BIGINT and expression.operand.type is Type.INT:
         return expression.operand
     return expression

@@ -4,9 +4,9 @@ The condition bounds the difference d = a.ts - b.ts to [low, high]. The windows 
 older (d >= -W_a) and b at most W_b older (d <= W_b), so W_a = max(0, -low) and W_b = max(0, high) admit every pair that
 the condition admits. A bound that the windows do not imply stays a condition.
 
-The result r of a join is as new as its newest part, so that a part p is at most its *lag* older. A condition on p and a
-further stream c then bounds r and c too: c is at most as much newer than r as it is newer than p, and r at most the lag
-of p more newer than c than p is. Such windows say less than the condition, which stays.
+The result r of a join is as new as its newest part, so a part p is at most its *lag* older than r. A condition on p and
+a further stream c then bounds r and c too: c is newer than r by at most as much as it is newer than p, and r is newer
+than c by at most as much as p is, plus the lag of p. Such windows are weaker than the condition, which stays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """low <= d <= high, where None is no bound, as one conjunct says it."""
+    """The bound low <= d <= high of one conjunct; None is no bound."""
 
     conjunct: Expression
     low: int | None
@@ -34,22 +34,21 @@ class Bound:
 def interval_windows(
     found: list[Expression], left_time: str, right_time: str, left: Window | None, right: Window | None
 ) -> tuple[Window, Window, list[Expression]]:
-    """The windows of both sides and the conjuncts that are left. A window that was written is kept as it is."""
+    """Return the windows of both sides and the conjuncts that remain. A written window is not changed."""
     bounds = [bound for c in found if (bound := _bound(c, left_time, right_time)) is not None]
     lows = [bound.low for bound in bounds if bound.low is not None]
     highs = [bound.high for bound in bounds if bound.high is not None]
     if not lows or not highs:
         return left or Window(), right or Window(), found
-    made_left = left if left is not None else Window(range=max(0, -max(lows)))
-    made_right = right if right is not None else Window(range=max(0, min(highs)))
-    implied = [bound.conjunct for bound in bounds if _implied(bound, made_left, made_right)]
-    return made_left, made_right, [c for c in found if c not in implied]
+    left, right = left or Window(range=max(0, -max(lows))), right or Window(range=max(0, min(highs)))
+    implied = [bound.conjunct for bound in bounds if _implied(bound, left, right)]
+    return left, right, [c for c in found if c not in implied]
 
 
 def result_windows(
     found: list[Expression], parts: Iterable[tuple[str, int]], right_time: str, left: Window, right: Window | None
 ) -> tuple[Window, Window]:
-    """The windows of a join's result, given the times of its parts with their lags, and of a further stream."""
+    """Return the windows of a join's result, given the times of its parts and their lags, and of a further stream."""
     lefts: list[int] = []
     rights: list[int] = []
     for time, lag in parts:
@@ -62,7 +61,7 @@ def result_windows(
 
 
 def lags(left: dict[str, int], right: dict[str, int], windows: tuple[Window, Window]) -> dict[str, int]:
-    """How much older than a result its parts may be, where that is bounded, given the same of both sides."""
+    """Return how much older than a result its parts may be, where bounded, given the lags of both sides."""
     if any(window.rows is not None for window in windows):
         return {}
     sides = zip((left, right), (window.range for window in windows), strict=True)
@@ -99,7 +98,7 @@ def _bound(conjunct: Expression, left_time: str, right_time: str) -> Bound | Non
 
 
 def _linear(expression: Expression) -> tuple[str, int] | None:
-    """A column plus a constant number of timestamp units."""
+    """Match a column plus a constant; return its name and the constant in timestamp units."""
     match expression:
         case Column(name=name):
             return name, 0

@@ -1,12 +1,12 @@
-"""FROM with several entries: joins from left to right, tables where they stand, sequences.
+"""Binds FROM with several entries: joins from left to right, tables at their position, sequences.
 
-Two streams make a window join; a third joins the result. Such a result is as new as its newest part, so the windows of
-its older parts are checked again against the newcomer: every part must be within its own window of the newest one.
-Where a window counts rows that does not do, and all streams are joined at once (`rows_join`).
+Two streams make a window join; a third joins the result. A result is as new as its newest part, so the windows of its
+older parts are checked again against the newcomer: every part must be within its own window of the newest one. That
+does not work for a window that counts rows; then all streams are joined at once (`rows`).
 
-Of two keys that a join or a sequence makes equal, it puts out punctuation on the left one. So whatever reads the right
-one above it is bound to the left one instead: a group or a further join then meets the punctuation that it needs. An
-outer join leaves both as they are.
+Of two keys that a join or a sequence makes equal, it emits punctuation on the left one. Expressions above it that name
+the right key are therefore bound to the left one: a group or a further join then gets the punctuation that it needs. An
+outer join leaves both keys alone.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from millstream.algebra.types import Type
 from millstream.algebra.window import UNBOUNDED, Window, widest
 from millstream.errors import PlanError
 from millstream.lang import ast
-from millstream.logical.bind.from_clause import Entry
+from millstream.logical.bind.join import rows
 from millstream.logical.bind.join.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.bind.join.interval import interval_windows, lags, result_windows
 from millstream.logical.bind.join.outer import OUTER, cuts_off
-from millstream.logical.bind.join.rows import check_counting, counting_join, in_one_operator, in_turn, uncountable
 from millstream.logical.bind.join.time import any_time_of, same_units, time_of, times_of
+from millstream.logical.bind.scope import Entry
 from millstream.logical.join.graph import ENTRY_TIME, within
 from millstream.logical.nodes.outer_join import OuterJoin
-from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin
@@ -40,9 +40,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A plan, the relations in it, and which of them are streams. `prefix` is None once columns carry their alias. The
-    columns of `padded` relations may be NULL because they have no partner; `lags` say how much older than a row its
-    parts may be, where that is bounded."""
+    """A plan, the aliases in it, and its streams. `prefix` is None once columns carry their alias. The columns of
+    `padded` aliases may be NULL for want of a partner; `lags` has how much older than a row its parts may be, where
+    bounded."""
 
     plan: Plan
     names: frozenset[str]
@@ -52,15 +52,15 @@ class Joined:
     lags: dict[str, int] = field(default_factory=dict)
 
     def inner(self, column: str) -> str:
-        """The plan's own name for a column of the whole FROM."""
+        """Return the plan's own name of a column of FROM."""
         return column.split(".", 1)[1] if self.prefix is not None else column
 
 
 class JoinBinder:
     """Joins the entries of one FROM. `on` has the conjuncts of ON or USING by alias, `where` those of WHERE.
 
-    A condition goes to the lowest join that has its columns. One of an outer join stays there, and what comes after a
-    RIGHT or FULL JOIN, WHERE too, is not tested below it: that would pad what it only ought to drop.
+    The lowest join with all its columns tests a condition. Conditions of an outer join stay there. Conditions after a
+    RIGHT or FULL JOIN, including WHERE, are not tested below it: that would pad rows that must be dropped.
     """
 
     def __init__(
@@ -75,12 +75,13 @@ class JoinBinder:
         self._streams = tuple(entry for entry in entries if entry.plan is not None)
         self.keys = EqualKeys()
         self._probed = any(entry.written.source.probing for entry in self._streams)
-        windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 1 else []
-        self._entries = in_turn(entries, windows)
+        joined = self._streams if len(self._streams) > 1 else ()
+        self._windows = [self._written(entry) or UNBOUNDED for entry in joined]
+        self._entries = rows.in_turn(entries, self._windows)
 
     def join(self, sequence: ast.SequenceTest | None) -> Plan:
-        """The plan of the whole FROM; conjuncts that no join takes stay waiting."""
-        early: list[Entry] = []  # tables that stand before the first stream
+        """Return the plan of the whole FROM; conjuncts that no join takes remain in `waiting`."""
+        early: list[Entry] = []  # tables before the first stream
         self._admit(0)
         made = self._sequence(sequence) if sequence is not None else self._at_once()
         joined = made is not None
@@ -109,7 +110,7 @@ class JoinBinder:
         return made.plan
 
     def _admit(self, first: int) -> None:
-        """Let the conditions wait that may be tested from here on, up to the next join that pads what stands before."""
+        """Add the conditions that may be tested from here on, up to the next join that pads the entries before it."""
         for position, entry in enumerate(self._entries[first:], first):
             if cuts_off(entry, self._entries[:position]):
                 return
@@ -118,7 +119,7 @@ class JoinBinder:
         self._waiting.add(conjunction(self._where))
 
     def _tested(self, made: Joined) -> Joined:
-        """With all conditions that wait."""
+        """Add a selection with all waiting conditions."""
         found = self.keys.renamed(self._waiting.take_within(made.names))
         found += self.keys.renamed(self._waiting.take_constant())
         condition = conjunction(tuple(found))
@@ -130,14 +131,13 @@ class JoinBinder:
         windowed = any(e.window is not None for e in self._streams)
         if len(self._streams) > 2 and windowed and plan.schema.time is None:
             type_ = Type.BIGINT if plan.schema.unit == 1 else Type.TIMESTAMP
-            items = tuple((a.name, Column(a.type, a.name)) for a in plan.schema)
-            plan = Project(plan, (*items, (ENTRY_TIME, Column(type_, TS))))
+            plan = Project(plan, (*copies(plan.schema), (ENTRY_TIME, Column(type_, TS))))
         return Joined(plan, frozenset({entry.alias}), (entry,), entry.alias, lags={entry.alias: 0})
 
     # --- tables ---------------------------------------------------------------------------------------------------
 
     def _table(self, left: Joined, entry: Entry, kept: tuple[Expression, ...] | None) -> Joined:
-        """With a table. `kept` are the conditions of an outer join, which keeps every tuple of the left."""
+        """Join a table. `kept` are the conditions of an outer join, which keeps every tuple of the left."""
         right = frozenset({entry.alias})
         found = self._waiting.take(left.names, right) if kept is None else list(kept)
         placed = split_keys(self.keys.renamed(found), left.names, right)
@@ -158,14 +158,13 @@ class JoinBinder:
     # --- all streams ------------------------------------------------------------------------------------------------
 
     def _at_once(self) -> Joined | None:
-        """All streams in one operator, if some window counts rows and that takes one."""
-        windows = [self._written(entry) or UNBOUNDED for entry in self._streams] if len(self._streams) > 2 else []
-        if not in_one_operator(self._streams, windows):
+        """Join all streams by one MultiJoin, if a window counts rows and needs it."""
+        if not rows.needs_multi_join(self._streams, self._windows):
             return None
         names = frozenset(entry.alias for entry in self._streams)
         found = self._waiting.take_within(names)
         connecting = [conjunct for conjunct in found if len(aliases(conjunct)) > 1]
-        plan = counting_join(self._streams, windows, connecting)
+        plan = rows.counting_multi_join(self._streams, self._windows, connecting)
         kept = found if plan is None else [conjunct for conjunct in found if conjunct not in connecting]
         self._waiting.add(conjunction(tuple(kept)))
         if plan is None:
@@ -178,7 +177,7 @@ class JoinBinder:
     # --- two streams ----------------------------------------------------------------------------------------------
 
     def _pair(self, left: Joined, right: Joined) -> Joined:
-        """With a stream. The keys of an outer join stay two columns: where one side is padded they differ."""
+        """Join a stream. The keys of an outer join stay two columns: they differ where one side is padded."""
         newcomer, kind, padded = right.streams[0], right.streams[0].written.kind, left.padded
         outer = kind in OUTER
         found = list(self._on[newcomer.alias]) if outer else self._waiting.take(left.names, right.names)
@@ -193,14 +192,14 @@ class JoinBinder:
             plan = WindowJoin(*parts)
             self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
-        check_counting(plan, streams, windows)
+        rows.check_counting(plan, streams, windows)
         older = lags(left.lags, right.lags, windows)
         return Joined(plan, left.names | right.names, streams, None, padded, older)
 
     def _condition(
         self, left: Joined, right: Joined, found: list[Expression]
     ) -> tuple[tuple[Window, Window], Pairs, Expression | None]:
-        """What a join asks of a pair: the windows, keys and all else."""
+        """Return the windows, the keys and the residual of a join."""
         newcomer, placed = right.streams[0], split_keys(found, left.names, right.names)
         residual = list(placed.residual)
         windows: tuple[Window, Window]
@@ -226,7 +225,7 @@ class JoinBinder:
         return windows, placed.keys, conjunction(tuple(residual))
 
     def _written(self, entry: Entry) -> Window | None:
-        """The window of a stream as written, or None. Beside an `OVER` window, a stream without one only probes."""
+        """Return the written window of a stream, or None. Beside an `OVER` window, a stream without one only probes."""
         clause = entry.window
         if clause is None:
             return Window(rows=0) if self._probed else None
@@ -236,16 +235,16 @@ class JoinBinder:
         return join_window(clause, entry.schema.unit)
 
     def _composite(self, members: tuple[Entry, ...]) -> Window:
-        """The window of a join's result as an input of the next: the longest of its parts."""
+        """Return the window of a join's result as an input of the next join: the longest of its parts."""
         windows = [self._written(member) or UNBOUNDED for member in members]
         for member, window in zip(members, windows, strict=True):
             if window.rows is not None:
-                counting = [entry for entry in self._streams if (self._written(entry) or UNBOUNDED).rows is not None]
-                raise uncountable(member, self._streams, alone=len(counting) == 1)
+                counting = sum(other.rows is not None for other in self._windows)
+                raise rows.uncountable(member, self._streams, alone=counting == 1)
         return widest([window.range for window in windows])
 
     def _still_within(self, left: Joined, newcomer: Entry) -> list[Expression]:
-        """For each part of a composite with a window: it is not older than that beside the newcomer, or absent."""
+        """Return, for each part with a window, the condition that it is within it of the newcomer, or absent."""
         made: list[Expression] = []
         for member in left.streams:
             window = self._written(member)
@@ -274,7 +273,7 @@ class JoinBinder:
             if entry.window is not None and join_window(entry.window, entry.schema.unit) not in kept:
                 raise entry.fail("M3007", "a window on a stream of SEQ is not available yet")
         names = first.names | second.names
-        # A condition on one stream alone decides which tuples can pair at all, so it belongs to the sequence too.
+        # A condition on one stream decides which tuples can pair, so it belongs to the sequence too.
         placed = split_keys(self._waiting.take_within(names), first.names, second.names)
         plan = Sequence(
             first.plan,
@@ -290,5 +289,5 @@ class JoinBinder:
 
 
 def _inner(left: Joined, right: Joined, keys: Pairs) -> Pairs:
-    """The keys under the names that the plans themselves have for them."""
+    """Return the keys under the plans' own names."""
     return tuple((left.inner(one), right.inner(other)) for one, other in keys)

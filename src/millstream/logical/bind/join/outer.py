@@ -1,15 +1,15 @@
-"""Which outer joins a FROM may have."""
+"""Checks of outer joins in FROM."""
 
 from __future__ import annotations
 
 from millstream.lang import ast
-from millstream.logical.bind.from_clause import Entry
+from millstream.logical.bind.scope import Entry
 
 OUTER = ("LEFT", "RIGHT", "FULL")
 
 
 def check_outer(entry: Entry, before: tuple[Entry, ...], sequence: ast.SequenceTest | None) -> None:
-    """Refuse an outer join that cannot be continuous or would not mean what it says."""
+    """Refuse an outer join that cannot run continuously or would not have its SQL meaning."""
     kind, streams = entry.written.kind, [other for other in before if other.plan is not None]
     if entry.plan is None:
         if kind != "LEFT" or not streams:
@@ -22,7 +22,7 @@ def check_outer(entry: Entry, before: tuple[Entry, ...], sequence: ast.SequenceT
             raise entry.fail("M3020", f"a {kind} JOIN would keep rows of a table, which never end", hint)
         return
     if sequence is not None:
-        raise entry.fail("M3020", f"SEQ does not go with a {kind} JOIN of streams", "use JOIN")
+        raise entry.fail("M3020", f"SEQ cannot be combined with a {kind} JOIN of streams", "use JOIN")
     if kind == "LEFT":
         return
     if entry.written.using:
@@ -35,6 +35,7 @@ def check_outer(entry: Entry, before: tuple[Entry, ...], sequence: ast.SequenceT
 
 
 def cuts_off(entry: Entry, before: tuple[Entry, ...]) -> bool:
-    """Whether the entry's join pads rows of what stands before it: no later condition may go below it then."""
+    """True if the entry's join pads rows of the entries before it, so that no later condition may be tested below
+    it."""
     streams = any(other.plan is not None for other in before)
     return entry.plan is not None and streams and entry.written.kind in ("RIGHT", "FULL")

@@ -1,4 +1,4 @@
-"""The times of the streams of one FROM, as windows across several of them compare them."""
+"""The times of the streams of one FROM, which windows over several streams compare."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterable, Mapping
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
-from millstream.logical.bind.from_clause import Entry
+from millstream.logical.bind.scope import Entry
 from millstream.logical.join.graph import ENTRY_TIME
 
 
 def time_of(entry: Entry) -> Column | None:
-    """The time column of a stream, under its name in the whole FROM."""
+    """Return the time column of a stream, under its name in the whole FROM."""
     visible = entry.schema.time is not None and entry.schema.kind is TimeKind.EXTERNAL
     return any_time_of(entry) if visible else None
 
 
 def times_of(members: Iterable[Entry], lags: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The time columns of the streams in a result of which it is known how much older than it they may be."""
+    """Return the time columns and lags of the streams of a result whose lag is known."""
     times = ((time_of(member), member.alias) for member in members)
     return [(time.name, lags[alias]) for time, alias in times if time is not None and alias in lags]
 
 
 def any_time_of(entry: Entry) -> Column:
-    """The time column, or the visible copy of the hidden timestamp."""
+    """Return the time column, or the visible copy of the hidden timestamp."""
     time = entry.schema.time
     if time is not None:
         return Column(entry.schema.type_of(time), f"{entry.alias}.{time}")
@@ -33,7 +33,7 @@ def any_time_of(entry: Entry) -> Column:
 
 
 def same_units(members: tuple[Entry, ...], newcomer: Entry) -> None:
-    """Refuse streams that a window cannot compare."""
+    """Refuse streams whose times have different units, which a window cannot compare."""
     for member in members:
         if member.schema.unit != newcomer.schema.unit:
             message = f"'{member.alias}' and '{newcomer.alias}' count time in different units"

@@ -1,4 +1,4 @@
-"""What nodes of a kind answer alike; a node says which kinds it is of."""
+"""Base classes of nodes: the answers that all nodes of one kind share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Leaf(Plan):
-    """Reads no other plan. No operator carries it out: the graph has a source there, or nothing at all."""
+    """Reads no other plan. It has no operator: the graph has a source in its place, or nothing."""
 
     __slots__ = ()
 
@@ -31,11 +31,10 @@ class Leaf(Plan):
     def keys_below(self, key: Key) -> list[Key] | None:
         return None
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return ()
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        """What the stream itself promises."""
         return inputs[0]
 
     def parameters(self) -> dict[str, Any]:
@@ -43,7 +42,7 @@ class Leaf(Plan):
 
 
 class Stateless(Plan):
-    """Works tuple by tuple on one input: it holds nothing and runs on any shard."""
+    """Processes one input tuple by tuple: it holds no state and runs on any shard."""
 
     __slots__ = ()
 
@@ -58,12 +57,12 @@ class Stateless(Plan):
         sources = [source for name in key for _, source in self.copied(name)]
         return [tuple(sources)] if len(sources) == len(key) else None
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return ()
 
 
 class Passing(Plan):
-    """Puts out tuples of `input` as they are, at once: each column is a copy, all punctuation goes on."""
+    """Emits tuples of `input` unchanged and at once: each column is a copy, all punctuation is passed on."""
 
     __slots__ = ()
 

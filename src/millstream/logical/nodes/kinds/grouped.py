@@ -1,12 +1,12 @@
-"""What window and pane aggregates share: groups of tuples, per window or pane, that time or punctuation closes.
+"""Base class of window and pane aggregates: groups of tuples, per window or pane, that time or punctuation closes.
 
 | held | bounded by |
 |---|---|
 | windows, panes | time; a template over groups, or over groups and the windowing column `+` |
 | groups | a template over groups; groups that have finitely many values |
 
-A template over groups and the windowing column goes on over groups and the end `+`. Time goes on if the windows are
-over it; otherwise if all groups are closed.
+A template over groups and the windowing column is passed on over groups and the end `+`. Time is passed on if the
+windows are over time, or else if all groups are closed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from millstream.algebra.names import Groups
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
-from millstream.logical.contract.state_parts import Closed, Cure, Moving, StatePart, finite, listed, named, stands
+from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
+from millstream.logical.contract.state_parts import StatePart, finite, listed, stream_names, time_stands
 from millstream.logical.plan import Key, Names, Plan, subsets
 from millstream.logical.windows import attribute_unit
 
 
 class Grouped(Plan):
-    """`attribute` is the windowing attribute (the hidden timestamp by default). With `partials` the input is made of
-    partial results of the same calls and groups, by pane, as sources make them of their tuples."""
+    """`attribute` is the windowing attribute (the hidden timestamp by default). With `partials` the input has partial
+    results of the same calls and groups, by pane, which sources computed."""
 
     __slots__ = ()
 
@@ -45,43 +46,41 @@ class Grouped(Plan):
     @property
     @abstractmethod
     def held(self) -> str:
-        """What it holds, in a word."""
+        """The name of its state in contracts."""
 
     @property
     @abstractmethod
     def end(self) -> str | None:
-        """The output column with the end of a window or a pane; None: there are no windows."""
+        """The output column with the end of a window or a pane; None without windows."""
 
     @property
     @abstractmethod
     def panes(self) -> tuple[int, tuple[int, int] | None] | None:
-        """How sources may aggregate its tuples beforehand: the length of a pane, and range and slide of windows that
-        leave some times out. None: they may not."""
+        """Pre-aggregation that sources may do: the length of a pane, and range and slide of windows with gaps between
+        them. None: no pre-aggregation."""
 
     @property
     @abstractmethod
     def windowing(self) -> str | None:
-        """The input column whose upper bounds close windows, if there are windows and it is visible."""
+        """The input column whose upper bounds close windows; None without windows or if the column is hidden."""
 
     @property
     def timed(self) -> bool:
-        """Whether the windows are over the hidden timestamp, so that time closes them."""
+        """True if the windows are over the hidden timestamp, so that time closes them."""
         return self.end is not None and self.attribute in (None, self.input.schema.time)
 
+    def unit(self, source: Schema) -> int:
+        """Return the units per second of the windowing attribute."""
+        return source.unit if self.attribute is None else attribute_unit(source.type_of(self.attribute).is_integer)
+
     def end_type(self, source: Schema) -> Type:
-        """The type of window ends: that of the windowing attribute, or of the stream's time."""
-        whole = source.unit == 1 if self.attribute is None else source.type_of(self.attribute).is_integer
-        return Type.BIGINT if whole else Type.TIMESTAMP
+        """Return the type of window ends: that of the windowing attribute, or of the stream's time."""
+        return Type.BIGINT if self.unit(source) == 1 else Type.TIMESTAMP
 
     def group_attributes(self, source: Schema) -> tuple[Attribute, ...]:
         return tuple(Attribute(name, source.type_of(name)) for name in self.group)
 
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
-
-    def _unit(self) -> int:
-        """Units a second of what the windows are over."""
-        source = self.input.schema
-        return source.unit if self.attribute is None else attribute_unit(source.type_of(self.attribute).is_integer)
 
     def _over(self) -> str:
         return "" if self.attribute is None else f" ON {self.attribute}"
@@ -106,21 +105,21 @@ class Grouped(Plan):
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         (source,) = inputs
         bounds = [" and ".join(source.clocks)] if self.timed and source.time is not Time.STILL else []
         bounds += [offer.origin for offer in source.templates if self._closed_by(offer)]
         if bounds:
             return (StatePart(self.held, tuple(dict.fromkeys(bounds))),)
         if self.end is None and finite(self.input.schema, self.group):
-            return (StatePart(self.held, ("groups that have finitely many values",), leaves=False),)
+            return (StatePart(self.held, ("groups that have finitely many values",), purged=False),)
         if self.timed:
-            return (StatePart(self.held, lacks=stands(named(self, None), source.time)),)
+            return (StatePart(self.held, lacks=time_stands(stream_names(self), source.time)),)
         closing = (f"{self.attribute} +",) if self.end is not None else ()
         return (StatePart(self.held, lacks=f"no punctuation closes {listed((*self.group, *closing))}"),)
 
     def _closed_by(self, offer: Offer) -> bool:
-        """Whether punctuation of the input closes every group, or every window of it, sooner or later."""
+        """True if this punctuation of the input closes every group, or every window of it, sooner or later."""
         time = self.windowing
         if not offer.attributes <= {*self.group, time}:
             return False
@@ -132,16 +131,16 @@ class Grouped(Plan):
         if self.windowing is not None and self.end is not None:
             names[self.windowing] = self.end
         closing = distinct(offer.renamed(names) for offer in source.templates if self._closed_by(offer))
-        if self.timed or parts[0].empties:
+        if self.timed or parts[0].drains:
             return Offers(source.time, source.clocks, closing)
         return Offers(templates=closing)
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
         if self.timed:
-            yield Moving((self.input,))
+            yield TimeMoves((self.input,))
         elif self.attribute is not None:
-            yield Closed(self.input, (self.attribute,), "+")
-        yield Closed(self.input, self.group)
+            yield Punctuated(self.input, (self.attribute,), "+")
+        yield Punctuated(self.input, self.group)
 
     def parameters(self) -> dict[str, Any]:
         shared = self.values("schema", "group", "aggregates", "attribute", "partials")

@@ -1,8 +1,8 @@
-"""What joins and sequences have in common: several inputs, each with a prefix, a key and perhaps a window.
+"""Base class of joins and sequences: several inputs, each with a prefix, a key and perhaps a window.
 
-Keys at the same place are equal over all sides. Where that holds of every result, a condition goes into each side that
-can tell it from its own columns and keys; what reads several sides becomes part of the join. Nothing goes into a side
-with a ROWS window: which tuples are the last n would change.
+Keys at the same position are equal over all sides. Where every result has equal keys, a condition is pushed into each
+side whose own columns and keys decide it; a condition over several sides becomes part of the join. No condition is
+pushed into a side with a ROWS window: it would change which tuples are the last n.
 """
 
 from __future__ import annotations
@@ -14,72 +14,67 @@ from dataclasses import dataclass, field
 from millstream.algebra.expression import Expression, conjunction, conjuncts
 from millstream.algebra.names import Groups, equal_classes, key_names, prefixed, renamed
 from millstream.algebra.schema import TS, Attribute, Schema
-from millstream.algebra.window import Window
+from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract.offers import Offers, distinct, slowest
-from millstream.logical.contract.state_parts import named
+from millstream.logical.contract.state_parts import stream_names
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read, each_once, subsets
 from millstream.logical.windows import written
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One input of a join or a sequence; `input` is None for a table. `window` is None where there can be none.
-    `preserved`: its tuples come out whether or not they find a partner."""
+    """One input of a join or a sequence; `input` is None for a table. `preserved`: its tuples are emitted with or
+    without a partner."""
 
     input: Plan | None
     schema: Schema
     prefix: str | None
-    window: Window | None
     keys: tuple[str, ...]
+    window: Window = UNBOUNDED
     preserved: bool = False
 
     @property
     def names(self) -> dict[str, str]:
-        """Its columns as the output calls them."""
+        """Its columns, mapped to their names in the output."""
         return {name: prefixed(name, self.prefix) for name in self.schema.names}
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """Its keys as the output calls them."""
+        """Its keys under their names in the output."""
         return tuple(prefixed(key, self.prefix) for key in self.keys)
 
     @property
-    def range(self) -> int | None:
-        return None if self.window is None else self.window.range
-
-    @property
     def rows(self) -> int | None:
-        return None if self.window is None else self.window.rows
+        return self.window.rows
 
     @property
-    def known(self) -> str:
-        """As a reader knows it."""
-        return self.prefix or ("" if self.input is None else named(self.input, None))
+    def label(self) -> str:
+        """Its alias, or its streams, for messages."""
+        return self.prefix or ("" if self.input is None else stream_names(self.input))
 
     @property
     def groups(self) -> Groups:
-        """The columns of its own that are equal, as the output calls them."""
+        """Groups of its columns that are equal, under their names in the output."""
         below = () if self.input is None else self.input.equal_columns
         return tuple(tuple(prefixed(name, self.prefix) for name in group) for group in below)
 
-    def own(self, names: Names) -> Names:
-        """Those of the output's columns that come from it, under its own names."""
+    def columns_of(self, names: Names) -> Names:
+        """Return its own names of the output columns `names` that it contributes."""
         return frozenset(name for name, output in self.names.items() if output in names)
 
     @property
-    def kept(self) -> str:
-        """The window as it may be written."""
-        return "" if self.window is None else written(self.window, self.schema.unit)
+    def window_text(self) -> str:
+        return written(self.window, self.schema.unit)
 
 
 def joined(sides: Iterable[Side]) -> tuple[Attribute, ...]:
-    """The attributes of a join's output: one side's after the other's, each under its prefix."""
+    """Return the attributes of a join's output: those of each side in turn, under its prefix."""
     return tuple(Attribute(prefixed(a.name, side.prefix), a.type) for side in sides for a in side.schema)
 
 
 class Joining(Plan):
-    """Answers as an inner join does: every result has a tuple of each side, with equal keys. A node of which that is
-    not true, or that pairs tuples by their order, answers for itself."""
+    """The answers of an inner join: every result has a tuple of each side, with equal keys. A node without that
+    property, or one that pairs tuples by their order, overrides them."""
 
     __slots__ = ()
 
@@ -90,16 +85,16 @@ class Joining(Plan):
     @property
     @abstractmethod
     def sides(self) -> tuple[Side, ...]:
-        """One for each input, in the order of `inputs`; after them one for a table."""
+        """One side for each input, in the order of `inputs`, then one for a table."""
 
     @property
     @abstractmethod
     def merges(self) -> bool:
-        """Whether it works in the order of time."""
+        """True if it processes in timestamp order."""
 
     @property
     def equal(self) -> Groups:
-        """The output's key columns, those that are equal together, the first side's first."""
+        """The output's key columns in groups of equal ones, the first side's column first."""
         return tuple(zip(*(side.key_names for side in self.sides), strict=True))
 
     @property
@@ -121,7 +116,7 @@ class Joining(Plan):
         return self if self.residual is None else self.altered(residual=spelled(self.residual))
 
     def sifters(self, equal: Groups) -> list[Sifter]:
-        """For each side what takes conditions, given which key columns are equal in every result."""
+        """Return a sifter for each side, given the key columns that are equal in every result."""
         return [
             Sifter(side, {name: own for own, names in zip(side.keys, equal, strict=False) for name in names})
             for side in self.sides
@@ -138,13 +133,13 @@ class Joining(Plan):
         return self.sifted(sifters, inside, above)
 
     def sifted(self, sifters: Sequence[Sifter], inside: Iterable[Expression], above: Iterable[Expression]) -> Pushed:
-        """With what the sides have taken; `inside` is left to the node."""
+        """Push what each sifter has taken; the node tests `inside`."""
         node = self.altered(residual=conjunction(each_once(inside)))
         return Pushed(node, tuple(each_once(sifter.taken) for sifter in sifters), tuple(above))
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         read = kept | columns_read(self.residual)
-        return self, tuple(Need(side.own(read) | {*side.keys}, stored=True) for side in self.sides)
+        return self, tuple(Need(side.columns_of(read) | {*side.keys}, stored=True) for side in self.sides)
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         owned = (
@@ -176,22 +171,20 @@ class Joining(Plan):
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
-    def joined_offers(self, inputs: tuple[Offers, ...], leave: Iterable[bool]) -> Offers:
-        """The templates of each side whose tuples all `leave`, those on a key under the first side's name; the slowest
-        time."""
+    def joined_offers(self, inputs: tuple[Offers, ...], drains: Iterable[bool]) -> Offers:
+        """Return the slowest time, and the templates of each side that `drains`; a key gets the first side's name."""
         first = self.sides[0].key_names
-        sides = zip(self.sides, inputs, leave, strict=True)
         found = [
             offers.renamed(side.names | key_names(zip(side.keys, first, strict=True))).templates
-            for side, offers, free in sides
-            if free
+            for side, offers, drained in zip(self.sides, inputs, drains, strict=True)
+            if drained
         ]
         time, clocks = slowest(inputs)
         return Offers(time, clocks, distinct(offer for offers in found for offer in offers))
 
 
 class Paired(Joining):
-    """Of two sides; `keys` pairs columns of both."""
+    """A join of two sides; `keys` pairs their columns."""
 
     __slots__ = ()
 
@@ -207,8 +200,8 @@ class Paired(Joining):
 
 @dataclass(slots=True)
 class Sifter:
-    """Takes the conditions that can be told from one side's columns alone, by its own names; `equal` are columns of the
-    output that equal one of its keys."""
+    """Takes the conditions that one side's columns decide, under its own names. `equal` maps output columns that equal
+    one of its keys to that key."""
 
     side: Side
     equal: Mapping[str, str] = field(default_factory=dict)

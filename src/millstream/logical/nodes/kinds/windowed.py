@@ -1,10 +1,10 @@
-"""Joins of streams under windows: their time, and what bounds the tuples that they hold.
+"""Base classes of joins of streams under windows: their time, and what bounds the tuples that they hold.
 
 | held | bounded by |
 |---|---|
 | a side of two | its `ROWS` window; its `RANGE` window and the other side's time |
 | | a template of the other side over keys; with a `RANGE` window also over keys and time `+` |
-| one of several inputs | each other input, as the other side of a join |
+| one of several inputs | each other input, like the other side of two |
 """
 
 from __future__ import annotations
@@ -18,30 +18,21 @@ from millstream.algebra.names import key_names
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract.offers import Offer, Offers, Time
-from millstream.logical.contract.state_parts import (
-    WAITING,
-    Closed,
-    Cure,
-    Moving,
-    StatePart,
-    fractional,
-    stands,
-    unclosed,
-    waiting,
-)
+from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
+from millstream.logical.contract.state_parts import WAITING, StatePart, may_be_nan, time_stands, unclosed, waiting
 from millstream.logical.nodes.kinds.joining import Joining, Paired, Side, joined
 from millstream.logical.plan import Plan
 
 
 def in_time(schemas: Iterable[Schema], windows: Iterable[Window]) -> bool:
-    """Whether a join can work in the order of time: its inputs come in order, or, as a window that counts rows needs
-    it, they can be put in order."""
+    """True if a join can process in timestamp order: its inputs are in order, or a window counts rows and they can be
+    put in order."""
     counts = any(window.rows for window in windows)
     return all(s.kind is not TimeKind.LATENT and (s.ordered or (counts and s.moves)) for s in schemas)
 
 
 def _merges(sides: tuple[Side, ...]) -> bool:
-    windows = [side.window for side in sides if side.window is not None]
+    windows = [side.window for side in sides]
     counts = any(window.rows is not None for window in windows)
     return in_time((side.schema for side in sides), windows) and (counts or windows.count(UNBOUNDED) <= 1)
 
@@ -53,14 +44,14 @@ class Windowed(Joining):
 
     @property
     def merges(self) -> bool:
-        """Whether it processes in timestamp order: all inputs are `in_time`, and at most one is without a window. So
-        does a tree of joins of two, whatever its order. With a window that counts rows it does in any case: which are
-        the last n would otherwise depend on arrival."""
+        """True if it processes in timestamp order: all inputs are `in_time`, and at most one has no window. The same
+        holds for a tree of binary joins in any order. A window that counts rows makes the second condition
+        unnecessary: in arrival order the last n tuples would depend on arrival."""
         return _merges(self.sides)
 
     @property
     def schema(self) -> Schema:
-        """A tuple that no partner has found comes out late, and so out of order."""
+        """A tuple without a partner is emitted late, and so out of order."""
         sides = self.sides
         moves = all(side.schema.moves for side in sides)
         ordered = _merges(sides) and not any(side.preserved for side in sides)
@@ -70,7 +61,7 @@ class Windowed(Joining):
         return f"{type(self).__name__} {self._windows()}{self._on()}{self._where()} {self._order()}"
 
     def _windows(self) -> str:
-        return ", ".join(f"{side.prefix or ''} {side.kept}".lstrip() for side in self.sides)
+        return ", ".join(f"{side.prefix or ''} {side.window_text}".lstrip() for side in self.sides)
 
     def _order(self) -> str:
         return "merging" if self.merges else "on arrival"
@@ -78,7 +69,8 @@ class Windowed(Joining):
 
 @dataclass(frozen=True, slots=True)
 class TwoWindowed(Paired, Windowed):
-    """Of two streams: equality on `keys` (pairs of left and right input columns), `residual` over output columns."""
+    """A join of two streams: equality on `keys` (pairs of left and right input columns), `residual` over output
+    columns."""
 
     left: Plan
     right: Plan
@@ -93,40 +85,40 @@ class TwoWindowed(Paired, Windowed):
     def sides(self) -> tuple[Side, Side]:
         kept = self.preserved
         return (
-            Side(self.left, self.left.schema, self.left_prefix, self.left_window, self.keys_of(0), kept[0]),
-            Side(self.right, self.right.schema, self.right_prefix, self.right_window, self.keys_of(1), kept[1]),
+            Side(self.left, self.left.schema, self.left_prefix, self.keys_of(0), self.left_window, kept[0]),
+            Side(self.right, self.right.schema, self.right_prefix, self.keys_of(1), self.right_window, kept[1]),
         )
 
     @property
     def preserved(self) -> tuple[bool, bool]:
-        """Whether every tuple of the left side comes out, and of the right side; the other side's columns may then be
-        NULL."""
+        """True for each side, left and right, whose tuples are all emitted; the columns of the other side may
+        then be NULL."""
         return False, False
 
-    def parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         left, right = self.sides
         held = (
-            held_side(f"left {left.known}", 0, (left, inputs[0]), (right, inputs[1])),
-            held_side(f"right {right.known}", 1, (right, inputs[1]), (left, inputs[0])),
+            held_side(f"left {left.label}", 0, (left, inputs[0]), (right, inputs[1])),
+            held_side(f"right {right.label}", 1, (right, inputs[1]), (left, inputs[0])),
         )
         return (*held, waiting(self, inputs)) if self.merges else held
 
-    def cures(self, part: StatePart) -> Iterator[Cure]:
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
         other = self.inputs[1 - part.side]
-        if self.sides[part.side].range is not None:
-            yield Moving((other,))
-        yield Closed(other, self.keys_of(1 - part.side))
+        if self.sides[part.side].window.range is not None:
+            yield TimeMoves((other,))
+        yield Punctuated(other, self.keys_of(1 - part.side))
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         own = self.sides[part.side]
-        if part.name == WAITING or own.range is not None:
+        if part.name == WAITING or own.window.range is not None:
             return []
-        asked = () if self.keys else conjuncts(self.residual)
-        computed = [c for c in asked if isinstance(c, Binary) and c.op == "="]
+        conditions = () if self.keys else conjuncts(self.residual)
+        computed = [c for c in conditions if isinstance(c, Binary) and c.op == "="]
         found = [f"make both sides of {computed[0]} columns of one type, in a subquery of FROM"] if computed else []
         moves = inputs[1 - part.side].time is Time.MOVES
         if own.prefix is None:
-            return [*found, f"give {own.known} windows"] if moves else found
+            return [*found, f"give {own.label} windows"] if moves else found
         return [*found, f"give {own.prefix} a {'window' if moves else 'ROWS window'}"]
 
     def parameters(self) -> dict[str, Any]:
@@ -135,42 +127,45 @@ class TwoWindowed(Paired, Windowed):
 
 
 def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers]) -> StatePart:
-    """The tuples of a side that wait for those of another one."""
+    """Return the state part of the tuples of one side that wait for tuples of another."""
     (own, promised), (other, offers) = held, partner
     if own.rows is not None:
         return StatePart(name, (str(own.window),), side=place)
     bounds: list[str] = []
-    if own.range is not None and offers.time is Time.MOVES:
-        bounds.append(f"{own.kept} and {' and '.join(offers.clocks)}")
+    if own.window.range is not None and offers.time is Time.MOVES:
+        bounds.append(f"{own.window_text} and {' and '.join(offers.clocks)}")
     keys = {*other.keys}
     closing = [o for o in offers.templates if _closes_partners(o, own, other)]
-    bounds += [f"{own.kept} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
+    bounds += [f"{own.window_text} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
     bounds += _partners_come(own, promised, other, offers)
     if bounds:
         return StatePart(name, tuple(dict.fromkeys(bounds)), side=place)
-    if own.range is not None:
-        return StatePart(name, lacks=f"{stands(other.known, offers.time)}, and nothing closes its keys", side=place)
-    return StatePart(name, lacks=unclosed(other.known, list(dict.fromkeys(other.keys)), offers), side=place)
+    if own.window.range is None:
+        lacks = unclosed(other.label, other.keys, offers)
+    else:
+        lacks = f"{time_stands(other.label, offers.time)}, and nothing closes its keys"
+    return StatePart(name, lacks=lacks, side=place)
 
 
 def _closes_partners(offer: Offer, own: Side, other: Side) -> bool:
-    """Whether punctuation of the other side makes useless every stored tuple of this side, sooner or later."""
+    """True if punctuation of the other side makes every stored tuple of this side useless, sooner or later."""
     names = key_names(zip(other.keys, own.keys, strict=True))
-    if offer.seen or fractional(own.schema, (names[a] for a in offer.attributes if a in names)):
+    if offer.seen or may_be_nan(own.schema, (names[a] for a in offer.attributes if a in names)):
         return False
     others = offer.attributes - names.keys()
     time = other.schema.time
     timed = bool(others) and others == {time} and len(offer.attributes) > 1
-    return not others or (timed and own.range is not None and offer.class_of(str(time)) == "+")
+    return not others or (timed and own.window.range is not None and offer.class_of(str(time)) == "+")
 
 
 def _partners_come(own: Side, promised: Offers, other: Side, offers: Offers) -> list[str]:
-    """Primary keys of the other side that close every stored tuple of this side, since its key is a foreign one."""
+    """Return the primary keys of the other side that close every stored tuple of this side, whose key is a foreign
+    one."""
     names = key_names(zip(other.keys, own.keys, strict=True))
     foreign = {offer.attributes: offer.origin for offer in promised.templates if offer.foreign}
     found: list[str] = []
     for offer in offers.templates:
         columns = frozenset(names.get(name, "") for name in offer.attributes)
-        if offer.seen and columns in foreign and not fractional(own.schema, columns):
+        if offer.seen and columns in foreign and not may_be_nan(own.schema, columns):
             found.append(f"{offer.origin}, to which {foreign[columns]} refers")
     return found

@@ -1,4 +1,4 @@
-"""One n-way join for some inputs of a join graph: which columns are its keys, and what is left to be tested."""
+"""A MultiJoin of some inputs of a join graph: its keys, and the conditions that remain."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from millstream.logical.join.graph import JoinGraph
 from millstream.logical.nodes.multi_join import MultiJoin
 
 
-def one_operator(graph: JoinGraph, members: Sequence[int], conditions: Sequence[Expression]) -> MultiJoin:
-    """The join of inputs that have an attribute in common. Columns that are equal over all of them are keys; other
-    equal ones become conditions, beside those given."""
+def multi_join(graph: JoinGraph, members: Sequence[int], conditions: Sequence[Expression]) -> MultiJoin:
+    """Return the join of inputs with a common attribute. Columns that are equal over all of them become keys; other
+    equal columns become conditions, in addition to `conditions`."""
     keys: list[list[str]] = [[] for _ in members]
     rest: list[tuple[str, str]] = []
     for equal in graph.equal:
@@ -24,31 +24,27 @@ def one_operator(graph: JoinGraph, members: Sequence[int], conditions: Sequence[
         else:
             inside = [name for names in owned for name in names]
             rest += [(inside[0], other) for other in inside[1:]]
-    leaves = [graph.leaves[i] for i in members]
-    columns = [
-        tuple(leaf.plan.schema.names[leaf.names.index(name)] for name in names)
-        for leaf, names in zip(leaves, keys, strict=True)
-    ]
+    inputs = [graph.inputs[i] for i in members]
     return MultiJoin(
-        tuple(leaf.plan for leaf in leaves),
-        tuple(leaf.window for leaf in leaves),
-        tuple(columns),
+        tuple(input_.plan for input_ in inputs),
+        tuple(input_.window for input_ in inputs),
+        tuple(tuple(map(input_.own_name, names)) for input_, names in zip(inputs, keys, strict=True)),
         in_order_of_text((*conditions, *equalities(graph, rest))),
-        tuple(leaf.prefix for leaf in leaves),
+        tuple(input_.prefix for input_ in inputs),
     )
 
 
 def equalities(graph: JoinGraph, pairs: Iterable[tuple[str, str]]) -> list[Expression]:
-    """The conditions that pairs of output columns are equal."""
+    """Return the conditions that pairs of output columns are equal."""
     return [Binary(Type.BOOLEAN, "=", _column(graph, one), _column(graph, other)) for one, other in pairs]
 
 
 def in_order_of_text(conditions: Iterable[Expression]) -> Expression | None:
-    """All conditions as one, each once."""
+    """Return the conjunction of the conditions, each once."""
     found = {str(condition): condition for condition in conditions}
     return conjunction(tuple(found[text] for text in sorted(found)))
 
 
 def _column(graph: JoinGraph, name: str) -> Column:
-    leaf = graph.leaves[graph.owner[name]]
-    return Column(leaf.plan.schema.type_of(leaf.plan.schema.names[leaf.names.index(name)]), name)
+    owner = graph.inputs[graph.owner[name]]
+    return Column(owner.plan.schema.type_of(owner.own_name(name)), name)

@@ -1,0 +1,33 @@
+"""Requirements: what inputs would have to promise to bound a part of an operator's state (`Plan.requirements`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.logical.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMoves:
+    """Time moves on all these inputs."""
+
+    inputs: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuated:
+    """An input punctuates one of these columns, whichever helps."""
+
+    input: Plan
+    columns: tuple[str, ...]
+    class_: str = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class AllPunctuated:
+    """Each input punctuates the first of its columns that can be punctuated."""
+
+    inputs: tuple[Punctuated, ...]
+
+
+Requirement = TimeMoves | Punctuated | AllPunctuated

@@ -32,17 +32,10 @@ CREATE QUERY late AS SELECT auction, price FROM bids__late;
 class DictStore:
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
-        self.mark: str | None = None
         self.written = 0
 
-    def token(self) -> str | None:
-        return self.mark
-
-    def put_token(self, token: str) -> None:
-        self.mark = token
-
-    def get(self, key: str) -> bytes:
-        return self.held[key]
+    def get(self, key: str) -> bytes | None:
+        return self.held.get(key)
 
     def put(self, key: str, value: bytes) -> None:
         self.held[key] = value
@@ -53,7 +46,6 @@ class DictStore:
 
     def clear(self) -> None:
         self.held.clear()
-        self.mark = None
 
 
 class Rig:
@@ -110,7 +102,7 @@ class Rig:
             host.apply(record)
         host.reach(control.now)
         for row in rows[1:]:
-            host.take_part(ShardSplit.from_bytes(row["stream"], row["head"], row["page"]))
+            host.take_split(ShardSplit.from_bytes(row["stream"], row["head"], row["page"]))
         host.graph.run()
 
     def close(self) -> None:

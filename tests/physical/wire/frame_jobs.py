@@ -34,8 +34,8 @@ class FrameJob(LocalJob):
             for row in page.to_pylist():
                 self.given.append((row["shard"], ShardSplit.from_bytes("s", row["head"], row["page"])))
 
-    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
-        yield from super()._parts(dealt)
+    def _splits(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
+        yield from super()._splits(dealt)
         given, self.given = self.given, []
         yield from given
 
@@ -46,7 +46,7 @@ class FrameJob(LocalJob):
 
 
 class FrameJobs(LocalJobs):
-    def _made(self, folder: Any, *, shards: int, stages: int) -> FrameJob:
+    def _new_job(self, folder: Any, *, shards: int, stages: int) -> FrameJob:
         return FrameJob(folder, shards=shards, stages=stages, clock=lambda: self.clock(), cached=self.cached)
 
 

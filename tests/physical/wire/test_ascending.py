@@ -33,7 +33,7 @@ from millstream.ingest.paged.files import source as file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical.spark import frame_packing
-from millstream.physical.wire.own_rows import take_share
+from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import ShardSplit, Target
 from millstream.testing.runner import LocalHost
@@ -160,7 +160,7 @@ def test_shares_of_splits_are_judged_as_the_whole(
         accepted, late = list[Any](), list[Any]()
         for label, made in pack(stream, split, tuple(frame.columns), (target,)):
             part = ShardSplit.from_bytes("s", *made.to_bytes())
-            taken = take_share(parts[label], part.judged_by(parts[label]))
+            taken = take_own_rows(parts[label], part.judged_by(parts[label]))
             accepted += [row for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
             late += taken.late.rows()
         pages = [page.frame for page in expected.elements if isinstance(page, Page)]

@@ -234,7 +234,7 @@ def store(setup: bytes, head: bytes) -> DictStore:
     made = DictStore()
     made.put("setup", setup)
     made.put("head", head)
-    made.put_token("t")
+    made.put(durable.TOKEN, b"t")
     return made
 
 

@@ -34,7 +34,7 @@ from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.plan.partial import split_aggregate
 from millstream.physical.plan.placeholders import Counted
-from millstream.physical.wire.own_rows import take_share
+from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import PartialStream, ShardSplit, Target
 from tests.tries import tries
@@ -172,11 +172,11 @@ class Shard:
     def take(self, part: ShardSplit) -> tuple[Counter[Any], Counter[Any]]:
         """Rows, or groups as (key, window, number), and late rows."""
         part = part.judged_by(self.source)
-        taken = take_share(self.source, part)
+        taken = take_own_rows(self.source, part)
         pages = self.note(taken)
-        if not part.share.partials:
+        if not part.own.partials:
             return self.rows(pages), self.rows([taken.late])
-        groups = [*part.partials.values(), *(made for page in pages for _, made in part.share.groups(page))]
+        groups = [*part.partials.values(), *(made for page in pages for _, made in part.own.groups(page))]
         return windows(groups, "count"), self.rows([taken.late])
 
     def rows(self, pages: list[pl.DataFrame]) -> Counter[Any]:

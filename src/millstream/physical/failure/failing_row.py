@@ -27,48 +27,29 @@ MOST_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class RecordEvent:
-    """A record; one with a stream is a `Feed` of one element."""
+class Event:
+    """A piece of a shard's input: a record, a `Feed` of one element, or a split; the last two with their stream."""
 
-    record: Record
+    input: Record | ShardSplit
+    now: int
     stream: str | None = None
     rows: pl.DataFrame | None = None
 
     def replay(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
-        record = self.record
-        if isinstance(record, Feed) and self.stream is not None and self.rows is not None:
-            page = Page(self.rows.slice(first, last - first))
-            host.apply(replace(record, elements=((self.stream, page),)))
-        elif end is None:
-            host.apply(record)
-
-
-@dataclass(frozen=True, slots=True)
-class SplitEvent:
-    """A split of a stream that the job reads itself."""
-
-    split: ShardSplit
-    now: int
-
-    @property
-    def stream(self) -> str:
-        return self.split.stream
-
-    @property
-    def rows(self) -> pl.DataFrame:
-        return self.split.rows
-
-    def replay(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
-        host.reach(self.now)
-        source = host.sources.get(self.stream)
-        if source is not None and end != 0:
-            whole = end is None and (first, last) == (0, self.rows.height)
-            host.take_split(self.split if whole else self.split.cut(first, last, end, source.schema))
-
-
-Event = RecordEvent | SplitEvent
-"""A piece of a shard's input. `replay` takes the rows from `first` to `last`, and the time of those before `end`; None:
-all time and punctuation."""
+        """Apply the rows from `first` to `last` alone, with the time of the rows before `end`; None: with all time and
+        punctuation."""
+        match self.input:
+            case ShardSplit() as split:
+                host.reach(self.now)
+                source = host.sources.get(split.stream)
+                if source is not None and end != 0:
+                    complete = end is None and (first, last) == (0, split.rows.height)
+                    host.take_split(split if complete else split.cut(first, last, end, source.schema))
+            case Feed() if self.rows is not None and self.stream is not None:
+                page = Page(self.rows.slice(first, last - first))
+                host.apply(replace(self.input, elements=((self.stream, page),)))
+            case record if end is None:
+                host.apply(record)
 
 
 def events(records: Sequence[Record], now: int, splits: Sequence[ShardSplit]) -> Iterator[Event]:
@@ -77,27 +58,24 @@ def events(records: Sequence[Record], now: int, splits: Sequence[ShardSplit]) ->
         if isinstance(record, Feed):
             for stream, element in record.elements:
                 rows = element.frame if isinstance(element, Page) else None
-                yield RecordEvent(replace(record, elements=((stream, element),)), stream, rows)
+                yield Event(replace(record, elements=((stream, element),)), now, stream, rows)
         else:
-            yield RecordEvent(record)
+            yield Event(record, now)
     for split in splits:
-        yield SplitEvent(split.unfolded(), now)
+        unfolded = split.unfolded()
+        yield Event(unfolded, now, split.stream, unfolded.rows)
 
 
 def find_failing_row(fresh: Callable[[], ShardHost], given: Sequence[Event], error: BaseException) -> OperatorError:
     """The error with the row that it failed on, if the row is found within `MOST_SECONDS`."""
     try:
         return _Search(fresh, given, _as_failure(error)).run()
-    except _TakesTooLong:
+    except TimeoutError:
         return failure(_as_failure(error), detail="The row was not found in a short time.")
 
 
 def _as_failure(error: BaseException) -> OperatorError:
     return error if isinstance(error, OperatorError) else OperatorError("source", reason_of(error))
-
-
-class _TakesTooLong(Exception):
-    pass
 
 
 class _Search:
@@ -127,7 +105,7 @@ class _Search:
     def _fails(self, end: int, *, first: int = 0, last: int | None = None) -> bool:
         """Return whether the batch up to a place fails with no rows but those from `first` to `last`."""
         if time.monotonic() > self._deadline:
-            raise _TakesTooLong
+            raise TimeoutError
         host = self._fresh()
         try:
             for event, start, height in zip(self._given, self._starts, self._heights, strict=False):

@@ -189,16 +189,13 @@ def _columns(definition: StreamDefinition, group: _Group) -> set[str]:
 def _tops(plan: Plan, stream: str) -> Iterator[set[str] | None]:
     """For each scan of the stream, the columns read by the first projection above it and the selections in between;
     None if there is no such projection."""
-    if isinstance(plan, Project | Select):
-        chain: list[Plan] = [plan]
-        while isinstance(chain[-1], Project | Select):
-            chain.append(chain[-1].input)
-        if isinstance(chain[-1], Scan) and chain[-1].stream == stream:
-            yield _read(chain)
-            return
-    if isinstance(plan, Scan) and plan.stream == stream:
-        yield None
-    for part in plan.inputs:
+    chain = [plan]
+    while isinstance(chain[-1], Project | Select):
+        chain.append(chain[-1].input)
+    bottom = chain[-1]
+    if isinstance(bottom, Scan) and bottom.stream == stream:
+        yield _read(chain)
+    for part in bottom.inputs:
         yield from _tops(part, stream)
 
 

@@ -1,4 +1,4 @@
-"""A shard whose state is kept in a store goes on as if it had never stopped, from any cut and any cache."""
+"""A shard whose state is in a store continues as if it had never stopped, from any cut and any cache."""
 
 import pickle
 from pathlib import Path
@@ -129,7 +129,7 @@ def test_results_do_not_depend_on_where_state_is(tmp_path: Path, wanted, shards:
     assert sum(n for _, _, n, _ in wanted["tumbling"]) == 3680
 
 
-def test_what_is_dead_leaves_the_store(tmp_path: Path) -> None:
+def test_purged_state_leaves_the_store(tmp_path: Path) -> None:
     rig = Rig(tmp_path, 1, "cached")
     rig.run()
     rig.close()

@@ -1,4 +1,4 @@
-"""Jobs in this process that are handed the pages of DataFrames, as Spark's tasks pack them."""
+"""Jobs in this process that read pages of DataFrames, as Spark's tasks pack them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ class FrameJob(LocalJob):
         self.routes = routes_of(self.log, mill)
 
     def give(self, rows: pl.DataFrame, chunk: int) -> None:
-        """Pack rows of the stream `s` as the tasks do that have them."""
+        """Pack rows of the stream `s` as Spark's tasks do."""
         route = self.routes["s"]
         columns = tuple(name for name in route.definition.schema.names if name in route.columns)
         cut = rows.with_columns(pl.lit(1).alias("__now")).select(*columns, "__now").to_arrow().to_batches(chunk)

@@ -96,7 +96,7 @@ def taken(mill: LocalMill, found: Found) -> None:
 
 
 def fed(asked: tuple[str, ...], declared: str, rows: pl.DataFrame) -> tuple[Found, tuple[int, ...]]:
-    """What one process makes of the rows."""
+    """The results of one process for the rows."""
     mill, found = LocalMill(), Found()
     begin(mill, asked, declared)
     mill.insert("s", rows)
@@ -127,7 +127,7 @@ def check(found: Found, expected: Found, asked: tuple[str, ...]) -> None:
 @value("marked_in_tests")
 @dataclass(frozen=True)
 class Given:
-    """A split with a punctuation after so many of its rows, if there is one."""
+    """A split with at most one punctuation, at a position among its rows."""
 
     frame: pl.DataFrame
     mark: tuple[int, Pattern] | None = None

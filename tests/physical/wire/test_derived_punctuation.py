@@ -78,7 +78,7 @@ def begin(mill: Mill, declared: str, asked: tuple[str, ...], options: str) -> No
 
 
 def taken(mill: LocalMill, asked: tuple[str, ...]) -> list[Any]:
-    """What has come since, and what is held. Of bounds the last one counts, which covers those before it."""
+    """The output since the last call, and the tuples held. Of bounds only the last counts, which covers the others."""
     mill.drain()
     made: list[Any] = []
     for name in asked:

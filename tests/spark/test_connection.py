@@ -37,7 +37,7 @@ def test_a_session_of_the_program(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.range(3).count() == 3  # the session is still there
 
 
-def test_queries_come_and_go_while_the_job_runs(spark: SparkSession) -> None:
+def test_queries_start_and_stop_while_the_job_runs(spark: SparkSession) -> None:
     with ms.connect(spark, shards=2) as mill:
         mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
         first = mill.sql("SELECT k, v FROM s WHERE v > 1").start()
@@ -110,7 +110,7 @@ def test_a_data_frame_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
                 assert mill.query("big").take().height == 59
 
 
-def test_a_connection_goes_on_where_the_last_one_stopped(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_connection_continues_where_the_last_one_stopped(spark: SparkSession, tmp_path: Path) -> None:
     with ms.connect(spark, checkpoint=tmp_path, shards=2) as mill:
         mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
         mill.sql("CREATE QUERY sums AS SELECT window_end, k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k")
@@ -121,7 +121,7 @@ def test_a_connection_goes_on_where_the_last_one_stopped(spark: SparkSession, tm
         assert sorted(mill.query("sums").take().rows()) == [(30, 1, 8), (30, 2, 4)]
 
 
-def test_mistakes_are_answered_before_anything_runs(spark: SparkSession) -> None:
+def test_mistakes_are_refused_before_anything_runs(spark: SparkSession) -> None:
     with ms.connect(spark) as mill:
         mill.sql("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
         for wrong in (

@@ -1,4 +1,4 @@
-"""A run that is killed or that fails goes on from its checkpoint, and nothing is lost or doubled."""
+"""A run that is killed or fails continues from its checkpoint, and no row is lost or doubled."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("recovery")
 
 FILES = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts WITH (connector = 'csv', path = '{}', once = true)"
 TEXT = "SELECT k, CAST(CAST(v AS TIMESTAMP) AS VARCHAR) AS at FROM s INTO parquet WITH (path = '{}')"
-"""A text of a time that is beyond all years makes Polars panic."""
+"""Polars panics when it formats a time out of range."""
 
 
 @pytest.mark.timeout(240)
@@ -29,7 +29,7 @@ def test_a_driver_and_a_worker_are_killed(spark: SparkSession, tmp_path: Path) -
     assert soak.disturb(["driver", "worker"]) == (2, True), "\n".join(said)
 
 
-def test_a_row_that_an_operator_does_not_stand(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_row_on_which_an_operator_fails(spark: SparkSession, tmp_path: Path) -> None:
     data, results = tmp_path / "data", tmp_path / "results"
     data.mkdir()
     lines = [f"{k},{k * 1_000_000:>22},{k}" for k in range(1000)]

@@ -25,7 +25,7 @@ import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.config import Options
-from millstream.control.job.jobs import Jobs, LocalJobs, SparkJobs
+from millstream.control.job.jobs import Jobs, LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recover
@@ -33,6 +33,7 @@ from millstream.control.mill.statements import run_statement, sink_of
 from millstream.control.observe.progress import Progress, progress_of
 from millstream.control.pacer import Pacer
 from millstream.control.spark.dataframe_source import declaration
+from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.control.spark.session import start_session
 from millstream.errors import BindError, MillstreamError, OptionError

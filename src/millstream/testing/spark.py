@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.config import Options
-from millstream.control.job.jobs import SparkJobs
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recovered
+from millstream.control.spark.jobs import SparkJobs
 from millstream.testing.runner import Outcome, Variant, run_text, transcripts
 
 if TYPE_CHECKING:

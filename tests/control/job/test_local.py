@@ -98,7 +98,7 @@ said(Path(sys.argv[1]), "killed", Path(sys.argv[1]) / "checkpoint", shards=2)
 
 @pytest.mark.parametrize("moment", ["early", "late"])
 def test_a_process_that_is_killed(folder: Path, moment: str) -> None:
-    """Before a batch is delivered, or after that and before it is committed."""
+    """Before a batch is delivered, or between its delivery and its commit."""
     said(folder, "whole", shards=2)
     codes = []
     for left in (5, 3, 4, 99):
@@ -131,7 +131,7 @@ def test_spark_is_not_imported(folder: Path) -> None:
     assert made.stdout == "[]\n", made.stderr
 
 
-def test_a_mill_goes_on_from_its_folder(tmp_path: Path) -> None:
+def test_a_mill_continues_from_its_folder(tmp_path: Path) -> None:
     mill = LocalMill(Options(shards=2), tmp_path)
     mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
     mill.add_query("q", "SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k")
@@ -199,13 +199,13 @@ def test_damage_in_the_middle_of_a_log(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["control.log", "state.db", "job.json"])
-def test_a_part_that_is_missing(tmp_path: Path, name: str) -> None:
+def test_a_missing_file(tmp_path: Path, name: str) -> None:
     (logged(tmp_path) / name).unlink()
     with pytest.raises(InputError, match="M5023"):
         LocalMill(Options(), tmp_path)
 
 
-def test_a_mill_that_was_closed_goes_on(tmp_path: Path) -> None:
+def test_a_closed_mill_continues(tmp_path: Path) -> None:
     logged(tmp_path)
     mill = LocalMill(Options(), tmp_path)
     mill.insert("s", [(3,), (7,)])
@@ -237,7 +237,7 @@ def test_a_sink_that_raises_stops_the_job(tmp_path: Path, kept: bool) -> None:
         mill.insert("s", [(1,)])
 
 
-def test_what_is_inserted_is_worked_off() -> None:
+def test_inserted_rows_are_processed() -> None:
     found: list[tuple[int, ...]] = []
     with ms.connect(local=True) as mill:
         mill.sql("CREATE STREAM s (k BIGINT)")
@@ -295,8 +295,8 @@ def test_a_sink_may_feed_a_stream() -> None:
         assert sorted(query.take().rows()) == [(2,), (3,)]
 
 
-def test_a_source_that_is_mended(tmp_path: Path) -> None:
-    """Nothing has changed when a batch cannot be read: it is read again."""
+def test_a_source_that_is_repaired(tmp_path: Path) -> None:
+    """A batch that cannot be read changes nothing: it is read again."""
     mill = LocalMill()
     mill.execute(f"CREATE STREAM s (k BIGINT) WITH (connector = 'parquet', path = '{tmp_path}')")
     mill.add_query("q", "SELECT k FROM s")

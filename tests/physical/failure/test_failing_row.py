@@ -27,7 +27,7 @@ JOIN = """CREATE QUERY joined AS SELECT a.category, b.auction, b.price FROM bids
 
 
 class Fault:
-    """What operators of a kind do not stand, until it is mended."""
+    """Makes operators of a kind fail on a value, until it is None."""
 
     def __init__(self, patch: pytest.MonkeyPatch, kind: type, column: str) -> None:
         self.value: Any = None
@@ -50,7 +50,7 @@ class Rig:
         self.mill.execute(statements)
 
     def failure(self) -> OperatorError:
-        """The error that stops it, as the driver reads it from what Spark says."""
+        """The error that stops the job, as the driver reads it from Spark's text."""
         with pytest.raises(MillstreamError) as caught:
             self.all()
         self.jobs.restart()
@@ -60,7 +60,7 @@ class Rig:
         return error
 
     def all(self) -> None:
-        """A batch that fails leaves the state as it was, and is run again."""
+        """Run all batches; one that failed before runs again on the state before it."""
         while self.jobs.step():
             pass
 
@@ -69,7 +69,7 @@ def taken(rig: Rig, query: str) -> list[tuple[Any, ...]]:
     return sorted(rig.mill.queries[query].output.take_rows().rows())
 
 
-def test_a_row_that_a_join_does_not_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_on_which_a_join_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = Fault(monkeypatch, WindowJoin, "price")
     undisturbed = Rig(tmp_path / "a", f"{AUCTIONS};{BIDS};{JOIN}")
     undisturbed.all()
@@ -91,7 +91,7 @@ def test_a_row_that_a_join_does_not_stand(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_row_that_waits_for_another_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A join on ordered streams takes an auction only when the bids are as far."""
+    """A join on ordered streams takes an auction only when the bids have reached its time."""
     fault = Fault(monkeypatch, WindowJoin, "category")
     fault.value = 13
     error = Rig(tmp_path, f"{AUCTIONS};{BIDS};{JOIN}", shards=1).failure()
@@ -137,7 +137,7 @@ def test_a_row_that_is_aggregated_where_it_is_read(tmp_path: Path, monkeypatch: 
 
 
 def test_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails when time passes, whatever rows come, is no row's fault."""
+    """An operator that fails when time passes, whatever the rows, fails on no row."""
     process = WindowJoin.process
 
     def fails(operator: Any, inputs: Sequence[Input]) -> Output:

@@ -1,4 +1,4 @@
-"""Run a parted plan: partial results of arbitrary pieces of the input, hashed to shards that merge them."""
+"""Run a split plan: partial results of arbitrary pieces of the input, hashed to shards that merge them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from millstream.physical.plan.partitioning import partition_keys
 from millstream.runtime.engine import Graph
 
 
-class PartedRun:
+class SplitRun:
     """The query `q` of a mill that reads one stream, on a source, pieces and shards of its own."""
 
     def __init__(self, mill: LocalMill, shards: int, random: Random) -> None:
@@ -46,7 +46,7 @@ class PartedRun:
             compiler.add("q", made.plan, partial(self.output.deliver, number))
 
     def feed(self, lines: list[str]) -> None:
-        """One batch: what the source makes of it, in order, or all tuples before all punctuations."""
+        """One batch: the output of the source, in order, or all tuples before all punctuations."""
         elements: list[Element] = list(self.source.take(lines).elements)
         pages = [element.frame for element in elements if isinstance(element, Page)]
         if pages and self.random.random() < 0.5:
@@ -58,11 +58,11 @@ class PartedRun:
                 self._push_rows(element.frame)
             else:
                 assert isinstance(element, Punctuations)
-                told = self.split.partial.pass_on(element)
-                assert told.progress == element.progress
-                self.promised = max(self.promised, told.progress)
+                passed = self.split.partial.pass_on(element)
+                assert passed.progress == element.progress
+                self.promised = max(self.promised, passed.progress)
                 for compiler in self.compilers:
-                    compiler.push(self.stream, told)
+                    compiler.push(self.stream, passed)
         self._run()
 
     def advance(self, micros: int) -> None:
@@ -91,6 +91,6 @@ class PartedRun:
         return hashed % len(self.graphs)
 
     def outcome(self) -> tuple[Counter[Any], Counter[str], int]:
-        """Rows and punctuations as bags, and how many groups are held."""
+        """Rows and punctuations as bags, and the number of groups held."""
         held = sum(operator.state_rows() for compiler in self.compilers for operator in compiler.operators("q"))
         return Counter(self.output.take_rows().rows()), Counter(map(str, self.output.take_punctuations())), held

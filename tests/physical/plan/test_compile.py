@@ -37,7 +37,7 @@ class Rig:
         return [v for page in pages for v in page.frame.get_column("v").to_list()]
 
 
-def test_names_tell_the_point() -> None:
+def test_names_depend_on_the_point() -> None:
     assert operator_name(PLAN) == operator_name(PLAN, 0) != operator_name(PLAN, 7) != operator_name(PLAN, 8)
 
 
@@ -69,7 +69,7 @@ def test_queries_from_different_points_run_side_by_side() -> None:
     assert not rig.graph.operators and not rig.graph.sources
 
 
-def test_a_record_says_the_point() -> None:
+def test_a_record_has_the_point() -> None:
     host = ShardHost()
     host.apply(OpenGroup(1, "m", (1,), None, Settings("dfs", "demand", 100)))
     host.apply(StartQuery(1, "old", PLAN))

@@ -1,4 +1,4 @@
-"""Partial aggregation before the exchange: what comes out is what the whole plan puts out."""
+"""Partial aggregation before the exchange: the split plan emits what the whole plan emits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from millstream.logical.explain import explain
 from millstream.logical.plan import Plan
 from millstream.physical.plan.partial import PartialSplit, split_aggregate
 from millstream.physical.plan.partitioning import partition_keys
-from tests.physical.plan.partial_run import PartedRun
+from tests.physical.plan.partial_run import SplitRun
 from tests.tries import tries
 
 COLUMNS = "k BIGINT, v BIGINT, d DOUBLE, name VARCHAR, ts BIGINT"
@@ -111,9 +111,9 @@ def whole(mill: LocalMill) -> tuple[Counter[Any], Counter[str], int]:
 
 @given(cases())
 @settings(max_examples=tries(80))
-def test_a_parted_plan_puts_out_what_the_whole_one_does(case: Case) -> None:
+def test_a_split_plan_emits_what_the_whole_plan_emits(case: Case) -> None:
     mill = started(case.kind, case.query, paned=case.paned)
-    parted = PartedRun(mill, case.shards, Random(case.seed))
+    parted = SplitRun(mill, case.shards, Random(case.seed))
     for batch in case.batches:
         for line in batch:
             mill.feed_line("s", line)
@@ -145,7 +145,7 @@ def page(*rows: tuple[Any, ...]) -> pl.DataFrame:
     return made.with_columns(pl.lit(None, pl.Float64).alias("d"), pl.lit("x").alias("name"), pl.col("ts").alias(TS))
 
 
-def test_what_is_read_and_what_is_sent() -> None:
+def test_columns_read_and_columns_sent() -> None:
     made = parted("SELECT window_start, k, COUNT(*) AS n, AVG(v) AS a FROM s [RANGE 10] WHERE d > 1 GROUP BY k")
     assert (made.stream, made.partial.columns) == ("s", {"k", "v", "d", "ts"})
     (stream,) = partition_keys(made.plan) or {}
@@ -191,7 +191,7 @@ def test_tuples_in_no_window_are_not_sent() -> None:
     assert not partial.rows(page((1, 1, 3))).height
 
 
-def test_punctuation_passes_as_far_as_it_can_close_groups() -> None:
+def test_punctuation_that_can_close_groups_passes() -> None:
     partial = parted("SELECT k, COUNT(*) AS n FROM s [RANGE 10] WHERE v > 1 GROUP BY k", "punctuated").partial
     patterns = [
         Pattern.of(ts=below(3)),
@@ -208,7 +208,7 @@ def test_punctuation_passes_as_far_as_it_can_close_groups() -> None:
     assert partial.pass_on(Punctuations.of((), 7)) == Punctuations.of((), 7)
 
 
-def test_one_part_after_the_other() -> None:
+def test_one_aggregate_after_the_other() -> None:
     counts = "SELECT window_end AS e, k, COUNT(*) AS n FROM s [RANGE {}] GROUP BY k"
     pair = f"({counts.format(10)}) a [RANGE 20], ({counts.format(20)}) b [RANGE 20]"
     query = f"SELECT a.k, a.n, b.n AS m FROM {pair} WHERE a.k = b.k"
@@ -230,11 +230,11 @@ def test_one_part_after_the_other() -> None:
         "SELECT k, COUNT(*) AS n FROM s [RANGE 100000 SLIDE 7] GROUP BY k",
     ],
 )
-def test_what_is_not_parted(query: str) -> None:
+def test_aggregates_that_are_not_split(query: str) -> None:
     assert split_aggregate(plan_of(query, "punctuated", paned=False)) is None
 
 
-def test_names_that_would_clash_are_left_alone() -> None:
+def test_aggregates_with_clashing_names_are_not_split() -> None:
     mill = LocalMill()
     mill.execute("CREATE STREAM s (k BIGINT, count BIGINT) ORDER BY count PUNCTUATED ON (count +)")
     mill.add_query("q", "SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k")

@@ -1,4 +1,4 @@
-"""Where tuples go: which queries can be spread over shards, and by what."""
+"""Queries that can be spread over shards, and the keys of their streams."""
 
 import pytest
 

@@ -24,7 +24,7 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.optimizer import optimize
 from millstream.physical.plan.partial import split_aggregate
-from tests.physical.plan.partial_run import PartedRun
+from tests.physical.plan.partial_run import SplitRun
 
 Row = tuple[int | None, float | None, int]
 
@@ -103,7 +103,7 @@ def test_it_runs_wherever_aggregates_run(
     random = Random(seed)
     rows = tuples(random)
     mill = started(window, paned=paned)
-    parted = PartedRun(mill, shards, random)
+    parted = SplitRun(mill, shards, random)
     assert ("over panes" in explain(mill.query("q").plan)) == (paned and length > slide)
     assert "geometric_mean_v__product" in parted.split.partial.schema.names
     lines = ["NULL".join(f"{k} | {v} | {ts}".split("None")) for k, v, ts in rows] + ["9 | NULL | 1000"]
@@ -137,7 +137,7 @@ def test_mistakes(call: str, message: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize("function", ["MEDIAN", "MAX"])
-def test_only_what_is_mergeable_is_cut_into_panes_and_parted(function: str) -> None:
+def test_only_mergeable_functions_are_split_into_panes_and_partials(function: str) -> None:
     schema = Schema.of(("v", Type.DOUBLE), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
     call = AggregateCall("m", function, "v", Type.DOUBLE)
     plan = WindowAggregate(Scan("s", schema), 6, 2, (), (call,))

@@ -1,4 +1,4 @@
-"""Queries that need one key first and another one later: how they are cut, and that it makes no difference."""
+"""Queries that need one key first and another one later: their cuts, which do not change the results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_aggregate_by_another_key_than_the_join_below() -> None:
     assert isinstance(join.plan, Exchange) and any(isinstance(part, Gather) for part in top.plan.walk())
 
 
-def test_what_is_read_at_the_beginning_goes_through_where_it_meets_another_stage() -> None:
+def test_a_stream_goes_through_the_first_stage_to_meet_its_output() -> None:
     top, *below = cut(f"SELECT b.price, p.city FROM {SOLD} JOIN p [RANGE 10] ON b.bidder = p.id")
     assert [(part.stage, part.key, part.keys is not None) for part in below] == [
         (0, ("b.bidder",), True),
@@ -91,7 +91,7 @@ def test_a_stream_joined_with_itself_on_two_columns_is_sent_twice() -> None:
         "SELECT COUNT(*) AS n FROM a [RANGE 5]",
     ],
 )
-def test_what_depends_on_positions_or_gains_nothing_runs_on_one_shard(query: str) -> None:
+def test_queries_that_depend_on_positions_or_gain_nothing_run_on_one_shard(query: str) -> None:
     (only,) = cut(query)
     assert only.keys is None and only.stage == 0
 

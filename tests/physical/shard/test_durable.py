@@ -1,4 +1,4 @@
-"""A shard whose state is kept in a store goes on as if it had never stopped, from any cut and any cache."""
+"""A shard whose state is in a store continues as if it had never stopped, from any cut and any cache."""
 
 import pickle
 from pathlib import Path
@@ -32,17 +32,10 @@ CREATE QUERY late AS SELECT auction, price FROM bids__late;
 class DictStore:
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
-        self.mark: str | None = None
         self.written = 0
 
-    def token(self) -> str | None:
-        return self.mark
-
-    def put_token(self, token: str) -> None:
-        self.mark = token
-
-    def get(self, key: str) -> bytes:
-        return self.held[key]
+    def get(self, key: str) -> bytes | None:
+        return self.held.get(key)
 
     def put(self, key: str, value: bytes) -> None:
         self.held[key] = value
@@ -53,7 +46,6 @@ class DictStore:
 
     def clear(self) -> None:
         self.held.clear()
-        self.mark = None
 
 
 class Rig:
@@ -110,7 +102,7 @@ class Rig:
             host.apply(record)
         host.reach(control.now)
         for row in rows[1:]:
-            host.take_part(ShardSplit.from_bytes(row["stream"], row["head"], row["page"]))
+            host.take_split(ShardSplit.from_bytes(row["stream"], row["head"], row["page"]))
         host.graph.run()
 
     def close(self) -> None:
@@ -137,7 +129,7 @@ def test_results_do_not_depend_on_where_state_is(tmp_path: Path, wanted, shards:
     assert sum(n for _, _, n, _ in wanted["tumbling"]) == 3680
 
 
-def test_what_is_dead_leaves_the_store(tmp_path: Path) -> None:
+def test_purged_state_leaves_the_store(tmp_path: Path) -> None:
     rig = Rig(tmp_path, 1, "cached")
     rig.run()
     rig.close()

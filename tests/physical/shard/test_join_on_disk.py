@@ -1,4 +1,4 @@
-"""A join with more state than memory, in shards whose state is kept in a store."""
+"""A join with more state than memory, in shards whose state is in a store."""
 
 from collections import Counter
 from pathlib import Path
@@ -44,7 +44,7 @@ def results(folder: Path, shards: int, way: str, memory: str) -> dict[str, Count
 
 
 @pytest.mark.parametrize(("shards", "way"), [(1, "cached"), (1, "mapped"), (2, "uncached"), (2, "failing")])
-def test_results_do_not_depend_on_how_much_memory_there_is(tmp_path: Path, shards: int, way: str) -> None:
+def test_results_do_not_depend_on_the_memory_limit(tmp_path: Path, shards: int, way: str) -> None:
     wanted = results(tmp_path / "wanted", 1, "cached", "0")
     assert {name: rows.total() > 200 for name, rows in wanted.items()} == dict.fromkeys(
         ("joined", "recent", "padded"), True

@@ -1,4 +1,4 @@
-"""Messages against the data, as a shard hands them in and gives them out."""
+"""Upstream messages through a shard: to its queries, and out through its streams."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_request_for_time_names_the_stream_once() -> None:
     assert sorted(stream for stream, message in host.take_messages() if message == TimeRequest()) == ["a", "b"]
 
 
-def test_shards_hear_the_messages_to_what_they_run() -> None:
+def test_messages_reach_the_shards_that_run_the_query() -> None:
     topology = Topology()
     for record in (OPEN, OpenGroup(2, "m", (5, 6), None, OPEN.settings), TOP):
         topology.apply(record)

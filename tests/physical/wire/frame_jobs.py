@@ -1,4 +1,4 @@
-"""Jobs in this process that are handed the pages of DataFrames, as Spark's tasks pack them."""
+"""Jobs in this process that read pages of DataFrames, as Spark's tasks pack them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ class FrameJob(LocalJob):
         self.routes = routes_of(self.log, mill)
 
     def give(self, rows: pl.DataFrame, chunk: int) -> None:
-        """Pack rows of the stream `s` as the tasks do that have them."""
+        """Pack rows of the stream `s` as Spark's tasks do."""
         route = self.routes["s"]
         columns = tuple(name for name in route.definition.schema.names if name in route.columns)
         cut = rows.with_columns(pl.lit(1).alias("__now")).select(*columns, "__now").to_arrow().to_batches(chunk)
@@ -34,8 +34,8 @@ class FrameJob(LocalJob):
             for row in page.to_pylist():
                 self.given.append((row["shard"], ShardSplit.from_bytes("s", row["head"], row["page"])))
 
-    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
-        yield from super()._parts(dealt)
+    def _splits(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
+        yield from super()._splits(dealt)
         given, self.given = self.given, []
         yield from given
 
@@ -46,7 +46,7 @@ class FrameJob(LocalJob):
 
 
 class FrameJobs(LocalJobs):
-    def _made(self, folder: Any, *, shards: int, stages: int) -> FrameJob:
+    def _new_job(self, folder: Any, *, shards: int, stages: int) -> FrameJob:
         return FrameJob(folder, shards=shards, stages=stages, clock=lambda: self.clock(), cached=self.cached)
 
 

@@ -33,7 +33,7 @@ from millstream.ingest.paged.files import source as file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical.spark import frame_packing
-from millstream.physical.wire.own_rows import take_share
+from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import ShardSplit, Target
 from millstream.testing.runner import LocalHost
@@ -96,7 +96,7 @@ def taken(mill: LocalMill, found: Found) -> None:
 
 
 def fed(asked: tuple[str, ...], declared: str, rows: pl.DataFrame) -> tuple[Found, tuple[int, ...]]:
-    """What one process makes of the rows."""
+    """The results of one process for the rows."""
     mill, found = LocalMill(), Found()
     begin(mill, asked, declared)
     mill.insert("s", rows)
@@ -127,7 +127,7 @@ def check(found: Found, expected: Found, asked: tuple[str, ...]) -> None:
 @value("marked_in_tests")
 @dataclass(frozen=True)
 class Given:
-    """A split with a punctuation after so many of its rows, if there is one."""
+    """A split with at most one punctuation, at a position among its rows."""
 
     frame: pl.DataFrame
     mark: tuple[int, Pattern] | None = None
@@ -160,7 +160,7 @@ def test_shares_of_splits_are_judged_as_the_whole(
         accepted, late = list[Any](), list[Any]()
         for label, made in pack(stream, split, tuple(frame.columns), (target,)):
             part = ShardSplit.from_bytes("s", *made.to_bytes())
-            taken = take_share(parts[label], part.judged_by(parts[label]))
+            taken = take_own_rows(parts[label], part.judged_by(parts[label]))
             accepted += [row for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
             late += taken.late.rows()
         pages = [page.frame for page in expected.elements if isinstance(page, Page)]

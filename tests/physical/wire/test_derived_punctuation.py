@@ -25,7 +25,7 @@ from millstream.ingest.paged.files import source as file_source
 from millstream.ingest.rows import NO_BAD
 from millstream.ingest.source import StreamSource
 from millstream.physical.spark import frame_packing
-from millstream.physical.wire.own_rows import OWN, take_share
+from millstream.physical.wire.own_rows import OWN, take_own_rows
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import ShardSplit, Target
 from millstream.testing.runner import LocalHost
@@ -78,7 +78,7 @@ def begin(mill: Mill, declared: str, asked: tuple[str, ...], options: str) -> No
 
 
 def taken(mill: LocalMill, asked: tuple[str, ...]) -> list[Any]:
-    """What has come since, and what is held. Of bounds the last one counts, which covers those before it."""
+    """The output since the last call, and the tuples held. Of bounds only the last counts, which covers the others."""
     mill.drain()
     made: list[Any] = []
     for name in asked:
@@ -179,6 +179,6 @@ def test_rows_of_other_shards_are_not_sent() -> None:
         assert part.common is not None and part.common.columns == ["id", "k", OWN] and part.rows.height == part.count
         for sent in (part, part.unfolded()):
             source = StreamSource(stream, VirtualClock())
-            taken = take_share(source, ShardSplit.from_bytes("s", *sent.to_bytes()).judged_by(source))
+            taken = take_own_rows(source, ShardSplit.from_bytes("s", *sent.to_bytes()).judged_by(source))
             made += [row[:-1] for page in taken.elements if isinstance(page, Page) for row in page.frame.rows()]
     assert Counter(made) == Counter(row for row in [*rows.rows(), *rows.rows()] if row[2] != "c")

@@ -1,4 +1,4 @@
-"""Everything that is stored is of one format: plans and records come back, and whatever else is there is refused."""
+"""Everything stored has one format: plans and records are read back, and all other data is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SOURCE = Path(millstream.__file__).parent
 
 
 def records(plan: Plan, mill: Mill | None = None) -> Iterator[OpenGroup | StartQuery]:
-    """What a control log has of a query on three shards."""
+    """The records of a query on three shards in a control log."""
     streams = {} if mill is None else {stream.name: stream for stream in mill.catalog.streams}
     tables = {} if mill is None else mill.tables
     groups: dict[str, OpenGroup] = {}
@@ -108,7 +108,7 @@ def test_every_node_is_known_wherever_a_log_is_read() -> None:
         for base in (Plan, Expression)
         for type_ in subclasses(base)
         if type_.__module__.startswith("millstream.") and not type_.__name__.startswith("_")
-        if type_ in values._by_type  # not what a dataclass with slots was made of
+        if type_ in values._by_type  # not the class that a dataclass with slots was made from
     }
     for module, needed in (
         ("physical.wire.control_log", found),
@@ -159,8 +159,8 @@ def names() -> dict[str, list[str]]:
     return {query: [operator_name(part) for part in bind(query, catalog).walk()] for query in NAMED}
 
 
-def test_names_are_what_they_were() -> None:
-    """They are in the checkpoints of those who run Millstream: a change of them makes state unreadable. Raise
+def test_names_have_not_changed() -> None:
+    """They are in the checkpoints of users: a change of them makes state unreadable. Raise
     `values.FORMAT` if it has to be."""
     assert names() == NAMED
 
@@ -194,7 +194,7 @@ def log_of(folder: Path) -> Path:
 
 
 def read_log(folder: Path, data: bytes) -> None:
-    """A record is other than it should be."""
+    """Append a record of these bytes, and read the log."""
     path = log_of(folder)
     frame = control_log.framed(1 << 20, data)
     path.write_bytes(path.read_bytes() + frame)
@@ -204,7 +204,7 @@ def read_log(folder: Path, data: bytes) -> None:
 
 
 def open_log(folder: Path, data: bytes) -> None:
-    """The file is other than it should be."""
+    """Write these bytes as the file, and open it."""
     (folder / "control.log").write_bytes(data)
     try:
         ControlLog(folder / "control.log", writable=True)
@@ -234,7 +234,7 @@ def store(setup: bytes, head: bytes) -> DictStore:
     made = DictStore()
     made.put("setup", setup)
     made.put("head", head)
-    made.put_token("t")
+    made.put(durable.TOKEN, b"t")
     return made
 
 

@@ -1,4 +1,4 @@
-"""Shards judge a stream that tasks have read in splits as one source does that is fed the whole stream.
+"""Shards judge a stream that tasks read in splits as one source judges the whole stream.
 
 Whatever the stream declares, and however it is cut into batches, splits and shards: the same tuples are late, the same
 ones are counted, and every shard makes the same promises at the end of every split. A batch that is replayed on the
@@ -34,7 +34,7 @@ from millstream.ingest.source import StreamSource, Taken
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.plan.partial import split_aggregate
 from millstream.physical.plan.placeholders import Counted
-from millstream.physical.wire.own_rows import take_share
+from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import PartialStream, ShardSplit, Target
 from tests.tries import tries
@@ -51,7 +51,7 @@ DECLARED = (
     "ORDER BY ts PUNCTUATED ON (k #) ASCENDING (seq)",
 )  # fmt: skip
 FOLDED = ("ORDER BY ts", "ORDER BY ts PUNCTUATED ON (ts +)", "ORDER BY ts WATERMARK FOR ts AS ts - 3")
-"""Of these streams partial groups can be sent."""
+"""Streams of which partial groups can be sent."""
 NAMES = ["id", "k", "seq", "v", "ts"]
 PROBES = pl.DataFrame(
     list(product(range(20), range(4), range(-6, 50), range(3), range(-6, 50))), schema=NAMES, orient="row"
@@ -62,7 +62,7 @@ WINDOW = 10
 @value("given_in_tests")
 @dataclass(frozen=True)
 class Given:
-    """A split; whoever reads it gets the same."""
+    """A split; every read returns the same."""
 
     frame: pl.DataFrame
     placed: tuple[tuple[int, Pattern], ...] = ()
@@ -141,7 +141,7 @@ def target(case: Case, mill: LocalMill) -> Target:
 
 
 class Shard:
-    """A source, and what it has put out."""
+    """A source, and its output."""
 
     def __init__(self, stream: StreamDefinition, columns: list[str]) -> None:
         self.stream, self.columns = stream, columns
@@ -160,7 +160,7 @@ class Shard:
         return pickle.dumps(self.source.snapshot())
 
     def note(self, taken: Taken) -> list[pl.DataFrame]:
-        """The pages; what is promised is kept."""
+        """The pages, none of which breaks a promise."""
         for element in taken.elements:
             if isinstance(element, Punctuations):
                 self.said.add(element)
@@ -172,11 +172,11 @@ class Shard:
     def take(self, part: ShardSplit) -> tuple[Counter[Any], Counter[Any]]:
         """Rows, or groups as (key, window, number), and late rows."""
         part = part.judged_by(self.source)
-        taken = take_share(self.source, part)
+        taken = take_own_rows(self.source, part)
         pages = self.note(taken)
-        if not part.share.partials:
+        if not part.own.partials:
             return self.rows(pages), self.rows([taken.late])
-        groups = [*part.partials.values(), *(made for page in pages for _, made in part.share.groups(page))]
+        groups = [*part.partials.values(), *(made for page in pages for _, made in part.own.groups(page))]
         return windows(groups, "count"), self.rows([taken.late])
 
     def rows(self, pages: list[pl.DataFrame]) -> Counter[Any]:

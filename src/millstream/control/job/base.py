@@ -1,7 +1,7 @@
 """A job that hosts mills: it reads the control log, runs the shards, and delivers what they emit.
 
-What it runs is in the log: groups of shards, their queries, what is fed to them. Who runs the shards is its host's
-business: Spark (`spark_job`), or this process (`local_job`).
+The log says what it runs: groups of shards, their queries, the elements fed to them. The shards run on Spark
+(`control.spark.job`) or in this process (`control.job.local`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from millstream.algebra import values
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.errors import InputError, MillstreamError, OptionError
+from millstream.errors import BindError, InputError, MillstreamError, OptionError
 from millstream.physical.failure.transport import read_report
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
@@ -30,26 +30,24 @@ from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, S
 from millstream.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from millstream.control.mill.deliveries import Deliveries
 
 PASSING = (Feed, Promise, Send)
-"""Records that nobody needs once shards have heard them."""
+"""Records that a log can drop once shards have applied them."""
 REPEATABLE = 4
-"""Of so many batches at the end the records are kept; Spark repeats one at most."""
-COMPACT_AFTER = 16_000_000
-"""Bytes by which a log may grow before it is compacted."""
+"""Number of last batches whose records are kept; Spark replays at most one."""
 Result = tuple[int, str, Element]
-"""What a shard emits: its label, the query, an element."""
+"""An element that a shard emits: the shard's label, the query, the element."""
 Report = tuple[int, Status]
 """A shard's label, and its status."""
+OutputStates = dict[str, dict[str, object]]
+"""State of the outputs of a tenant's queries, by query."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastBatch:
-    """`seconds`: from the call for its results until they were delivered; `written`: bytes of state that its shards
-    wrote; `ended`: when it was delivered, in seconds since the epoch."""
+    """`seconds`: from the request for its results to their delivery; `written`: bytes of state that its shards wrote;
+    `ended`: time of delivery, in seconds since the epoch."""
 
     batch: int = -1
     seconds: float = 0.0
@@ -63,10 +61,10 @@ class LastBatch:
 
 
 class Job(ABC):
-    """`folder` is where its log and its state are kept; None: in memory."""
+    """`folder` holds its log and its state; None: both are in memory."""
 
     host_name: ClassVar[str]
-    """Who keeps the state of its shards."""
+    """The keeper of its shards' state, as error messages name it."""
 
     def __init__(self, folder: Path | None, *, shards: int, stages: int = 1) -> None:
         self.folder = folder
@@ -74,38 +72,38 @@ class Job(ABC):
         self.id, self.shards, self.stages = _identity(folder, self.host_name, shards, stages)
         self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
         self.tenants: dict[int, Deliveries] = {}
-        """Who owns a label."""
+        """The owner of each shard, by label."""
         self._known: dict[str, Deliveries] = {}
         self.heard: dict[int, Status] = {}
         """The last report of every shard, by label."""
         self.position = 0
-        """How far the log has been worked off."""
+        """The position in the log up to which shards have applied it."""
         self.last = LastBatch()
         self.rows_in = 0
         """Rows read by the job itself since it was opened."""
         self.batches, self.seconds = 0, 0.0
-        """Batches delivered since it was opened, and how long they took."""
+        """Batches delivered since it was opened, and the time they took."""
         self.report: dict[str, Any] | None = None
-        """Spark's own report on the last batch that the listener has heard of."""
+        """Spark's own report on the last batch that the listener was called for."""
         self._needed = 0
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
         self._last_batch = -1
         self._reached: deque[int] = deque(maxlen=REPEATABLE)
-        """How far the log had been worked off after each of the last batches."""
+        """`position` after each of the last batches."""
         self._changed = threading.Condition()
         self._appending = threading.Lock()
         self._lifecycle = threading.RLock()
 
-    # --- what a host does -------------------------------------------------------------------------------------------
+    # --- implemented by each kind of job ----------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def running(self) -> bool:
-        """Whether batches are run."""
+        """True while batches are run."""
 
     @abstractmethod
     def start(self) -> None:
-        """Run batches from now on, where the last one ended."""
+        """Run batches from now on, from where the last one ended."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -113,34 +111,36 @@ class Job(ABC):
 
     @abstractmethod
     def wait(self, position: int, timeout: float = 120.0) -> None:
-        """Until the log has been worked off up to a position."""
+        """Wait until the shards have applied the log up to a position."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise what has stopped the job, if it has stopped."""
+        """Raise the error that has stopped the job, if it has stopped."""
 
     @abstractmethod
     def places(self) -> dict[str, Any]:
-        """How far the job has read its streams, by mill and name."""
+        """The place that the job has reached in each stream it reads, by mill and name."""
 
     @abstractmethod
     def _committed(self) -> list[int]:
         """The numbers of batches that will not be run again."""
 
-    @abstractmethod
-    def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:
-        """Take the DataFrames that a mill's queries read in this job, as far as they are there."""
+    def adopt(self, mill: str, frames: dict[str, Any]) -> None:  # noqa: ARG002
+        """Take the DataFrames of streams that a mill's queries read in this job."""
+        for name in frames:
+            hint = "connect to Spark"
+            raise BindError("M2102", f"stream '{name}' is a DataFrame, which this process cannot read", hint=hint)
 
     def reports(self) -> list[dict[str, Any]]:
-        """Spark's own reports on the batches of this start, as far as it keeps them."""
+        """Spark's own reports on the batches since the last start, as far as Spark keeps them."""
         return []
 
     def status(self, label: int) -> Status | None:
-        """A shard's last report, whole."""
+        """A shard's last report, in full."""
         return self.heard.get(label)
 
     def restart(self) -> None:
-        """Stop, and go on from what was committed."""
+        """Stop, and continue after the last committed batch."""
         with self._lifecycle:
             self.stop()
             self.start()
@@ -152,7 +152,8 @@ class Job(ABC):
     # --- the log ----------------------------------------------------------------------------------------------------
 
     def append(self, record: Record, *, concerns: bool = True) -> int:
-        """Write a record to the log. `concerns`: some shard will hear of it, so that one can wait for it."""
+        """Write a record to the log; return the position behind it. `concerns`: some shard will apply it, so that
+        `settled` waits for it."""
         with self._appending:
             end = self.log.append(record)
             if concerns:
@@ -160,7 +161,7 @@ class Job(ABC):
             return end
 
     def allot(self, count: int, tenant: Deliveries) -> tuple[int, tuple[int, ...]]:
-        """A number for a new group, and labels for its shards, which belong to the tenant from now on."""
+        """Return a number for a new group, and labels for its shards, which belong to the tenant from now on."""
         with self._lifecycle:
             self._groups += 1
             labels = spread(count, self.shards, set(self.tenants))
@@ -168,12 +169,12 @@ class Job(ABC):
             return self._groups, labels
 
     def admit(self, labels: Iterable[int], tenant: Deliveries) -> None:
-        """Let shards belong to a tenant, who takes the place of any other of that name."""
+        """Assign shards to a tenant, which replaces any other of that name."""
         self.tenants |= dict.fromkeys(labels, tenant)
         self._known[tenant.name] = tenant
 
     def forget(self, labels: Iterable[int]) -> None:
-        """Shards that are closed have nothing to say any more."""
+        """Drop the reports of closed shards."""
         for label in labels:
             self.heard.pop(label, None)
 
@@ -183,39 +184,39 @@ class Job(ABC):
         return f"millstream-{self.id}"
 
     def settled(self) -> bool:
-        """Whether everything in the log has been worked off."""
+        """Return whether shards have applied all records that concern them."""
         return self.position >= self._needed
 
     # --- deliveries -------------------------------------------------------------------------------------------------
 
     def deliver(self, batch: int, results: Iterable[Result], reports: Iterable[Report], begun: float) -> None:
-        """Hand what a batch has made to the tenants. One that was delivered before a restart is not delivered twice."""
+        """Hand the results of a batch to the tenants, unless they were delivered before a restart."""
         again = batch <= self._last_batch
-        position, told, written = self.position, False, 0
-        served: dict[int, Deliveries] = {}
-        taken: Counter[tuple[int, str, int]] = Counter()
-        words: list[Report] = []
+        position, punctuated, written = self.position, False, 0
+        served: dict[Deliveries, None] = {}
+        taken: Counter[tuple[Deliveries, str, int]] = Counter()
+        received: list[Report] = []
         for label, query, element in () if again else results:
             tenant = self.tenants.get(label)
             if tenant is not None:
-                served[id(tenant)] = tenant
-                told = told or isinstance(element, Punctuations)
+                served[tenant] = None
+                punctuated = punctuated or isinstance(element, Punctuations)
                 tenant.deliver(label, query, element)
         for label, status in reports:
             tenant = self.tenants.get(label)
             if tenant is not None:
-                served[id(tenant)] = tenant
+                served[tenant] = None
                 position, written = max(position, status.position), written + status.written
                 for stream, count in status.rows_in.items():
-                    taken[id(tenant), stream, status.group] += count
-                words.append((label, status))
+                    taken[tenant, stream, status.group] += count
+                received.append((label, status))
         rows = _distinct(taken)
         if not again:
-            for tenant in served.values():
+            for tenant in served:
                 tenant.finish_batch(self, batch)
-            if told:
+            if punctuated:
                 self._save_outputs(batch)
-        self.heard.update(words)  # that a stream has ended is heard when its last results are out
+        self.heard.update(received)  # the end of a stream shows only after its last results are delivered
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position
@@ -227,65 +228,68 @@ class Job(ABC):
         self._compact()
 
     def _compact(self) -> None:
-        """Drop what shards have heard from a log that has grown: not who runs what, and not what Spark may repeat."""
-        if len(self._reached) < REPEATABLE or self.log.size < self.log.compacted + COMPACT_AFTER:
-            return
-        self._drop_passing(self._reached[0])
-
-    def _drop_passing(self, heard: int) -> None:
-        with self._appending:
-            self.log.compact(lambda position, record: position > heard or not isinstance(record, PASSING))
+        """Drop passing records from a log that has grown, except those of batches that Spark may replay."""
+        if len(self._reached) == REPEATABLE and self.log.grown:
+            applied = self._reached[0]
+            with self._appending:
+                self.log.compact(lambda position, record: position > applied or not isinstance(record, PASSING))
 
     # --- outputs ----------------------------------------------------------------------------------------------------
 
-    def _outputs(self) -> dict[str, dict[str, dict[str, object]]]:
+    def _outputs(self) -> dict[str, OutputStates]:
         return {name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}
 
     def _save_outputs(self, batch: int) -> None:
-        """Keep what later punctuations depend on, for this batch and the one before it."""
+        """Save the state that later punctuations depend on; keep the last three saved."""
         if self.folder is None:
             return
         folder = self.folder / "outputs"
         folder.mkdir(exist_ok=True)
         write_whole(folder / str(batch), values.encode(self._outputs()))
-        for old in sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda p: int(p.name))[:-3]:
-            old.unlink()
+        for old in self._saved_outputs()[:-3]:
+            (folder / str(old)).unlink()
 
-    def outputs_state(self, tenant: str) -> dict[str, dict[str, object]]:
-        """What was kept of a tenant's outputs by the last batch that will not be delivered again: it is committed, or
-        was delivered by this job before it was started anew."""
+    def _saved_outputs(self) -> list[int]:
+        """The batches whose outputs are saved, in order."""
+        assert self.folder is not None
+        return sorted(int(path.name) for path in (self.folder / "outputs").glob("[0-9]*"))
+
+    def outputs_state(self, tenant: str) -> OutputStates:
+        """Return a tenant's outputs as saved by the last batch that will not be delivered again: it is committed, or
+        this job delivered it before it was restarted."""
         if self.folder is None:
             return self._outputs().get(tenant, {})
-        kept = [int(path.name) for path in (self.folder / "outputs").glob("[0-9]*")]
-        fit = [batch for batch in kept if batch <= max([self._last_batch, *self._committed()])]
-        if not fit:
+        last = max([self._last_batch, *self._committed()])
+        final = [batch for batch in self._saved_outputs() if batch <= last]
+        if not final:
             return {}
-        path = self.folder / "outputs" / str(max(fit))
-        held: dict[str, dict[str, dict[str, object]]] = values.decode(path.read_bytes(), f"'{path}'")
+        path = self.folder / "outputs" / str(final[-1])
+        held: dict[str, OutputStates] = values.decode(path.read_bytes(), f"'{path}'")
         return held.get(tenant, {})
 
 
-def _distinct(taken: Counter[tuple[int, str, int]]) -> int:
-    """How many rows came, where several groups of shards may have read the same stream."""
-    most: dict[tuple[int, str], int] = {}
+def _distinct(taken: Counter[tuple[Deliveries, str, int]]) -> int:
+    """Number of rows read, counting a stream once that several groups of shards have read."""
+    most: dict[tuple[Deliveries, str], int] = {}
     for (tenant, stream, _), count in taken.items():
         most[tenant, stream] = max(most.get((tenant, stream), 0), count)
     return sum(most.values())
 
 
 def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple[str, int, int]:
-    """A job's name, and the numbers of shards and stages it was begun with. State kept by another host is refused."""
-    made = uuid.uuid4().hex[:12]
+    """Return a job's id, and the numbers of shards and stages it was created with; refuse state kept by another
+    host."""
+    new = uuid.uuid4().hex[:12], shards, stages
     if folder is None:
-        return made, shards, stages
+        return new
     path = folder / "job.json"
-    if not path.exists() and (folder / "control.log").exists():
-        raise InputError("M5023", f"'{path}' is missing", hint=values.HINT)
     if not path.exists():
+        if (folder / "control.log").exists():
+            raise InputError("M5023", f"'{path}' is missing", hint=values.HINT)
         folder.mkdir(parents=True, exist_ok=True)
-        held = {"format": values.FORMAT, "id": made, "host": host, "shards": shards, "stages": stages}
+        held = {"format": values.FORMAT, "id": new[0], "host": host, "shards": shards, "stages": stages}
         write_whole(path, json.dumps(held).encode(), durable=True)
-        return made, shards, stages
+        return new
     try:
         held = json.loads(path.read_text())
         values.check_format(held.get("format"), f"'{path}'")
@@ -295,19 +299,19 @@ def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise values.unversioned(f"'{path}'") from error
     if held.get("host") != host:
-        hint = "run it there, or take another checkpoint folder"
+        hint = "run it there, or use another checkpoint folder"
         raise OptionError("M6058", f"the state in {folder} is kept by {held.get('host')}, not by {host}", hint=hint)
     return found
 
 
 def explained(error: BaseException) -> Exception:
-    """What has stopped a job, as an error of Millstream's: the one that Spark's carries, if it does."""
+    """The error that stopped a job as one of Millstream's; if Spark's error carries one, that one."""
     if isinstance(error, MillstreamError):
         return error
     text = str(error).strip()
     if (found := read_report(text)) is not None:
         return found
-    said = text.partition("\n\n=== Streaming Query ===")[0].partition("\n=== Streaming Query ===")[0].splitlines()
-    hint = "Start again with the same checkpoint, and it goes on where it was."
-    first = said[0] if said else type(error).__name__
-    return OptionError("M6051", first, detail="\n".join(said[1:]), hint=hint)
+    lines = text.partition("\n=== Streaming Query ===")[0].rstrip("\n").splitlines()
+    hint = "Start again with the same checkpoint; it continues where it stopped."
+    first = lines[0] if lines else type(error).__name__
+    return OptionError("M6051", first, detail="\n".join(lines[1:]), hint=hint)

@@ -7,23 +7,19 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from millstream.control.job.base import COMPACT_AFTER, Job
+from millstream.control.job.base import Job
 from millstream.control.job.local import LocalJob, wall_clock
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.memory_log import MemoryLog
-from millstream.physical.wire.records import Remember
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from millstream.physical.wire.records import Record, Remember
 
 LATEST = ("sources", "file")
 """Kinds of notes of which only the last one counts."""
 
 
 class Jobs(ABC):
-    """`folder` is where everything is kept; None: in memory."""
+    """`folder` holds the log and a folder for each job; None: all of it is in memory."""
 
     def __init__(self, folder: Path | None, *, shards: int) -> None:
         self.folder = folder
@@ -39,31 +35,33 @@ class Jobs(ABC):
             self._open(found.name)
 
     at_once = False
-    """Whether a batch costs so little that results need not be waited for."""
+    """True if a batch is so cheap that each statement takes effect before the next one."""
 
     @abstractmethod
-    def _made(self, folder: Path | None, *, shards: int, stages: int) -> Job:
-        """A job that is kept in a folder."""
+    def _new_job(self, folder: Path | None, *, shards: int, stages: int) -> Job:
+        """Make a job that keeps its files in a folder."""
 
     def remember(self, note: Remember) -> None:
-        """Write down what a mill needs to be recovered."""
+        """Write what the recovery of a mill needs to the driver's log."""
         with self._noting:
             self.log.append(note)
-            if self.log.size > self.log.compacted + COMPACT_AFTER:
+            if self.log.grown:
                 last = {(r.mill, r.kind): p for p, r in self.log.numbered() if isinstance(r, Remember)}
-                self.log.compact(
-                    lambda position, r: (
-                        not isinstance(r, Remember) or r.kind not in LATEST or position == last[r.mill, r.kind]
-                    )
-                )
+
+                def needed(position: int, record: Record) -> bool:
+                    if isinstance(record, Remember) and record.kind in LATEST:
+                        return position == last[record.mill, record.kind]
+                    return True
+
+                self.log.compact(needed)
 
     @property
     def shards(self) -> int:
         return next(iter(self._jobs.values())).shards if self._jobs else self._wanted
 
     def job(self, frames: frozenset[str] = frozenset(), stages: int = 1) -> Job:
-        """The job of so many stages for queries that read just these DataFrames, and streams that the job reads
-        itself."""
+        """Return the job with this number of stages for queries that read exactly these DataFrames, beside streams that
+        the job reads itself."""
         digest = hashlib.sha1(" ".join(sorted(frames)).encode()).hexdigest()[:10] if frames else "1"
         return self._open(f"job-{digest}" if stages == 1 else f"job-{digest}-{stages}", stages)
 
@@ -71,15 +69,15 @@ class Jobs(ABC):
         with self._opening:
             if name not in self._jobs:
                 folder = None if self.folder is None else self.folder / name
-                self._jobs[name] = self._made(folder, shards=self.shards, stages=stages)
+                self._jobs[name] = self._new_job(folder, shards=self.shards, stages=stages)
             return self._jobs[name]
 
     def reshard(self, shards: int) -> None:
-        """Jobs opened from now on have so many shards, if there are none yet."""
+        """Set the number of shards of the first job; all later jobs have as many as that one."""
         self._wanted = shards
 
     def work_off(self) -> None:
-        """Wait until everything in the logs has been heard."""
+        """Wait until the jobs have processed their logs to the end."""
         for job in self.all():
             job.wait(job.log.end())
 
@@ -100,20 +98,8 @@ class Jobs(ABC):
         self.log.close()
 
 
-class SparkJobs(Jobs):
-    def __init__(self, spark: SparkSession, folder: Path, *, shards: int, cached: bool = True) -> None:
-        self.spark, self.cached = spark, cached
-        super().__init__(folder, shards=shards)
-
-    def _made(self, folder: Path | None, *, shards: int, stages: int) -> Job:
-        from millstream.control.spark.job import SparkJob
-
-        assert folder is not None
-        return SparkJob(self.spark, folder, shards=shards, stages=stages, cached=self.cached)
-
-
 class LocalJobs(Jobs):
-    """Jobs that this process runs; `clock` tells the time of their batches."""
+    """Jobs that this process runs; `clock` returns the time of their batches."""
 
     at_once = True
 
@@ -128,15 +114,15 @@ class LocalJobs(Jobs):
         self.clock, self.cached = clock, cached
         super().__init__(folder, shards=shards)
 
-    def _made(self, folder: Path | None, *, shards: int, stages: int) -> LocalJob:
+    def _new_job(self, folder: Path | None, *, shards: int, stages: int) -> LocalJob:
         return LocalJob(folder, shards=shards, stages=stages, clock=lambda: self.clock(), cached=self.cached)
 
     def reshard(self, shards: int) -> None:
-        """Jobs in memory that run nothing make room for others."""
+        """Discard jobs in memory first; they run nothing."""
         if self.folder is None:
             self._jobs.clear()
         super().reshard(shards)
 
     def step(self) -> bool:
-        """Run a batch of every job; false if there is nothing to do."""
+        """Run a batch of every job; return False if no job had one to run."""
         return max([job.step() for job in self.all() if isinstance(job, LocalJob)], default=False)

@@ -1,7 +1,7 @@
-"""A job that this process runs, batch by batch, whenever its results are waited for.
+"""A job that this process runs, batch by batch, whenever a caller waits for its results.
 
-Batches, shards, stages and deliveries are those of a Spark job; pages go from shard to shard as they are. Live shards
-are the truth: a job without a folder writes its state only when it is stopped.
+Batches, shards, stages and deliveries are those of a Spark job; pages pass from shard to shard without being encoded.
+The live shards are authoritative: a job without a folder writes its state only when it is stopped.
 """
 
 from __future__ import annotations
@@ -9,25 +9,21 @@ from __future__ import annotations
 import json
 import threading
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millstream.algebra.values import HINT
 from millstream.control.job.base import Job, Result, explained
 from millstream.control.job.local_state import LocalState
-from millstream.errors import BindError, InputError, OptionError
+from millstream.errors import InputError, OptionError
 from millstream.physical.shard import durable
-from millstream.physical.shard.batch import Given, Sent, Status, brief_status, full_status, run_batch
+from millstream.physical.shard.batch import Given, Made, Status, brief_status, full_status, run_batch
 from millstream.physical.shard.durable import DurableShard
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.reading import BatchReader, Dealt
 from millstream.physical.wire.shard_split import ShardSplit
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def wall_clock() -> int:
@@ -35,7 +31,7 @@ def wall_clock() -> int:
 
 
 class LocalJob(Job):
-    """`clock` tells the time of batches. Without `cached` every batch reads its state back from where it is kept."""
+    """`clock` returns the time of batches. Without `cached` every batch reads its state back from the database."""
 
     host_name = "a single process"
 
@@ -58,13 +54,14 @@ class LocalJob(Job):
         self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
         self._last_batch, self.position = self._batch, self._offset["log"]
         if self.position > self.log.end():
-            raise InputError("M5023", f"the control log in {folder} ends before what was worked off of it", hint=HINT)
+            message = f"the control log in {folder} ends before the position that its shards have reached"
+            raise InputError("M5023", message, hint=HINT)
         self._shards: dict[int, DurableShard] = {}
         self._closed = False
         self._failure: Exception | None = None
-        """What has stopped it: a batch whose results were lost cannot be gone over."""
+        """The error that has stopped it: a batch whose results are lost cannot be repeated."""
         self._stepping = self._touched = False
-        """Whether a batch runs, and whether shards have begun to work on it."""
+        """True while a batch runs; true once shards have begun to process it."""
         self._working = threading.RLock()
         """Held while shards are used: metrics are read from other threads."""
         self.after_batch: Callable[[LocalJob], None] = lambda _: None
@@ -72,20 +69,20 @@ class LocalJob(Job):
     # --- batches ----------------------------------------------------------------------------------------------------
 
     def step(self, *, streams: bool = True) -> bool:
-        """Run one batch; false if there is nothing to do. Without `streams` the streams that the job reads stay where
-        they are."""
+        """Run one batch; return False if there is none to run. Without `streams` it applies the log and reads no
+        streams."""
         with self._working:
             self.check()
-            if self._stepping:  # a sink of the batch that runs has fed something, which the next one takes
+            if self._stepping:  # a sink of the running batch has fed elements, which the next batch takes
                 return False
             self._stepping, self._touched = True, False
             try:
                 if not self._step(streams):
                     return False
             except Exception as error:
-                made = explained(error)
-                self._failure = made if self._touched else None
-                raise made from error
+                cause = explained(error)
+                self._failure = cause if self._touched else None
+                raise cause from error
             finally:
                 self._stepping = False
         self.after_batch(self)
@@ -115,73 +112,56 @@ class LocalJob(Job):
         stages: list[dict[int, Given]] = [defaultdict(Given) for _ in range(self.stages)]
         for label, stage, control in dealt.control:
             stages[stage][label].control = control
-        for label, part in self._parts(dealt):
-            stages[0][label].parts.append(part)
+        for label, split in self._splits(dealt):
+            stages[0][label].splits.append(split)
         self._touched = True
         results: list[Result] = []
         reports: list[tuple[int, Status]] = []
         for shards in stages:
             for label, given in shards.items():
-                status, made, sent = self._work(label, given)
-                results += made
+                made, status = self._run_shard(label, given)
+                results += [(label, query, element) for query, element in made.results]
                 reports.append((label, status))
-                for message in sent:
+                for message in made.sent:
                     stages[message.stage][message.label].sent.append(message)
         return results, reports
 
-    def _parts(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
-        """What shards get of the streams that the job reads."""
+    def _splits(self, dealt: Dealt) -> Iterator[tuple[int, ShardSplit]]:
+        """Read the splits of a batch: each shard's share of them, by label."""
         return (packed for work in dealt.splits for packed in work.packed())
 
-    def _work(self, label: int, given: Given) -> tuple[Status, list[Result], list[Sent]]:
-        """One batch of one shard."""
-        begun, store = time.perf_counter(), self._state.store(label)
-        shard = self._shard(label)
+    def _run_shard(self, label: int, given: Given) -> tuple[Made, Status]:
+        """Run one batch of one shard."""
+        begun, store, shard = time.perf_counter(), self._state.store(label), self._shard(label)
         kept = self._state.durable or not self.cached
-
-        def fresh() -> ShardHost:
-            return ShardHost() if store.token() is None else durable.load(store, None).host
-
-        made = run_batch(shard.host, given, fresh if kept else None)
+        made = run_batch(shard.host, given, (lambda: durable.load(store, None).host) if kept else None)
         if shard.host.closed:
             store.clear()
             del self._shards[label]
         elif kept:
             self._keep(label, shard)
-        status = brief_status(
-            shard.host, given.control.position, made, time.perf_counter() - begun, shard.written if kept else 0
-        )
-        return status, [(label, query, element) for query, element in made.results], made.sent
+        seconds, written = time.perf_counter() - begun, shard.written if kept else 0
+        return made, brief_status(shard.host, given.control.position, made, seconds, written)
 
     def _shard(self, label: int) -> DurableShard:
         if label not in self._shards:
-            store = self._state.store(label)
-            self._shards[label] = DurableShard() if store.token() is None else durable.load(store, None)
+            self._shards[label] = durable.load(self._state.store(label), None)
         return self._shards[label]
 
     def _keep(self, label: int, shard: DurableShard) -> None:
         """Write what has changed."""
-        store, token = self._state.store(label), uuid.uuid4().hex[:16]
-        durable.save(shard, store, token, None)
-        store.put_token(token)
+        durable.keep(self.id, label, self._state.store(label), shard, cached=False)
         if not self.cached:
             self._shards.pop(label, None)
 
     def host(self, label: int) -> ShardHost:
-        """A shard as it is now."""
+        """The live shard with a label."""
         return self._shard(label).host
 
     def status(self, label: int) -> Status | None:
         with self._working:
-            heard = self.heard.get(label)
-            return None if heard is None else full_status(self.host(label), heard)
-
-    def _compact(self) -> None:
-        if self._state.durable:
-            super()._compact()
-        elif self.position > self.log.compacted + _MANY:
-            self._drop_passing(self.position)
-            self.log.compacted = self.position
+            brief = self.heard.get(label)
+            return None if brief is None else full_status(self.host(label), brief)
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -190,11 +170,11 @@ class LocalJob(Job):
         return not self._closed
 
     def start(self) -> None:
-        if self._state.durable:  # the batch that failed is run again
+        if self._state.durable:  # the failed batch is run again
             self._failure = None
 
     def stop(self) -> None:
-        """What is kept in memory is written down, so that a new mill finds it as it would find a checkpoint."""
+        """Write state held in memory to the database, where a new mill finds it as in a checkpoint."""
         if not self._state.durable:
             for label, shard in list(self._shards.items()):
                 self._keep(label, shard)
@@ -223,12 +203,3 @@ class LocalJob(Job):
 
     def _committed(self) -> list[int]:
         return [self._batch]
-
-    def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:  # noqa: ARG002
-        for name in frames:
-            hint = "connect to Spark"
-            raise BindError("M2102", f"stream '{name}' is a DataFrame, which this process cannot read", hint=hint)
-
-
-_MANY = 1_000
-"""Records after which a log in memory is rid of those that nobody needs."""

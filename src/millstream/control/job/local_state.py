@@ -1,8 +1,8 @@
-"""What a job in one process keeps from batch to batch: the state of its shards and the offsets of its batches, in an
-SQLite database.
+"""An SQLite database for a job in one process: the state of its shards and the offsets of its batches.
 
-Without a path the database is in memory, for a restart within the process, and batches are not noted. In a file a batch
-is one transaction, and its offset is written before it begins: a batch that was interrupted is run again as it was.
+Without a path the database is in memory, for a restart within the process, and holds no offsets. In a file a batch is
+one transaction, and its offset is written before it begins: a batch that was interrupted runs again with the same
+input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from millstream.errors import InputError
 from millstream.physical.shard.durable import Store
 from millstream.physical.wire.reading import Offset
 
-TOKEN = "token"
 _TABLES = """
     CREATE TABLE IF NOT EXISTS state (label INTEGER, key TEXT, value BLOB, PRIMARY KEY (label, key)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, offset TEXT, done INTEGER);
@@ -37,28 +36,28 @@ class LocalState:
         self._database.executescript(_TABLES)
 
     def _check(self, what: str) -> None:
-        """Refuse a database of another format, and what is none."""
+        """Raise InputError if the file is of another format, or damaged."""
         try:
             (found,) = self._database.execute("PRAGMA user_version").fetchone()
-            (whole,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
+            (result,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
         except sqlite3.DatabaseError:
             raise unversioned(what) from None
         check_format(found, what)
-        if whole != "ok":
-            raise InputError("M5023", f"{what} is damaged", detail=f"SQLite says: {whole}.", hint=HINT)
+        if result != "ok":
+            raise InputError("M5023", f"{what} is damaged", detail=f"SQLite says: {result}.", hint=HINT)
 
     def store(self, label: int) -> Store:
         """The state of a shard."""
         return _SqliteStore(self._database, label)
 
     def last(self) -> tuple[int, Offset] | None:
-        """The last batch that was committed, and where it ended."""
+        """The last committed batch, and the offset at its end."""
         query = "SELECT number, offset FROM batches WHERE done ORDER BY number DESC LIMIT 1"
         found = self._database.execute(query).fetchone()
         return None if found is None else (found[0], json.loads(found[1]))
 
     def begun(self) -> Offset | None:
-        """Where a batch ends that was begun after it and not committed."""
+        """The end of the batch that was begun after the last committed one, if there is one."""
         if not self.durable:
             return None
         found = self._database.execute("SELECT offset FROM batches WHERE NOT done").fetchone()
@@ -76,7 +75,7 @@ class LocalState:
             self._database.execute("COMMIT")
 
     def abandon(self) -> None:
-        """Forget what the batch has written."""
+        """Roll back what the batch has written."""
         if self._database.in_transaction:
             self._database.execute("ROLLBACK")
 
@@ -89,7 +88,7 @@ class _SqliteStore:
     def __init__(self, database: sqlite3.Connection, label: int) -> None:
         self._database, self._label = database, label
 
-    def _value(self, key: str) -> bytes | None:
+    def get(self, key: str) -> bytes | None:
         query = "SELECT value FROM state WHERE label = ? AND key = ?"
         try:
             found = self._database.execute(query, (self._label, key)).fetchone()
@@ -97,19 +96,6 @@ class _SqliteStore:
             message = f"the state of shard {self._label} is damaged"
             raise InputError("M5023", message, detail=f"SQLite says: {error}.", hint=HINT) from error
         return None if found is None else bytes(found[0])
-
-    def token(self) -> str | None:
-        held = self._value(TOKEN)
-        return None if held is None else held.decode()
-
-    def put_token(self, token: str) -> None:
-        self.put(TOKEN, token.encode())
-
-    def get(self, key: str) -> bytes:
-        value = self._value(key)
-        if value is None:
-            raise InputError("M5023", f"the state of shard {self._label} lacks '{key}'", hint=HINT)
-        return value
 
     def put(self, key: str, value: bytes) -> None:
         self._database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", (self._label, key, value))

@@ -1,9 +1,8 @@
-"""The classes of Spark's JVM, archived so that it starts in less time.
+"""An archive of the classes of Spark's JVM, which shortens its start.
 
 Before its first batch a JVM loads and verifies some fifteen thousand classes. `millstream prepare` runs a small query
-once and has the JVM write down what it has loaded (class data sharing); every session started later maps that file. An
-archive that does not fit (another Java, another Spark) is ignored by the JVM, and one that is missing costs some
-seconds a start.
+once and lets the JVM archive the classes it has loaded (class data sharing); every later session maps that file. The
+JVM ignores an archive of another Java or another Spark; without an archive each start takes some seconds longer.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from millstream.errors import OptionError
 from millstream.whole_file import drafted
 
 SECONDS = 300
-"""How long the preparation may take at most."""
+"""Time limit of the preparation."""
 QUIET = ("-Xlog:disable",)
 WRITE = "MILLSTREAM_WRITE_ARCHIVE"
-"""Names the file that a JVM shall write its archive to."""
+"""The environment variable with the file that the JVM writes its archive to."""
 SCRIPT = """
 CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
   WITH (connector = 'nexmark', stream = 'bid', rate = 10000, events = 60000);
@@ -33,12 +32,12 @@ CREATE QUERY counts AS SELECT window_end, auction, COUNT(*) AS n FROM bids [RANG
 
 
 def archive() -> Path:
-    """Where the archive of this environment is."""
+    """Path of this environment's archive."""
     return Path(sys.prefix) / "share" / "millstream" / "spark.jsa"
 
 
 def options() -> tuple[str, ...]:
-    """What tells the JVM to use the archive, or to write one."""
+    """The JVM options to use the archive, or to write one."""
     if WRITE in os.environ:
         return f"-XX:ArchiveClassesAtExit={os.environ[WRITE]}", *QUIET
     found = archive()
@@ -46,18 +45,18 @@ def options() -> tuple[str, ...]:
 
 
 def prepare() -> Path:
-    """Write the archive, in place of the one that is there."""
+    """Write the archive, replacing an older one."""
     final = archive()
     final.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="millstream-") as folder, tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryDirectory(prefix="millstream-") as folder, tempfile.TemporaryFile() as output:
         draft = Path(folder) / "spark.jsa"
         command = [sys.executable, "-m", "millstream.control.spark.class_archive", folder]
         environment = os.environ | {WRITE: str(draft)}
         with suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, env=environment, stdout=said, stderr=said, timeout=SECONDS, check=False)
+            subprocess.run(command, env=environment, stdout=output, stderr=output, timeout=SECONDS, check=False)
         if not draft.exists():
-            said.seek(0)
-            tail = said.read().decode(errors="replace")[-2000:]
+            output.seek(0)
+            tail = output.read().decode(errors="replace")[-2000:]
             raise OptionError("M6056", "the JVM has written no archive of its classes", detail=tail)
         with drafted(final) as beside:  # a JVM that has mapped the old archive keeps it
             shutil.copyfile(draft, beside)
@@ -65,7 +64,7 @@ def prepare() -> Path:
 
 
 def _load(folder: Path) -> None:
-    """Have a JVM load what a query needs, and wait until it has ended."""
+    """Run a query in a JVM, so that it loads its classes, and wait until the JVM has ended."""
     from pyspark import SparkContext
 
     from millstream.control.connection import connect

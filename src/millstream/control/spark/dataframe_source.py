@@ -1,7 +1,7 @@
-"""Streaming DataFrames of Spark as streams: their rows are packed into pages by shard before the exchange.
+"""Spark's streaming DataFrames as streams: their rows are packed into pages by shard before the exchange.
 
-Which shards get what is part of the Spark plan, so a job that reads DataFrames is started again (from its checkpoint)
-when a query is added that reads them in another way. Order is only known within a partition: a DataFrame of several
+The shards that read a DataFrame are part of the Spark plan, so a job that reads DataFrames is restarted (from its
+checkpoint) when a new query reads them in another way. Order holds only within a partition: a DataFrame of several
 partitions should declare a watermark.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.shard.topology import DATAFRAME, Route, Topology, adopted
+from millstream.physical.shard.topology import DATAFRAME, Route, Topology, is_dataframe
 from millstream.physical.wire.address import INPUT
 
 if TYPE_CHECKING:
@@ -72,17 +72,17 @@ def declaration(
 
 
 def adopted_streams(streams: dict[str, StreamDefinition]) -> frozenset[str]:
-    """Those of a query's streams that are DataFrames."""
-    return frozenset(name for name, stream in streams.items() if adopted(stream))
+    """The streams of a query that are DataFrames."""
+    return frozenset(name for name, stream in streams.items() if is_dataframe(stream))
 
 
 def routes_of(log: Log, mill: str) -> dict[str, Route]:
-    """Who gets the DataFrames, as the log has it now."""
+    """The routes of a mill's DataFrames at the end of the log."""
     topology = Topology()
     for record in log.read(0, log.end()):
         topology.note(record)
     found = {name: route for (owner, name), route in topology.routes().items() if owner == mill}
-    return {name: route for name, route in found.items() if adopted(route.definition)}
+    return {name: route for name, route in found.items() if is_dataframe(route.definition)}
 
 
 def packed(frame: DataFrame, route: Route) -> DataFrame:
@@ -93,9 +93,9 @@ def packed(frame: DataFrame, route: Route) -> DataFrame:
     chosen = []
     for column in columns:
         field = frame.schema[column]
-        given = F.col(f"`{column}`")
-        chosen.append(given.cast("timestamp_ntz") if field.dataType.simpleString() == "timestamp" else given)
-    # The time of a batch is in Spark's log, so that a replayed batch has the same.
+        values = F.col(f"`{column}`")
+        chosen.append(values.cast("timestamp_ntz") if field.dataType.simpleString() == "timestamp" else values)
+    # The time of a batch is in Spark's log, so that a replayed batch has the same time.
     stamped = frame.select(*chosen, F.unix_micros(F.current_timestamp()).alias(NOW))
     stream, targets = route.definition, tuple(route.targets)
 

@@ -1,7 +1,7 @@
 """A job that Spark runs.
 
 Its Spark plan never changes: one source, and one stateful stage or several in a row, with an exchange by shard before
-each. Only a job that reads DataFrames is started again when other shards get them.
+each. Only a job that reads DataFrames is restarted, when other shards read them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 COMMIT_SECONDS = 10.0
-"""For how long a job that stops waits for Spark to commit what has been delivered."""
+"""Longest time that a stopping job waits for Spark to commit delivered batches."""
 
 
 class Stopped(Exception):
-    """A batch that nobody has seen anything of is given up; it is done anew after the next start."""
+    """Abandons a batch of which nothing was delivered; the next start runs it again."""
 
 
 class SparkJob(Job):
@@ -46,18 +46,18 @@ class SparkJob(Job):
         self.frames: dict[str, DataFrame] = {}
         """The DataFrames that the job reads, by the name of their stream."""
         self.routes: dict[str, Route] = {}
-        """Who gets them, as the running Spark plan has it."""
+        """Their routes in the running Spark plan."""
         self._query: StreamingQuery | None = None
         self._stopping = False
-        """Whether no more batches are to be delivered."""
+        """True once no more batches may be delivered."""
         self._delivering: int | None = None
-        """The thread that delivers a batch."""
+        """The thread that is delivering a batch."""
         self._failure: BaseException | None = None
 
     # --- DataFrames -------------------------------------------------------------------------------------------------
 
     def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:
-        """Take DataFrames; a running job is started again if others get them now."""
+        """Take DataFrames; restart a running job if their routes have changed."""
         with self._lifecycle:
             self.frames |= frames
             before, self.routes = self.routes, routes_of(self.log, mill)
@@ -72,7 +72,7 @@ class SparkJob(Job):
 
     def start(self) -> None:
         with self._lifecycle:
-            if not self.running and self.routes.keys() <= self.frames.keys():  # all DataFrames are there
+            if not self.running and self.routes.keys() <= self.frames.keys():  # it has all its DataFrames
                 self._start()
 
     def _start(self) -> None:
@@ -82,7 +82,7 @@ class SparkJob(Job):
         self._query = writer.start()
 
     def frame(self) -> DataFrame:
-        """The job's Spark plan: pages in, pages out. The session gets what its query reads on starting."""
+        """The job's Spark plan, from pages to pages. It sets the session settings that a query reads on starting."""
         from millstream.physical.spark.entry import FORMAT, LazyStage, PageSource
 
         for setting, value in QUERY_SETTINGS.items():
@@ -104,14 +104,11 @@ class SparkJob(Job):
             self._stopping = True
         query, self._query = self._query, None
         if query is not None:
-            self._settle(query)
+            # The next start would deliver an uncommitted batch again.
+            deadline = time.monotonic() + COMMIT_SECONDS
+            while not self._all_committed() and time.monotonic() < deadline and query.isActive:
+                time.sleep(0.01)
             query.stop()
-
-    def _settle(self, query: StreamingQuery) -> None:
-        """Until Spark has committed the batch that was delivered last, which the next job would deliver again."""
-        deadline = time.monotonic() + COMMIT_SECONDS
-        while not self._all_committed() and time.monotonic() < deadline and query.isActive:
-            time.sleep(0.01)
 
     def _all_committed(self) -> bool:
         if self._delivering not in (None, threading.get_ident()):
@@ -139,7 +136,8 @@ class SparkJob(Job):
         if self._lifecycle.acquire(blocking=False):  # unless it is being restarted
             try:
                 if self._query is not None and not self._query.isActive:
-                    raise failure(self._query)
+                    error: Any = self._query.exception()
+                    raise OptionError("M6051", "the Spark query has ended") if error is None else explained(error)
             finally:
                 self._lifecycle.release()
 
@@ -162,18 +160,18 @@ class SparkJob(Job):
     # --- batches ----------------------------------------------------------------------------------------------------
 
     def _receive(self, frame: DataFrame, batch: int) -> None:
-        """Take a batch of pages from the shards."""
+        """Deliver a batch of pages from the shards."""
         begun = time.monotonic()
         try:
-            made = frame.toArrow()
+            pages = frame.toArrow()
             with self._changed:
                 if self._stopping:
                     raise Stopped
                 self._delivering = threading.get_ident()
-            rows = list(zip(*(column.to_pylist() for column in made.columns[:3]), made["page"], strict=True))
+            rows = list(zip(*(column.to_pylist() for column in pages.columns[:3]), pages["page"], strict=True))
             self.deliver(batch, _results(rows), _reports(rows), begun)
         except Exception as error:
-            if self._query is not None:  # it is not being stopped
+            if self._query is not None:  # not while it is being stopped
                 self._failure = explained(error)
             raise
         finally:
@@ -192,9 +190,3 @@ def _reports(rows: list[Any]) -> Iterator[tuple[int, Status]]:
     for label, _, kind, page in rows:
         if kind not in (ROWS, PUNCTUATIONS):
             yield label, values.decode(page.as_buffer(), "the status of a shard")
-
-
-def failure(query: StreamingQuery) -> Exception:
-    """What has ended a query, in a form worth showing."""
-    error: Any = query.exception()
-    return OptionError("M6051", "the Spark query has ended") if error is None else explained(error)

@@ -1,9 +1,8 @@
 """The interpreter that Spark starts its Python processes with.
 
-Spark puts zip archives of PySpark and Py4J before everything else on their path. A module in an archive is unpacked and
-compiled by every process that imports it, and every task reads the archives' directories anew: about a second for each
-process, a tenth for each task. Where the same packages are installed unpacked, a launcher takes the archives off the
-path.
+Spark puts zip archives of PySpark and Py4J first on their path. Every process that imports a module from an archive
+unpacks and compiles it, and every task reads the archives' directories anew: about a second for each process, a tenth
+for each task. Where the same packages are installed unpacked, a launcher removes the archives from the path.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ PYTHONPATH="$kept" exec {python} "$@"
 
 
 def interpreter(master: str) -> str:
-    """What to start Python processes with: this interpreter, on this machine by way of the launcher. Another Spark than
-    the one installed with this interpreter brings its own PySpark, and a cluster may not have the launcher."""
+    """The command that starts Python processes: on this machine the launcher of this interpreter, otherwise the
+    interpreter itself. A separate Spark installation has its own PySpark, and a cluster may not have the launcher."""
     if not master.startswith("local") or "SPARK_HOME" in os.environ or not Path("/bin/sh").exists():
         return sys.executable
     return _launcher()

@@ -1,11 +1,11 @@
-"""Hears from Spark when a batch is done: its own account of the batch, and the moment to tell whoever wants to know.
+"""Spark's reports on finished batches, and the callbacks on the progress of queries.
 
-For Spark it is a `StreamingQueryListener`. It is no subclass of PySpark's class of that name, which asks the JVM for
-every value of an event one by one, the metrics of the state store included; this one takes an event as JSON.
+For Spark it is a `StreamingQueryListener`. It is not a subclass of PySpark's class of that name, which fetches every
+value of an event from the JVM one by one, the metrics of the state store included; this one takes an event as JSON.
 
-Spark calls from a thread of its own, after the batch has been committed, and does not wait for an answer. So a slow
-callback holds up the next calls and no batch; it then hears of a later batch, and of none twice. One that raises is
-logged and called again.
+Spark calls it from a thread of its own, after the batch has been committed, and does not wait for it. So a slow
+callback delays the next calls and no batch; it may miss batches, and gets none twice. An exception of a callback is
+logged, and the callback is called again after the next batch.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ LOG = logging.getLogger("millstream")
 
 
 class BatchListener:
-    """Tells the jobs of a mill what Spark reports of them, and callbacks how the queries fare."""
+    """Passes Spark's reports to the jobs of a mill, and the progress of queries to callbacks."""
 
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._callbacks: list[OnProgress] = []
-        self._told: dict[str, int] = {}
+        self._notified: dict[str, int] = {}
+        """The last batch reported to callbacks, by query."""
         self._spark: SparkSession | None = None
         self._wrapped: Any = None
 
     def attach(self, spark: SparkSession) -> None:
-        """Listen to the queries of a session, if that has not been done yet."""
+        """Listen to the queries of a session, unless already attached."""
         if self._spark is None:
             self._spark = spark
             spark.streams.addListener(self)
 
     @property
     def _jlistener(self) -> Any:
-        """What PySpark registers, and takes out again."""
+        """The listener in the JVM, which PySpark registers and removes."""
         if self._wrapped is None and self._spark is not None:
             wrapper = self._spark._jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
             self._wrapped = wrapper(self)
@@ -55,11 +56,11 @@ class BatchListener:
     def detach(self) -> None:
         spark, self._spark = self._spark, None
         if spark is not None:
-            with suppress(Exception):  # the session may have been stopped by whoever made it
+            with suppress(Exception):  # the owner of the session may have stopped it
                 spark.streams.removeListener(self)
 
     def add(self, callback: OnProgress) -> Callable[[], None]:
-        """Call this after every batch, for each query; what comes back ends it."""
+        """Call a callback after every batch, for each query; return a function that removes it."""
         self._callbacks.append(callback)
 
         def remove() -> None:
@@ -69,7 +70,7 @@ class BatchListener:
         return remove
 
     def hear(self, report: Mapping[str, Any]) -> None:
-        """Take Spark's report on a batch."""
+        """Store Spark's report on a batch, and call the callbacks."""
         job = self._job(report["name"])
         if job is None:
             return
@@ -77,25 +78,25 @@ class BatchListener:
         self.hear_local(job)
 
     def hear_local(self, job: Job) -> None:
-        """A job has done a batch."""
+        """Call the callbacks after a batch of a job."""
         if self._callbacks:
             for progress in list(running(self._mill, job)):
-                self._tell(progress)
+                self._notify(progress)
 
     def _job(self, name: str | None) -> Job | None:
         return next((job for job in self._mill.jobs.all() if job.name == name), None)
 
-    def _tell(self, progress: Progress) -> None:
-        if self._told.get(progress.query, -1) >= progress.batch:
+    def _notify(self, progress: Progress) -> None:
+        if self._notified.get(progress.query, -1) >= progress.batch:
             return
-        self._told[progress.query] = progress.batch
+        self._notified[progress.query] = progress.batch
         for callback in list(self._callbacks):
             try:
                 callback(progress)
             except Exception:
                 LOG.exception("a callback on the progress of query '%s' has failed", progress.query)
 
-    # --- what Spark calls -------------------------------------------------------------------------------------------
+    # --- called by Spark --------------------------------------------------------------------------------------------
 
     def onQueryProgress(self, event: Any) -> None:
         try:

@@ -1,7 +1,7 @@
 """A query as a plain Spark streaming DataFrame: a job of its own, whose pages are unpacked into rows.
 
-What the job runs is fixed, so its log is written once. The name of its folder follows from the query, so that a program
-that is started again finds it, as Spark finds the checkpoint of the query that it is made part of.
+The job runs one fixed query, so its log is written once. The name of its folder is a digest of the query, so that a
+restarted program finds it, as Spark finds the checkpoint of the query that reads the DataFrame.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from millstream.control.connection import Connection
 
 NAME = "frame"
-"""Of the query, and of the mill that it is in."""
+"""Name of the query, and of its mill."""
 SPARK_TYPES = {
     Type.BOOLEAN: "boolean",
     Type.INT: "int",
@@ -55,7 +55,7 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
     for name in sorted(streams):
         if not mill.catalog.stream(name).options.get("connector"):
             hint = "start the query instead, or declare where the stream comes from"
-            raise BindError("M2099", f"stream '{name}' has no connector, so that no DataFrame can read it", hint=hint)
+            raise BindError("M2099", f"stream '{name}' has no connector, so no DataFrame can read it", hint=hint)
     name = digest((plan, mill.options.shards))[:12]
     definitions = {name: mill.catalog.stream(name) for name in streams}
     prepared = prepare(NAME, plan, definitions, mill.options.shards)
@@ -77,7 +77,7 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
 
 
 def spark_schema(schema: Schema) -> str:
-    """The columns as Spark declares them."""
+    """The schema as Spark declares it."""
     return ", ".join(f"`{a.name}` {SPARK_TYPES.get(a.type, 'double')}" for a in schema)
 
 

@@ -27,10 +27,10 @@ _CHECKPOINT = "org.apache.spark.sql.execution.streaming.checkpointing"
 LOGGING = Path(__file__).parent / "log4j2.properties"
 
 QUERY_SETTINGS = {
-    # Queries read these when they start, so that they can be set on a session that somebody else has made.
+    # Queries read these when they start, so they can be set on a session that the caller has made.
     f"{_STREAMING}.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     f"{_STREAMING}.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Every attempt at a batch writes state under a name of its own, and the commit says which one counts: a task that
+    # Every attempt at a batch writes state under a name of its own, and the commit names the valid one: a task that
     # outlives its query must not mix its state with that of the next attempt.
     f"{_STREAMING}.stateStore.checkpointFormatVersion": "2",
     f"{_STREAMING}.checkpointFileManagerClass": f"{_CHECKPOINT}.FileSystemBasedCheckpointFileManager",
@@ -47,12 +47,12 @@ SESSION_SETTINGS = {
     "spark.python.worker.reuse": "true",
 }
 LOCAL_SETTINGS = {
-    # What goes from one process to another on the same machine gains nothing by being compressed.
+    # Between processes of one machine, compression gains nothing.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
 }
 ATTEMPTS = 4
-"""How often a task is tried on this machine: as often as on a cluster."""
+"""Number of times a task is tried on this machine, as on a cluster."""
 JAVA = (
     "-Djdk.lang.Process.launchMechanism=VFORK",
     "-Xss16m",
@@ -65,7 +65,7 @@ JAVA = (
 
 
 def retrying(master: str) -> str:
-    """A local master that runs a failed task again, as a cluster does; by itself it gives up at once.
+    """Return a local master that retries a failed task, as a cluster does; `local[N]` alone does not.
 
     >>> retrying("local[*]"), retrying("local"), retrying("local[2,1]"), retrying("spark://host:7077")
     ('local[*,4]', 'local[1,4]', 'local[2,1]', 'spark://host:7077')
@@ -77,8 +77,8 @@ def retrying(master: str) -> str:
 def start_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> SparkSession:
-    """A session of our own, in a JVM of our own if there is none yet. What the JVM and the workers have to say on their
-    standard error goes to the log, if one is given, and not to the terminal."""
+    """Start a session, and a JVM if there is none yet. The standard error of the JVM and the workers goes to the log,
+    if one is given, and never to the terminal."""
     _check_java()
     from pyspark.sql import SparkSession
 
@@ -95,7 +95,7 @@ def start_session(
 
 
 def calm() -> None:
-    """For programs of our own: Ctrl-C is theirs and not Spark's, and a batch that is cut off at the end is no news."""
+    """For Millstream's own programs: handle Ctrl-C here and not in Spark, and do not log a batch cut off at the end."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,13 +105,13 @@ def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
         raise OptionError(
-            "M6055", "Spark needs Java 17 or newer, and there is none", hint="make java says how to get it"
+            "M6055", "Spark needs Java 17 or newer, and there is none", hint="make java explains how to install it"
         )
 
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """The JVM, and through it every worker, inherits these."""
+    """Set environment variables that the JVM, and through it every worker, inherits."""
     before = {name: os.environ.get(name) for name in values}
     given = {name: value for name, value in values.items() if before[name] is None}
     os.environ.update(given | {"PYSPARK_PYTHON": values["PYSPARK_PYTHON"]})
@@ -127,7 +127,7 @@ def _environment(**values: str) -> Iterator[None]:
 
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
-    """Processes started meanwhile have this file as their standard error."""
+    """Let processes that are started inside write their standard error to a file."""
     sys.stderr.flush()
     kept = os.dup(2)
     with path.open("ab") as file:

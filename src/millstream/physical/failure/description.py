@@ -1,7 +1,8 @@
-"""Errors that say which operator failed on which row."""
+"""Errors that name the operator that failed, and the row that it failed on."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import polars as pl
@@ -12,7 +13,7 @@ from millstream.errors import OperatorError, reason_of
 
 HINT = "Nothing of this batch counts as done. When the cause is removed, start again with the same checkpoint."
 FAULTS = (Exception, PanicException)
-"""What an operator can raise; a panic of Polars is no Exception."""
+"""Errors that an operator can raise; a panic of Polars is not an Exception."""
 _LONGEST_VALUE = 60
 
 
@@ -24,14 +25,14 @@ def failure(
     row: str | None = None,
     detail: str = "",
 ) -> OperatorError:
-    """The error with all that is known about it."""
-    made = OperatorError(error.operator, error.reason, of=of, on=on, detail=detail, hint=HINT)
-    made.stream, made.row = stream, row
-    return made
+    """The error with the query (`of`), the row or time (`on`) and the details that are known."""
+    described = OperatorError(error.operator, error.reason, of=of, on=on, detail=detail, hint=HINT)
+    described.stream, described.row = stream, row
+    return described
 
 
 def row_text(rows: pl.DataFrame, at: int) -> str:
-    """A row as people read it; long values are cut.
+    """A readable row; long values are cut.
 
     >>> row_text(pl.DataFrame({"k": [1, 2], "name": ["a", None], "__ts": [7, 8]}), 1)
     '(k = 2, name = NULL)'
@@ -43,26 +44,28 @@ def row_text(rows: pl.DataFrame, at: int) -> str:
 def _text(column: pl.Series, at: int) -> str:
     try:
         text = format_value(column[at])
-    except FAULTS:  # a time that Python does not know
+    except FAULTS:  # a time out of Python's range
         text = str(column.to_physical()[at])
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
-def blame_rows(
+def failure_on_row(
     operator: str, stream: str, rows: pl.DataFrame, step: Callable[[pl.DataFrame], object], error: BaseException
 ) -> OperatorError:
-    """The error of a step without state, with the row on which it fails."""
-    low, high = 0, rows.height
-    while high - low > 1:
-        middle = (low + high) // 2
+    """The error of a step without state, with the first row on which it fails."""
+
+    def fails(end: int) -> bool:
+        nonlocal error
         try:
-            step(rows.slice(low, middle - low))
+            step(rows.head(end))
         except FAULTS as found:
-            high, error = middle, found
-        else:
-            low = middle
-    found_out = OperatorError(operator, reason_of(error))
+            error = found
+            return True
+        return False
+
     if not rows.height:
-        return failure(found_out)
-    values = row_text(rows, low)
-    return failure(found_out, "", f" on a row of stream {stream} {values}", stream, values)
+        return failure(OperatorError(operator, reason_of(error)))
+    at = bisect_left(range(1, rows.height), True, key=fails)
+    values = row_text(rows, at)
+    known = OperatorError(operator, reason_of(error))
+    return failure(known, on=f" on a row of stream {stream} {values}", stream=stream, row=values)

@@ -1,20 +1,21 @@
-"""Which row has made an operator fail.
+"""Search for the row that made an operator fail.
 
-Only asked after a failure. The shard's state is as it was before the batch, so the batch can be tried again on a shard
-loaded anew, with less of its input each time: first the shortest beginning that fails is looked for, then the shortest
-end of that. What is left is a row, two rows that fail together, or time and punctuation alone.
+It runs only after a failure. The stored state is that before the batch, so the batch can be tried again on a shard
+loaded anew, with less of its input each time. The search finds the shortest beginning that fails, then the shortest end
+of that. It leaves a row, two rows that fail together, or time and punctuation alone.
 """
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import polars as pl
 
-from millstream.algebra.element import Element, Page
+from millstream.algebra.element import Page
 from millstream.errors import OperatorError, reason_of
 from millstream.physical.failure.description import FAULTS, failure, row_text
 from millstream.physical.shard.host import ShardHost
@@ -22,87 +23,54 @@ from millstream.physical.wire.records import Feed, Record
 from millstream.physical.wire.shard_split import ShardSplit
 
 MOST_SECONDS = 20.0
-"""How long to look for it."""
+"""Time limit of a search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A record without rows."""
+class Event:
+    """A piece of a shard's input: a record, a `Feed` of one element, or a split; the last two with their stream."""
 
-    record: Record
+    input: Record | ShardSplit
+    now: int
     stream: str | None = None
     rows: pl.DataFrame | None = None
 
-    def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:  # noqa: ARG002
-        if end is None:
-            host.apply(self.record)
+    def replay(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
+        """Apply the rows from `first` to `last` alone, with the time of the rows before `end`; None: with all time and
+        punctuation."""
+        match self.input:
+            case ShardSplit() as split:
+                host.reach(self.now)
+                source = host.sources.get(split.stream)
+                if source is not None and end != 0:
+                    complete = end is None and (first, last) == (0, split.rows.height)
+                    host.take_split(split if complete else split.cut(first, last, end, source.schema))
+            case Feed() if self.rows is not None and self.stream is not None:
+                page = Page(self.rows.slice(first, last - first))
+                host.apply(replace(self.input, elements=((self.stream, page),)))
+            case record if end is None:
+                host.apply(record)
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
-    """An element that was fed from the driver."""
-
-    mill: str
-    now: int
-    stream: str
-    element: Element
-
-    @property
-    def rows(self) -> pl.DataFrame | None:
-        return self.element.frame if isinstance(self.element, Page) else None
-
-    def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
-        element = self.element
-        if isinstance(element, Page):
-            element = Page(element.frame.slice(first, last - first))
-        elif end is not None:
-            return
-        host.apply(Feed(self.mill, self.now, ((self.stream, element),)))
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A part of a stream that the job reads itself."""
-
-    part: ShardSplit
-    now: int
-
-    @property
-    def stream(self) -> str:
-        return self.part.stream
-
-    @property
-    def rows(self) -> pl.DataFrame:
-        return self.part.rows
-
-    def feed(self, host: ShardHost, first: int, last: int, end: int | None) -> None:
-        host.reach(self.now)
-        source = host.sources.get(self.stream)
-        if source is not None and end != 0:
-            whole = end is None and (first, last) == (0, self.rows.height)
-            host.take_part(self.part if whole else self.part.cut(first, last, end, source.schema))
-
-
-Event = Told | Fed | Read
-
-
-def events(records: Sequence[Record], now: int, parts: Sequence[ShardSplit]) -> Iterator[Event]:
-    """What a shard is handed in a batch, in order. Where rows were aggregated before, they are read once more."""
+def events(records: Sequence[Record], now: int, splits: Sequence[ShardSplit]) -> Iterator[Event]:
+    """The input of a shard in a batch, in order. Rows that were aggregated before they were sent are read again."""
     for record in records:
         if isinstance(record, Feed):
             for stream, element in record.elements:
-                yield Fed(record.mill, record.now, stream, element)
+                rows = element.frame if isinstance(element, Page) else None
+                yield Event(replace(record, elements=((stream, element),)), now, stream, rows)
         else:
-            yield Told(record)
-    for part in parts:
-        yield Read(part.unfolded(), now)
+            yield Event(record, now)
+    for split in splits:
+        unfolded = split.unfolded()
+        yield Event(unfolded, now, split.stream, unfolded.rows)
 
 
 def find_failing_row(fresh: Callable[[], ShardHost], given: Sequence[Event], error: BaseException) -> OperatorError:
-    """The error with what it failed on, as far as that can be found out in a short time."""
+    """The error with the row that it failed on, if the row is found within `MOST_SECONDS`."""
     try:
-        return _Trial(fresh, given, _as_failure(error)).judge()
-    except _TakesTooLong:
+        return _Search(fresh, given, _as_failure(error)).run()
+    except TimeoutError:
         return failure(_as_failure(error), detail="The row was not found in a short time.")
 
 
@@ -110,12 +78,8 @@ def _as_failure(error: BaseException) -> OperatorError:
     return error if isinstance(error, OperatorError) else OperatorError("source", reason_of(error))
 
 
-class _TakesTooLong(Exception):
-    pass
-
-
-class _Trial:
-    """Rows are counted through all events; each has one place more at its end, for time and punctuation."""
+class _Search:
+    """Rows are numbered through all events; each event has one more place at its end, for time and punctuation."""
 
     def __init__(self, fresh: Callable[[], ShardHost], given: Sequence[Event], error: OperatorError) -> None:
         self._fresh, self._given, self._error = fresh, given, error
@@ -124,32 +88,24 @@ class _Trial:
         self._deadline = time.monotonic() + MOST_SECONDS
         self._queries: dict[str, tuple[str, ...]] = {}
 
-    def judge(self) -> OperatorError:
+    def run(self) -> OperatorError:
         end = self._starts[-1]
         if not self._fails(end):
             return failure(self._error, self._of(), detail="It did not fail when the batch was tried again.")
-        end = self._last(0, end, self._fails) + 1
+        end = bisect_left(range(1, end), True, key=self._fails) + 1
         if self._fails(end, first=end):  # no row of this batch is needed
             return failure(self._error, self._of(), self._on(end - 1))
-        first = self._last(0, end, lambda first: not self._fails(end, first=first))
+        first = bisect_left(range(1, end), True, key=lambda first: not self._fails(end, first=first))
         if first == end - 1 or self._fails(end, first=first, last=first + 1) or not self._is_row(end - 1):
             return failure(self._error, self._of(), *self._at(first))
         _, stream, values = self._at(first)
         detail = f"It fails together with a row of stream {stream} {values}."
         return failure(self._error, self._of(), *self._at(end - 1), detail=detail)
 
-    @staticmethod
-    def _last(low: int, high: int, beyond: Callable[[int], bool]) -> int:
-        """The last place that is not beyond, where `low` is not and `high` is."""
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if beyond(middle) else (middle, high)
-        return low
-
     def _fails(self, end: int, *, first: int = 0, last: int | None = None) -> bool:
-        """Whether the beginning of the batch up to a place fails with no rows but those from `first` to `last`."""
+        """Return whether the batch up to a place fails with no rows but those from `first` to `last`."""
         if time.monotonic() > self._deadline:
-            raise _TakesTooLong
+            raise TimeoutError
         host = self._fresh()
         try:
             for event, start, height in zip(self._given, self._starts, self._heights, strict=False):
@@ -159,7 +115,7 @@ class _Trial:
                 stop = height if cut is None else cut
                 low = min(max(first - start, 0), stop)
                 high = stop if last is None else max(low, min(last - start, stop))
-                event.feed(host, low, high, cut)
+                event.replay(host, low, high, cut)
             host.graph.run()
         except FAULTS as error:
             self._error = _as_failure(error)
@@ -168,7 +124,7 @@ class _Trial:
         return False
 
     def _of(self) -> str:
-        """The queries that the operator works for."""
+        """The queries that use the operator."""
         names = [query for query, nodes in self._queries.items() if self._error.operator in nodes]
         return f" of query {', '.join(names)}" if names else ""
 

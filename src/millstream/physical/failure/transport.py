@@ -1,7 +1,7 @@
 """Errors on their way through Spark.
 
-What a task or the source raises comes to the driver as text inside an exception of Spark's, between stack traces of
-Java and Python. An error of Millstream's is therefore written as a line that can be found in there and read back.
+An error of a task or of the source reaches the driver as text inside one of Spark's exceptions, between stack traces of
+Java and Python. A Millstream error is therefore written as a line that can be found in that text and read back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FIELDS = ("code", "message", "detail", "hint", "operator", "reason", "stream", 
 
 
 class Reported(MillstreamError):
-    """An error that writes itself as such a line."""
+    """An error whose text is such a line."""
 
     def __init__(self, error: MillstreamError) -> None:
         super().__init__(error.code, error.message, detail=error.detail, hint=error.hint)
@@ -31,7 +31,7 @@ class Reported(MillstreamError):
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """Errors raised in here can be read back from Spark's."""
+    """Make Millstream errors raised inside readable from Spark's exceptions."""
     try:
         yield
     except Reported:
@@ -41,7 +41,7 @@ def reporting() -> Iterator[None]:
 
 
 def read_report(text: str) -> MillstreamError | None:
-    """The error that a text has somewhere in it, if there is one.
+    """Return the error that is written somewhere in a text, if there is one.
 
     >>> text = f"aborted\\n  {Reported(errors.InputError('M5040', 'no file', hint='look'))}\\n\\tat java.lang"
     >>> read_report(text)

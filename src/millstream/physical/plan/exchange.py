@@ -1,4 +1,4 @@
-"""Plan nodes where a query is cut into stages: what sends rows to other shards, and what reads them there."""
+"""Plan nodes where a query is cut into stages: one sends rows to other shards, one reads them there."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from millstream.logical.nodes.union import Merging
 from millstream.logical.plan import Plan
 
 MARK = "@"
-"""Begins the names of streams that come from another stage; no stream that is declared has such a name."""
+"""Prefix of the names of streams between stages; declared streams have no such names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Stateless, Passing):
-    """The top of a part of a query that another stage reads."""
+    """The top of a query part that another stage reads."""
 
     stem = "exchange"
 
@@ -31,7 +31,7 @@ class Exchange(Stateless, Passing):
 
 @dataclass(frozen=True, slots=True)
 class Gather(Merging):
-    """The parts of one stream that come from several shards: a union, in the order of time if each part is."""
+    """The union of the parts of one stream that several shards send, in the order of time if each part is."""
 
     stem = "gather"
     page = "exchange"
@@ -46,5 +46,5 @@ class Gather(Merging):
 
 
 def exchanged(stream: str) -> bool:
-    """Whether a stream comes from another stage."""
+    """Return whether a stream comes from another stage."""
     return stream.startswith(MARK)

@@ -1,4 +1,4 @@
-"""EXPLAIN PHYSICAL: how a plan is spread over stages and shards, and the tables that schedule its operators."""
+"""EXPLAIN PHYSICAL: the stages and shards of a plan, and the tables that schedule its operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.runtime.engine import Graph, format_table
 
 
 def explain_physical(prepared: Sequence[PreparedPart], shards: int, strategy: str) -> str:
-    """The parts of a query, in the order in which they work."""
+    """The parts of a query, in the order in which they run."""
     query = prepared[0].part.name
     if len(prepared) == 1:
         return "\n".join(_lines(prepared[0], query, shards, strategy))
@@ -42,7 +42,7 @@ def _lines(made: PreparedPart, query: str, shards: int, strategy: str) -> Iterat
     graph.set_strategy(strategy)
 
     def name_of(part: Plan, _: int) -> str:
-        """Short names for reading: the stream, or the kind of operator, numbered where there are several."""
+        """A short name for display: the stream, or the kind of operator, numbered where there are several."""
         kind = _named(part.stream, query) if isinstance(part, Scan) else type(part).__name__
         numbers[kind] = numbers.get(kind, 0) + 1
         return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
@@ -68,7 +68,7 @@ def _by(key: Key) -> str:
 
 
 def _named(stream: str, query: str) -> str:
-    """A stream as readers know it; what comes from another stage goes by the number of the part that sends it."""
+    """The displayed name of a stream; a stream between stages has the number of the part that sends it."""
     if not exchanged(stream):
         return stream
     return f"exchange {stream.removeprefix(MARK).removeprefix(query + '/').partition('.')[0]}"

@@ -18,18 +18,18 @@ ALONE = 0, 1
 
 
 def build(plan: Plan, site: Site) -> Operator:
-    """A new operator that carries out the topmost node of a plan."""
+    """Make the operator for the topmost node of a plan."""
     return operator_for(plan.stem).at(site, plan.parameters())
 
 
 def build_pipeline(chain: Sequence[Plan]) -> Pipeline:
-    """One operator for a chain of selections and projections, the topmost first."""
-    made = [build(plan, Site()) for plan in reversed(chain)]
-    return Pipeline([stage for stage in made if isinstance(stage, select.Select | project.Project)], *fused(chain))
+    """Make one operator for a chain of selections and projections, the topmost first."""
+    stages = [build(plan, Site()) for plan in reversed(chain)]
+    return Pipeline([stage for stage in stages if isinstance(stage, select.Select | project.Project)], *fused(chain))
 
 
 def fused(chain: Sequence[Plan]) -> tuple[Expression | None, tuple[tuple[str, Expression], ...]]:
-    """A chain of selections and projections as one condition and one list of columns over what its bottom reads."""
+    """A chain of selections and projections as one condition and one list of columns over the input of the lowest."""
     bottom = chain[-1].inputs[0].schema
     columns: dict[str, Expression] = {a.name: Column(a.type, a.name) for a in bottom}
     conditions: list[Expression] = []

@@ -5,12 +5,12 @@
        └─ Select v > 1
           └─ Scan s                                          and, where s is read: Partial, page by page
 
-A row of the partial stream stands for the tuples of one page, pane and group. Its columns are the time, if the
+A row of the partial stream represents the tuples of one page, pane and group. Its columns are the time, if the
 aggregate reads one, the group columns, and the partial results. Its timestamp is the least among the page's tuples of
 the pane (or of the pane and group): it lies in the same windows as they do, it breaks no promise on time that they
-keep, and it comes in order if they do. The punctuation is that of the stream as far as it restricts time and group
-columns alone: nothing else closes a group. So both ends together put out what the aggregate puts out by itself; only
-sums of fractions may differ in the last digits, since they are added in another order.
+keep, and it is in order if they are. The partial stream has those punctuations of the stream that restrict time and
+group columns alone: no others close a group. So both ends together emit what the aggregate emits by itself; only sums
+of fractions may differ in the last digits, since they are added in another order.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from millstream.runtime.pipeline.pipeline import Pipeline
 @value("partial")
 @dataclass(frozen=True)
 class Partial:
-    """What a source does with its tuples: `input` is a scan under selections and projections, `pane` how long a pane
-    is, `gaps` the range and slide of windows that leave some times out. A plain value; what it runs is made when it is
-    first needed, in the process that needs it."""
+    """A partial aggregation at a source: `input` is a scan under selections and projections, `pane` the length of a
+    pane, `gaps` the range and slide of windows that leave some times out. A plain value; its operators are built when
+    they are first needed, in the process that needs them."""
 
     input: Plan
     pane: int
@@ -63,7 +63,7 @@ class Partial:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of the stream that it reads, with its time."""
+        """The columns that it reads, with the time of the stream."""
         *_, scan = self._chain
         condition, items = fused(self._chain[:-1])
         read = set() if condition is None else condition.columns()
@@ -71,7 +71,7 @@ class Partial:
         return frozenset(read | {scan.schema.time or TS}) - {TS}
 
     def rows(self, page: pl.DataFrame) -> pl.DataFrame:
-        """The partial results of a page of the stream, which has at least `columns` and the hidden timestamp."""
+        """Return the partial results of a page of the stream, which has at least `columns` and the hidden timestamp."""
         pipeline, fold = self._steps
         kept = pipeline.process([Input(page)]).rows if page.height else None
         if kept is not None and self.gaps is not None:
@@ -86,8 +86,8 @@ class Partial:
         return made.select(*self.schema.names, TS)
 
     def pass_on(self, punctuations: Punctuations) -> Punctuations:
-        """The punctuation of the partial stream that follows from that of the stream. Bounds on time that complete no
-        pane beyond what an earlier one of the batch completes are left out: no aggregate acts on them."""
+        """Return the punctuation of the partial stream that follows from that of the stream. It leaves out bounds on
+        time that complete no pane beyond those of an earlier bound of the batch: no aggregate acts on them."""
         for stage in self._steps[0].stages[:-1]:
             punctuations = stage.pass_on(punctuations)
         time = self.schema.time
@@ -99,7 +99,7 @@ class Partial:
 
     @property
     def _chain(self) -> list[Plan]:
-        """What is carried out, the topmost first: at the top a projection to what is aggregated, the scan at last."""
+        """The plan nodes, topmost first: a projection to the columns that are aggregated, the input, the scan last."""
         source = self.input.schema
         arguments = [call.argument for call in self.aggregates if call.argument is not None]
         needed = dict.fromkeys((*self.group, *arguments))
@@ -120,37 +120,40 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class PartialSplit:
-    """`plan` reads the partial stream where the whole plan read `stream`."""
+    """`plan` reads `partial_stream` where the original plan read `stream`."""
 
     stream: str
+    partial_stream: str
     partial: Partial
     plan: Plan
 
-    @property
-    def partial_stream(self) -> str:
-        return _name(self.stream, self.partial)
-
 
 def split_aggregate(plan: Plan) -> PartialSplit | None:
-    """The plan parted at its first aggregate that can be parted, or None. What is left of the plan may have another.
+    """Split a plan at its first aggregate that can be split, or return None. The new plan may have another one.
 
-    An aggregate can be parted if it reads a stream through nothing but selections and projections, its windows are over
-    the stream's time, and its functions are mergeable. A function that has to see all values of a group at once (COUNT
-    of distinct ones, a median) is not, nor is one that depends on their order (the first, the last).
+    An aggregate can be split if it reads a stream through nothing but selections and projections, its windows are over
+    the stream's time, and its functions are mergeable. A function that needs all values of a group at once (COUNT of
+    distinct values, a median) is not mergeable, nor is one that depends on their order (the first, the last).
 
-    Not parted although it could be: windows over another column and groups without windows, which are stamped with
-    their newest tuple and close by punctuation, so that there is no telling how long they stay; groups by the time
+    Not split although it would be possible: windows over another column and groups without windows, which are stamped
+    with their newest tuple and close by punctuation, so that they may stay for any length of time; groups by the time
     itself, or panes so short, that hardly two tuples would share a partial result; and columns that would have the same
     name in the partial stream.
     """
-    for node in plan.walk():
-        if isinstance(node, Grouped) and (partial := _partial(node)) is not None:
-            return _parted(plan, node, partial)
-    return None
+    aggregates = [node for node in plan.walk() if isinstance(node, Grouped)]
+    found = next(((node, made) for node in aggregates if (made := _partial(node)) is not None), None)
+    if found is None:
+        return None
+    aggregate, partial = found
+    scan = next(partial.input.walk())
+    assert isinstance(scan, Scan)
+    name = f"{scan.stream}~{digest(partial)[:10]}"
+    merging = aggregate.altered(input=Scan(name, partial.schema), partials=True)
+    return PartialSplit(scan.stream, name, partial, bottom_up(plan, lambda p: merging if p == aggregate else p))
 
 
 def _partial(node: Grouped) -> Partial | None:
-    """What sources can do for an aggregate, if it can be parted."""
+    """The partial aggregation for an aggregate; None if it cannot be split."""
     if node.panes is None or not reads_a_stream(node.input) or node.input.schema.time in node.group:
         return None
     pane, gaps = node.panes
@@ -158,15 +161,3 @@ def _partial(node: Grouped) -> Partial | None:
     names = made.schema.names
     mergeable = all(call.mergeable for call in node.aggregates)
     return made if mergeable and len(set(names)) == len(names) else None
-
-
-def _parted(plan: Plan, node: Grouped, partial: Partial) -> PartialSplit:
-    scan = next(partial.input.walk())
-    assert isinstance(scan, Scan)
-    merging = node.altered(input=Scan(_name(scan.stream, partial), partial.schema), partials=True)
-    rewritten = bottom_up(plan, lambda part: merging if part == node else part)
-    return PartialSplit(scan.stream, partial, rewritten)
-
-
-def _name(stream: str, partial: Partial) -> str:
-    return f"{stream}~{digest(partial)[:10]}"

@@ -1,19 +1,18 @@
-"""Which column each stream is hashed on, so that a query can run on many shards.
+"""The columns that each stream is hashed on, so that a query can run on many shards.
 
-A stateful operator needs all tuples of one key in one place: a join its key, an aggregate its group, a keyed sequence
-its key. The wish of the topmost one is pushed down to the scans; if every operator below can live with it, each shard
-runs the whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see
-`stages`, or (no key at all) everything goes to one shard. A stream with a window that counts rows goes to every shard,
-see `placeholders`.
+A stateful operator needs all tuples of one key on one shard: a join its key, an aggregate its group, a keyed sequence
+its key. The key of the topmost one is pushed down to the scans; if it fits every operator below, each shard runs the
+whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see `stages`, or
+(no key at all) it runs on one shard. A stream with a window that counts rows goes to every shard, see `placeholders`.
 
-Each node says which keys are worth trying and what a key asks of its inputs (`Plan.hash_keys`, `Plan.keys_below`). A
-stream that closes another one goes to every shard as a whole, wherever the closed stream's tuples go: then all shards
-promise the same, as they do with any punctuation, and closed values stay neighbours.
+Each node names the keys worth trying and what a key requires of its inputs (`Plan.hash_keys`, `Plan.keys_below`). A
+stream that closes another one goes to every shard as a whole, whichever shards read the closed stream: then all shards
+make the same promises, as with any punctuation, and closed values stay neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from millstream.algebra.schema import TS
@@ -28,14 +27,14 @@ Keys = dict[str, Key]
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """A plan as shards run it, and the columns to hash each stream on."""
+    """The plan that shards run, and the columns to hash each stream on."""
 
     plan: Plan
     keys: Keys
 
 
 def partitioned(plan: Plan) -> Partitioned | None:
-    """How a query runs on many shards, or None if it needs everything in one place."""
+    """Return the query for many shards, or None if it must run on one."""
     for anchor, key in wishes(plan):
         pushed = _push(anchor, key)
         if pushed is not None:
@@ -44,21 +43,21 @@ def partitioned(plan: Plan) -> Partitioned | None:
 
 
 def partition_keys(plan: Plan) -> Keys | None:
-    """The columns to hash each stream on, or None if the query needs everything in one place."""
+    """Return the columns to hash each stream on, or None if the query must run on one shard."""
     made = partitioned(plan)
     return None if made is None else made.keys
 
 
 def replaced(plan: Plan, old: Plan, new: Plan) -> Plan:
-    """The plan with another node in the place of one of its own."""
+    """The plan with one of its nodes replaced."""
     if plan is old:
         return new
     return plan.with_inputs(tuple(replaced(part, old, new) for part in plan.inputs)) if plan.inputs else plan
 
 
 def wishes(plan: Plan) -> Iterator[tuple[Plan, Key]]:
-    """The topmost operator that cares, and keys over its output worth trying. What stands above it works tuple by tuple
-    and does not care where."""
+    """The topmost stateful operator, with each key over its output worth trying. The operators above it work tuple by
+    tuple, on any shard."""
     if plan.stateless:
         yield from wishes(plan.inputs[0])
     else:
@@ -66,38 +65,30 @@ def wishes(plan: Plan) -> Iterator[tuple[Plan, Key]]:
 
 
 def _push(plan: Plan, key: Key) -> Partitioned | None:
-    """The plan, its output hashed on `key`, and what that asks of the streams; None if that cannot be had."""
+    """Return the plan with its output hashed on `key`, and the keys of its streams; None if that is impossible."""
     if isinstance(plan, Scan):
         return Partitioned(plan, {plan.stream: key}) if can_hash(plan, key) else None
     below = keys_below(plan, key)
     if below is None:
         return None
     plan = with_placeholders(plan, below)
-    parts: list[Partitioned] = []
-    for part, k in zip(plan.inputs, below, strict=True):
-        pushed = _push(part, k)
-        if pushed is None:
+    inputs: list[Plan] = []
+    keys: Keys = {}
+    for part, wanted in zip(plan.inputs, below, strict=True):
+        pushed = _push(part, wanted)
+        if pushed is None or any(keys.get(stream, known) != known for stream, known in pushed.keys.items()):
             return None
-        parts.append(pushed)
-    keys = _all(part.keys for part in parts)
-    return None if keys is None else Partitioned(plan.with_inputs(tuple(part.plan for part in parts)), keys)
+        inputs.append(pushed.plan)
+        keys |= pushed.keys
+    return Partitioned(plan.with_inputs(tuple(inputs)), keys)
 
 
 def can_hash(scan: Scan, key: Key) -> bool:
-    """Whether a stream can be hashed on a key. Late tuples cannot: to tell them, a shard needs all of their stream."""
+    """Return whether a stream can be hashed on a key. A stream of late tuples cannot: to find them, a shard needs all
+    of their stream."""
     return TS not in key and not scan.stream.endswith(LATE)
 
 
 def keys_below(plan: Plan, key: Key) -> list[Key] | None:
-    """What hashing a node's output on `key` asks of each of its inputs, or None if the node cannot live with it."""
+    """Return the key that each input needs for the node's output to be hashed on `key`; None if that is impossible."""
     return plan.keys_below(key) if countable(plan) else None
-
-
-def _all(parts: Iterable[Keys]) -> Keys | None:
-    """The parts together, if no stream is asked for two different keys."""
-    merged: Keys = {}
-    for part in parts:
-        if any(merged.get(stream, key) != key for stream, key in part.items()):
-            return None
-        merged |= part
-    return merged

@@ -6,11 +6,11 @@
     └─ Scan b                                       │     └─ Scan a        on every shard
                                                     └─ Scan b              hashed on k
 
-The last n tuples are those of the whole stream, wherever their keys belong. So the stream goes to every shard, through
-the selections and projections that decide what counts, and there the tuples of other shards become placeholders. This
-needs a join that works in the order of time: all shards then meet the tuples in the same order. What other operators
-make is not in the same order on all shards, where times are equal, and is not counted this way. Nor is the kept side of
-an outer join: it would put placeholders out.
+The last n tuples are those of the whole stream, whichever shards their keys belong to. So the stream goes to every
+shard, through the selections and projections that decide which tuples count; after them the tuples of other shards
+become placeholders. This needs a join that works in the order of time: then all shards process the tuples in the same
+order. The output of other operators may differ in order between shards where times are equal, and is not counted this
+way. Nor is the preserved side of an outer join: it would emit placeholders.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from millstream.physical.wire.hashing import shard_of
 
 @dataclass(frozen=True, slots=True)
 class Placeholders(Stateless, Passing):
-    """All tuples of the input, of which those that `key` gives to other shards have nothing but their time."""
+    """All tuples of the input; those that `key` assigns to other shards keep only their time."""
 
     stem = "placeholders"
 
@@ -60,15 +60,15 @@ class Placeholders(Stateless, Passing):
 @value("counted")
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a shard needs of a stream that is counted: these columns of all tuples, and the whole of those that one of
-    the keys gives to it."""
+    """The needs of a shard that counts a stream: these columns of all tuples, and all columns of tuples that one of the
+    keys assigns to it."""
 
     keys: tuple[Key, ...]
     columns: frozenset[str]
 
 
 def counted(plans: Iterable[Plan], stream: str) -> Counted | None:
-    """What shards that run these plans need of a stream; None if some plan reads all of it."""
+    """Return what shards that run these plans need of a stream; None if some plan reads all of it."""
     found = [below for plan in plans for below in _counted(plan, stream)]
     known = [below for below in found if below is not None]
     if not known or len(known) < len(found):
@@ -78,7 +78,7 @@ def counted(plans: Iterable[Plan], stream: str) -> Counted | None:
 
 
 def _counted(plan: Plan, stream: str) -> Iterator[Counted | None]:
-    """For each scan of the stream what is needed of it."""
+    """The needs of each scan of the stream."""
     if isinstance(plan, Placeholders) and _read(plan) == {stream}:
         yield _decisive(plan)
     elif isinstance(plan, Scan) and plan.stream == stream:
@@ -89,7 +89,8 @@ def _counted(plan: Plan, stream: str) -> Iterator[Counted | None]:
 
 
 def _decisive(plan: Placeholders) -> Counted | None:
-    """The stream's own names of the key, and the columns that say what counts; None if the key is computed."""
+    """The key by its names in the stream, and the columns that decide which tuples count; None if the key is
+    computed."""
     below, key, needed = plan.input, plan.key, set[str]()
     while not isinstance(below, Scan):
         if isinstance(below, Select):
@@ -106,7 +107,7 @@ def _decisive(plan: Placeholders) -> Counted | None:
 
 
 def countable(plan: Plan) -> bool:
-    """Whether a node can run on many shards, as far as windows of rows go."""
+    """Return whether windows of rows allow a node to run on many shards."""
     if not isinstance(plan, Joining) or all(side.rows is None for side in plan.sides):
         return True
     counting = [(side, part) for side, part in zip(plan.sides, plan.inputs, strict=True) if side.rows]
@@ -114,8 +115,8 @@ def countable(plan: Plan) -> bool:
 
 
 def with_placeholders(plan: Plan, keys: Sequence[Key]) -> Plan:
-    """The plan; if it is a countable join, with placeholders below its windows of rows. `keys`: what each input is
-    hashed on. A stream that is read on another side as well has them there, too, since it goes to every shard."""
+    """Return the plan; a countable join gets placeholders below its windows of rows. `keys`: the key of each input. A
+    counted stream that another side reads as well has placeholders there too, since it goes to every shard."""
     if not isinstance(plan, Joining) or not any(side.rows for side in plan.sides):
         return plan
     counted = [part for side, part in zip(plan.sides, plan.inputs, strict=True) if side.rows]
@@ -133,7 +134,7 @@ def _read(plan: Plan) -> set[str]:
 
 
 def reads_a_stream(plan: Plan) -> bool:
-    """Whether a plan is a stream under selections and projections."""
+    """Return whether a plan is a stream under selections and projections."""
     while isinstance(plan, Select | Project | Placeholders):
         plan = plan.input
     return isinstance(plan, Scan)

@@ -1,4 +1,4 @@
-"""A query made ready for its shards: cut into parts, and each part's aggregates parted where sources can help."""
+"""A query prepared for its shards: cut into parts, with aggregates split where sources can aggregate partially."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from millstream.physical.wire.records import OpenGroup, Sending, StartQuery
 
 @dataclass(frozen=True, slots=True)
 class PreparedPart:
-    """A part of a query, ready to be placed: the plan that shards run, and what sources aggregate for it."""
+    """A part of a query, ready to be placed: the plan that shards run, and the partial aggregations of sources
+    (stream, partial stream, aggregation)."""
 
     part: QueryPart
     plan: Plan
@@ -41,7 +42,7 @@ class PreparedPart:
         *,
         punctuated: bool,
     ) -> StartQuery:
-        """The record that starts it, given the groups of the parts of the query."""
+        """The record that starts this part, given the groups of the query's parts."""
         part, sending = self.part, None
         if part.reader is not None:
             reader = groups[part.reader]
@@ -60,20 +61,21 @@ class PreparedPart:
 
 
 def prepare(query: str, plan: Plan, streams: Mapping[str, StreamDefinition], shards: int) -> list[PreparedPart]:
-    """The parts of a query. Aggregates are parted where they read one of the `streams` that jobs read themselves."""
-    made: list[PreparedPart] = []
+    """Return the parts of a query. Aggregates are split where they read one of the `streams` that jobs read
+    themselves."""
+    prepared: list[PreparedPart] = []
     for part in parts(query, plan, shards):
         running, partials = part.plan, list[tuple[str, str, Partial]]()
-        while (found := split_aggregate(running)) is not None and _partable(streams.get(found.stream)):
+        while (found := split_aggregate(running)) is not None and _can_aggregate(streams.get(found.stream)):
             partials.append((found.stream, found.partial_stream, found.partial))
             running = found.plan
         reads = {base_stream(scan.stream) for scan in scans(part.plan) if not exchanged(scan.stream)}
-        made.append(PreparedPart(part, running, tuple(partials), frozenset(reads)))
-    return made
+        prepared.append(PreparedPart(part, running, tuple(partials), frozenset(reads)))
+    return prepared
 
 
-def _partable(stream: StreamDefinition | None) -> bool:
-    """Whether a stream's tuples can be aggregated where they are read: only time can make one late."""
+def _can_aggregate(stream: StreamDefinition | None) -> bool:
+    """Return whether the tasks that read a stream can aggregate it: only time can make its tuples late."""
     if stream is None or stream.schema.kind is not TimeKind.EXTERNAL or stream.primary_key:
         return False
     return stream.punctuated <= {stream.schema.time}

@@ -1,16 +1,16 @@
-"""A query in stages, where it needs its tuples hashed on one key first and on another one later.
+"""A query in stages, where it needs its tuples hashed on one key first and on another key later.
 
     WindowAggregate BY b.seller        stage 1, hashed on b.seller
     └─ WindowJoin a.id = b.auction     stage 0, both hashed on the auction
 
-The topmost operator's key is pushed down as far as it goes; where it goes no further the plan is cut. What lies below
-becomes a part of its own, cut in turn if it must be, which sends its output to the shards of the part that reads it:
-rows by the hash of their key, punctuation and time to all of them. There a `Gather` puts together what comes from each
-shard; a promise holds when all of them have made it, and if the output is in the order of time it comes out so.
+The key of the topmost operator is pushed down as far as possible; there the plan is cut. The plan below the cut becomes
+a part of its own, cut again if necessary. It sends its output to the shards of the part that reads it: rows by the hash
+of their key, punctuation and time to all of them. There a `Gather` unites the output of all sending shards; a promise
+holds when all of them have made it, and output that is sent in the order of time stays in that order.
 
-Where an operator has no key (an aggregate of everything) it runs on one shard, and what it reads on many. A plan with
-operators whose result depends on the position of tuples of equal time (count windows, sequences) above a cut is not cut
-and runs on one shard, and so does one that reads the late tuples of a stream that another one closes.
+An operator without a key (an aggregate of everything) runs on one shard; its inputs run on many. A plan is not cut and
+runs on one shard if it has operators above a cut whose result depends on the position of tuples of equal time (count
+windows, sequences), or if it reads the late tuples of a stream that another one closes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Key, Plan
+from millstream.optimizer.context import bottom_up
 from millstream.physical.plan.exchange import MARK, Exchange, Gather
 from millstream.physical.plan.partitioning import Keys, can_hash, keys_below, partitioned, replaced, wishes
 from millstream.physical.plan.placeholders import with_placeholders
@@ -30,8 +31,8 @@ from millstream.physical.plan.placeholders import with_placeholders
 
 @dataclass(frozen=True, slots=True)
 class QueryPart:
-    """A part of a query that runs in one stage. `keys`: what it reads is hashed on these columns; None: it runs on one
-    shard. `reader`: the part that reads it, by the hash of `key`; None: it is the top of the query."""
+    """A part of a query that runs in one stage. `keys`: the columns that its streams are hashed on; None: it runs on
+    one shard. `reader`: the part that reads it, by the hash of `key`; None: it is the top of the query."""
 
     name: str
     plan: Plan
@@ -42,7 +43,7 @@ class QueryPart:
 
 
 def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
-    """The parts of a query, readers before those they read; one if it need not be cut."""
+    """Return the parts of a query, readers before the parts they read; one part if it need not be cut."""
     if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
@@ -51,13 +52,13 @@ def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
 
 
 def uncut(query: str, plan: Plan) -> QueryPart:
-    """The whole query in one stage, on one shard if it must be."""
+    """The whole query in one stage, on one shard if necessary."""
     made = partitioned(plan)
     return QueryPart(query, plan, None) if made is None else QueryPart(query, made.plan, made.keys)
 
 
 def depth(made: list[QueryPart]) -> int:
-    """How many stages they need."""
+    """Number of stages that these parts need."""
     return max(part.stage for part in made) + 1
 
 
@@ -77,7 +78,8 @@ def _parts(name: str, plan: Plan, shards: int) -> list[QueryPart]:
         hashed |= dict.fromkeys(streams, key)
         below += [QueryPart(top.name, top.plan, top.keys, top.stage, name, key if cut.keyed else None), *rest]
     stage = 1 + max(part.stage for part in below if part.reader == name)
-    return [QueryPart(name, _filled(cut.plan, gathered), hashed if cut.keyed else None, stage), *below]
+    filled = bottom_up(cut.plan, lambda part: gathered[part.number] if isinstance(part, _Hole) else part)
+    return [QueryPart(name, filled, hashed if cut.keyed else None, stage), *below]
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ class _Cut:
         return _Hole(self.subs.index((plan, key)), plan.schema)
 
     def fit(self, plan: Plan, key: Key) -> Plan:
-        """The plan, hashed on `key`, cut where that cannot be had."""
+        """Return the plan, hashed on `key`, cut where the key cannot be pushed down."""
         if self._blocked(plan, key):
             return self.hole(plan, key)
         if isinstance(plan, Scan):
@@ -107,27 +109,27 @@ class _Cut:
         inputs = [self.fit(part, k) for part, k in zip(plan.inputs, below, strict=True)]
         if not any(_holes(part) for part in inputs):
             return plan.with_inputs(tuple(inputs))
-        # What comes from another stage and what is read at the beginning do not meet: the latter goes through as well.
-        whole = [
+        # Input from an earlier stage cannot meet a stream: the stream goes through that stage too.
+        cut = [
             part if _holes(part) else self.hole(given, k)
             for part, given, k in zip(inputs, plan.inputs, below, strict=True)
         ]
-        return plan.with_inputs(tuple(whole))
+        return plan.with_inputs(tuple(cut))
 
     def _blocked(self, plan: Plan, key: Key) -> bool:
-        """Whether the key does not reach the first operator that keeps state, or the stream."""
+        """Return whether the key fails to reach the first stateful operator, or the stream."""
         if isinstance(plan, Scan):
             return not can_hash(plan, key) or self._keys.get(plan.stream, key) != key
         below = keys_below(plan, key)
         if below is None or (plan.stateless and self._blocked(plan.inputs[0], below[0])):
             return True
-        # Streams meet those that close them where they are read.
+        # A stream meets the stream that closes it in the first stage.
         return isinstance(plan, Closing) and any(map(self._blocked, plan.inputs, below))
 
 
 @dataclass(frozen=True, slots=True)
 class _Hole(Leaf):
-    """Where the plan is cut: another part of the query goes there."""
+    """A cut in the plan: the place of another part of the query."""
 
     stem = "hole"
     runs = False
@@ -151,7 +153,7 @@ def _holes(plan: Plan) -> bool:
 
 
 def _best_cut(plan: Plan) -> _Cut | None:
-    """The cut with the fewest parts, or None if cutting does not help."""
+    """Return the cut with the fewest parts, or None if cutting does not help."""
     found: list[_Cut] = []
     for anchor, key in wishes(plan):
         if keys_below(anchor, key) is None:
@@ -163,25 +165,19 @@ def _best_cut(plan: Plan) -> _Cut | None:
 
 
 def _below_keyless(plan: Plan) -> _Cut | None:
-    """An operator without a key runs on one shard; what it reads may run on many."""
+    """Return the cut below an operator without a key, which runs on one shard; its inputs may run on many."""
     anchor = plan
     while anchor.stateless:
         anchor = anchor.inputs[0]
     if not any(_worth_it(part) for part in anchor.inputs):
         return None
     cut = _Cut(keyed=False)
-    whole = anchor.with_inputs(tuple(cut.hole(part, ()) for part in anchor.inputs))
-    cut.plan = replaced(plan, anchor, whole)
+    top = anchor.with_inputs(tuple(cut.hole(part, ()) for part in anchor.inputs))
+    cut.plan = replaced(plan, anchor, top)
     return cut
 
 
 def _worth_it(plan: Plan) -> bool:
-    """Whether a plan keeps state that could be spread over shards."""
+    """Return whether a plan holds state that could be spread over shards."""
     stateful = any(not part.stateless and not isinstance(part, Scan | Closing) for part in plan.walk())
     return stateful and any(part.keys is not None for part in _parts("", plan, 2))
-
-
-def _filled(plan: Plan, gathered: dict[int, Plan]) -> Plan:
-    if isinstance(plan, _Hole):
-        return gathered[plan.number]
-    return plan.with_inputs(tuple(_filled(part, gathered) for part in plan.inputs)) if plan.inputs else plan

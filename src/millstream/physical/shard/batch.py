@@ -1,11 +1,12 @@
-"""One batch of one shard: what it is given, what it makes of it, and its report.
+"""One batch of one shard: its input, its results, and its report.
 
-Spark's stage (`stage`) and the in-process job hand a shard the same things and take the same things from it. Between
-shards of one process they travel as they are; Spark's rows carry them as bytes.
+Spark's stage (`spark.stage`) and the in-process job exchange the same objects with a shard. Spark's rows carry them as
+bytes; within one process they are passed on directly.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -28,7 +29,8 @@ from millstream.runtime.engine import NodeStatistics
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An element that a shard sends to the shard `label` of a later stage, as part of a stream, at the time `now`."""
+    """An element that a shard sends to the shard `label` of a later stage, as part of a stream; `now` is the sender's
+    clock, of punctuations only."""
 
     stage: int
     label: int
@@ -39,28 +41,29 @@ class Sent:
 
 @dataclass(slots=True)
 class Given:
-    """What a shard is given in a batch. Without `control` it brings only rows of DataFrames, or what others sent."""
+    """The input of a shard in a batch. Without `control` it has only rows of DataFrames, or elements that other shards
+    sent."""
 
     control: Control = field(default_factory=lambda: Control(-1, 0, []))
-    parts: list[ShardSplit] = field(default_factory=list)
+    splits: list[ShardSplit] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
 
     def records(self) -> list[Record]:
-        """What the shard hears, with what others have sent: tuples before punctuations. The senders have heard the same
-        messages to queries, and their answers are among what they sent: messages are put to this shard last."""
+        """The control records, with the elements that other shards sent as one record: tuples before punctuations.
+        Messages to queries come last: the senders have applied them too, and their answers are among those elements."""
         if not self.sent:
             return self.control.records
-        tuples = [(sent.stream, sent.element) for sent in self.sent if isinstance(sent.element, Page)]
-        told = [(sent.stream, sent.element) for sent in self.sent if not isinstance(sent.element, Page)]
-        feed = Feed("", max(sent.now for sent in self.sent), (*tuples, *told))
+        in_order = sorted(self.sent, key=lambda sent: not isinstance(sent.element, Page))
+        elements = tuple((sent.stream, sent.element) for sent in in_order)
+        feed = Feed("", max(sent.now for sent in self.sent), elements)
         messages = [record for record in self.control.records if isinstance(record, Send) and record.query is not None]
         return [*(record for record in self.control.records if record not in messages), feed, *messages]
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of a batch: elements for the driver by query, elements for other shards, and how many rows of each
-    stream were taken."""
+    """The results of a batch: elements for the driver by query, elements for other shards, and the number of rows read
+    from each stream."""
 
     results: list[tuple[str, Element]]
     sent: list[Sent]
@@ -76,11 +79,11 @@ class Status:
     group: int
     """The group that the shard belongs to."""
     messages: tuple[tuple[str, Upstream], ...]
-    """What operators have said to streams."""
+    """Messages of operators to streams."""
     rows_in: dict[str, int]
-    """Rows taken in the batch, per stream."""
+    """Rows read in the batch, per stream."""
     ended: frozenset[str]
-    """Streams of which nothing more will come."""
+    """Streams that have ended."""
     seconds: float = 0.0
     written: int = 0
     """Bytes of state written."""
@@ -97,35 +100,34 @@ class Status:
 
 
 def run_batch(host: ShardHost, given: Given, fresh: Callable[[], ShardHost] | None = None) -> Made:
-    """Hand a batch to a shard. `fresh` gives the shard as it was before, to look for the row that an operator fails
-    on."""
+    """Run a batch. `fresh` returns the shard as it was before the batch, to find the row that an operator fails on."""
     records = given.records()
-    taken: dict[str, int] = {}
+    rows_in: Counter[str] = Counter()
     try:
         for record in records:
             host.apply(record)
-        if given.parts:
+        if given.splits:
             host.reach(given.control.now)
-            for part in given.parts:
-                taken[part.stream] = taken.get(part.stream, 0) + part.count
-                host.take_part(part)
+            for split in given.splits:
+                rows_in[split.stream] += split.count
+                host.take_split(split)
         host.graph.run()
-        host.tell_time()
+        host.promise_time()
     except FAULTS as error:
         if fresh is None or (isinstance(error, MillstreamError) and not isinstance(error, OperatorError)):
             raise
-        raise find_failing_row(fresh, list(events(records, given.control.now, given.parts)), error) from error
+        raise find_failing_row(fresh, list(events(records, given.control.now, given.splits)), error) from error
     results, sent = _outputs(host)
-    return Made(results, sent, taken)
+    return Made(results, sent, dict(rows_in))
 
 
 def brief_status(host: ShardHost, position: int, made: Made, seconds: float, written: int) -> Status:
-    """What the driver has to know of every batch."""
+    """The part of the report that the driver needs after every batch."""
     return Status(position, host.setup.group, host.take_messages(), made.rows_in, host.ended(), seconds, written)
 
 
 def full_status(host: ShardHost, brief: Status) -> Status:
-    """The report with everything that progress and metrics show; asking for it makes operators file their state."""
+    """The report with everything that progress and metrics show; it makes operators file their state."""
     return replace(
         brief,
         state=host.state_rows(),
@@ -138,48 +140,42 @@ def full_status(host: ShardHost, brief: Status) -> Status:
 
 
 def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:
-    """One page of rows and one of punctuations for each query: rows may go first, for what a punctuation excludes does
-    not come after it."""
-    rows: dict[str, list[pl.DataFrame]] = {}
-    told: dict[str, list[Punctuations]] = {}
+    """Collect one page of rows and one batch of punctuations per query. Rows may come first: none that a punctuation
+    excludes is emitted after it."""
+    rows: defaultdict[str, list[pl.DataFrame]] = defaultdict(list)
+    punctuations: defaultdict[str, list[Punctuations]] = defaultdict(list)
     for query, element in host.take_outputs():
         match element:
             case Page():
-                rows.setdefault(query, []).append(element.frame)
+                rows[query].append(element.frame)
             case Punctuations() if element:
-                told.setdefault(query, []).append(element)
+                punctuations[query].append(element)
+    elements: list[tuple[str, Page | Punctuations]] = []
+    elements += [(query, Page(pl.concat(frames, rechunk=False))) for query, frames in rows.items()]
+    elements += [(query, Punctuations.concat(batches)) for query, batches in punctuations.items()]
     results: list[tuple[str, Element]] = []
     sent: list[Sent] = []
-    for query, frames in rows.items():
-        page = pl.concat(frames, rechunk=False) if len(frames) > 1 else frames[0]
-        sending = host.sending(query)
-        if sending is None:
-            results.append((query, Page(page)))
-        else:
-            sent += _spread(host, sending, page)
-    for query, batches in told.items():
-        punctuations = Punctuations.concat(batches)
+    for query, element in elements:
         sending = host.sending(query)
         if sending is not None:
-            stream, now = _stream(host, sending), host.clock.now()
-            sent += [Sent(sending.stage, to, stream, now, punctuations) for to in sending.labels]
-        elif len(punctuations):
-            results.append((query, punctuations))
+            sent += _addressed(host, sending, element)
+        elif isinstance(element, Page) or len(element):
+            results.append((query, element))
     return results, sent
 
 
-def _stream(host: ShardHost, sending: Sending) -> str:
-    """The name under which this shard's part of a stream is read in the next stage."""
-    return f"{sending.stream}.{host.setup.number}"
-
-
-def _spread(host: ShardHost, sending: Sending, page: pl.DataFrame) -> Iterator[Sent]:
-    stream = _stream(host, sending)
-    if sending.key is None:
-        yield Sent(sending.stage, sending.labels[0], stream, 0, Page(page))
+def _addressed(host: ShardHost, sending: Sending, element: Element) -> Iterator[Sent]:
+    """Address an element to shards of the next stage: rows by the hash of their key, punctuations to all."""
+    stream = f"{sending.stream}.{host.setup.number}"
+    if not isinstance(element, Page):
+        for label in sending.labels:
+            yield Sent(sending.stage, label, stream, host.clock.now(), element)
         return
-    shards = shard_of(page, sending.key, len(sending.labels))
-    for place, to in enumerate(sending.labels):
-        part = page.filter(pl.Series(shards == place))
-        if part.height:
-            yield Sent(sending.stage, to, stream, 0, Page(part))
+    if sending.key is None:
+        yield Sent(sending.stage, sending.labels[0], stream, 0, element)
+        return
+    shards = shard_of(element.frame, sending.key, len(sending.labels))
+    for number, label in enumerate(sending.labels):
+        part = Page(element.frame.filter(pl.Series(shards == number)))
+        if part:
+            yield Sent(sending.stage, label, stream, 0, part)

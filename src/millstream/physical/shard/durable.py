@@ -1,13 +1,13 @@
-"""A shard's state in a key-value store, written as it changes, and the caches that spare reading it back.
+"""A shard's state in a key-value store, written as it changes, and the caches that make reading it back unnecessary.
 
-Tables of operators are kept as segments: what was appended is put, what was purged is marked by tombstones, mostly dead
-segments are rewritten or dropped (see `runtime.state`). Everything else (sources, buffers, registers) is one small
-value per batch. What a batch costs follows what changed.
+Tables of operators are stored as segments: appended tuples are put, purged ones get tombstones, mostly dead segments
+are rewritten or dropped (see `runtime.state`). Everything else (sources, buffers, registers) is one small value per
+batch, the head. The cost of a batch follows the size of the change.
 
-A live shard is cached in the worker process, its segments and the small value as files that any worker on the host can
-read. A cached shard
-is the truth only if it carries the token in the store; every attempt at a batch draws a new one. Segments are named by
-the attempt that wrote them and never change, so a file of that name is that segment, whoever made it.
+A live shard is cached in the worker process; its segments and the head are cached as files that any worker on the host
+can read. A cached shard is valid only if it carries the token in the store; every attempt at a batch draws a new one.
+Segments are named by the attempt that wrote them and never change, so a file of that name is that segment, whichever
+worker wrote it.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from millstream.algebra import values
 from millstream.algebra.values import HINT
 from millstream.errors import InputError, reason_of
 from millstream.physical.failure.description import FAULTS
-from millstream.physical.shard.host import Setup, ShardHost
+from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.codec import decode, encode
 from millstream.runtime.state.table import Changes, StateTable
 from millstream.whole_file import drafted, write_whole
 
 CACHED_SHARDS = 1024
-"""Live shards that a worker process keeps at most."""
+"""Largest number of live shards in a worker process."""
+TOKEN = "token"
+"""The key of the token in a store; it is missing until a shard is first saved."""
 
 
 class Store(Protocol):
     """The state store of one shard."""
 
-    def token(self) -> str | None: ...
-    def put_token(self, token: str) -> None: ...
-    def get(self, key: str) -> bytes: ...
+    def get(self, key: str) -> bytes | None: ...
     def put(self, key: str, value: bytes) -> None: ...
     def remove(self, key: str) -> None: ...
     def clear(self) -> None: ...
@@ -59,7 +59,7 @@ class StoredSegment:
 
 
 Manifest = dict[str, dict[int, StoredSegment]]
-"""Table → number of the segment → where it is stored."""
+"""Table → number of the segment → its keys in the store."""
 
 
 @dataclass(slots=True)
@@ -69,9 +69,9 @@ class DurableShard:
     written: int = 0
     """Bytes written by the last save."""
     token: str | None = None
-    """That of the last save."""
+    """The token of the last save."""
     setup: bytes = b""
-    """The set-up as it was last saved."""
+    """The set-up of the last save, encoded."""
 
 
 class SegmentFiles:
@@ -83,7 +83,7 @@ class SegmentFiles:
         self.folder = root / f"millstream-{job}"
 
     def put(self, key: str, segment: pl.DataFrame) -> None:
-        with suppress(OSError):  # a full disk costs time, not answers
+        with suppress(OSError):  # without the file, the segment is read from the store
             self.folder.mkdir(exist_ok=True)
             with drafted(self.folder / key) as draft:
                 segment.write_ipc(draft, compression="uncompressed")
@@ -92,11 +92,11 @@ class SegmentFiles:
         path = self.folder / key
         try:
             with pa.memory_map(str(path)) as mapped:
-                made = pl.from_arrow(pa.ipc.open_file(mapped).read_all())
+                segment = pl.from_arrow(pa.ipc.open_file(mapped).read_all())
         except (OSError, pa.ArrowInvalid):
             return None
-        assert isinstance(made, pl.DataFrame)
-        return made
+        assert isinstance(segment, pl.DataFrame)
+        return segment
 
     def put_bytes(self, key: str, data: bytes) -> None:
         with suppress(OSError):
@@ -117,39 +117,39 @@ class SegmentFiles:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-_LIVE: OrderedDict[tuple[str, int], tuple[str, DurableShard]] = OrderedDict()
+_LIVE: OrderedDict[tuple[str, int], DurableShard] = OrderedDict()
 
 
 def take(job: str, label: int, store: Store, *, cached: bool = True) -> DurableShard:
-    """The shard as the store has it. It leaves the cache until it is kept again: an attempt that fails must not leave
-    a half-changed shard behind."""
-    token = store.token()
-    held = _LIVE.pop((job, label), None)
-    if token is None:
-        return DurableShard()
-    if cached and held is not None and held[0] == token:
-        return held[1]
+    """Return the shard as stored, from a cache if possible. It leaves the cache until `keep` puts it back: a failed
+    attempt must not leave a half-changed shard behind."""
+    live = _LIVE.pop((job, label), None)
+    if cached and live is not None and live.token == _token(store):
+        return live
     return load(store, SegmentFiles(job) if cached else None)
 
 
+def _token(store: Store) -> str | None:
+    held = store.get(TOKEN)
+    return None if held is None else held.decode()
+
+
 def head_file(token: str) -> str:
-    """The file with everything of a shard but its segments, as the attempt with that token left it."""
+    """Name of the file with all of a shard but its segments, as the attempt with that token left it."""
     return f"head-{token}"
 
 
 def keep(job: str, label: int, store: Store, shard: DurableShard, *, cached: bool = True) -> None:
-    """Write what has changed and keep the shard for the next batch."""
-    token = uuid.uuid4().hex[:16]
-    save(shard, store, token, SegmentFiles(job) if cached else None)
-    store.put_token(token)
+    """Write what has changed; with `cached` keep the live shard for the next batch."""
+    _save(shard, store, uuid.uuid4().hex[:16], SegmentFiles(job) if cached else None)
     if cached:
-        _LIVE[job, label] = token, shard
+        _LIVE[job, label] = shard
         while len(_LIVE) > CACHED_SHARDS:
             _LIVE.popitem(last=False)
 
 
 def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:
-    """Forget a shard for good."""
+    """Remove a shard from the store and the caches."""
     files = SegmentFiles(job)
     for table in shard.manifest.values():
         for stored in table.values():
@@ -160,7 +160,7 @@ def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:
     _LIVE.pop((job, label), None)
 
 
-def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | None) -> None:
+def _save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | None) -> None:
     writer = _Writer(store, token, files)
     tables = _tables(shard.host)
     for name in shard.manifest.keys() - tables.keys():
@@ -178,13 +178,17 @@ def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | No
         files.put_bytes(head_file(token), values.encode((shard.setup, head)))
         if shard.token is not None:
             files.remove(head_file(shard.token))
+    store.put(TOKEN, token.encode())
     shard.written, shard.token = writer.written, token
 
 
 def load(store: Store, files: SegmentFiles | None) -> DurableShard:
-    """The shard as the store has it; InputError if that cannot be."""
+    """Return the shard as stored, a new one if the store is empty; raise InputError if it cannot be read."""
+    token = _token(store)
+    if token is None:
+        return DurableShard()
     try:
-        return _load(store, files)
+        return _load(store, token, files)
     except InputError:
         raise
     except FAULTS as error:
@@ -193,22 +197,19 @@ def load(store: Store, files: SegmentFiles | None) -> DurableShard:
         ) from error
 
 
-def _load(store: Store, files: SegmentFiles | None) -> DurableShard:
-    token = store.token()
-    assert token is not None
+def _load(store: Store, token: str, files: SegmentFiles | None) -> DurableShard:
     mapped = files.get_bytes(head_file(token)) if files is not None else None
     if mapped is None:
-        setup, head = store.get("setup"), store.get("head")
+        setup, head = _stored(store, "setup"), _stored(store, "head")
     else:
         setup, head = values.decode(mapped, f"the state of a shard in {head_file(token)}")
-    told: Setup = values.decode(setup, "the set-up of a shard")
     manifest, snapshot = values.decode(head, "the state of a shard")
-    host = ShardHost(told)
+    host = ShardHost(values.decode(setup, "the set-up of a shard"))
     for name, table in _tables(host).items():
         stored = manifest.get(name, {})
         segments = {number: _segment(kept.key, store, files) for number, kept in stored.items()}
         gone = {
-            number: np.concatenate([np.frombuffer(store.get(key), dtype=np.uint32) for key in kept.gone])
+            number: np.concatenate([np.frombuffer(_stored(store, key), dtype=np.uint32) for key in kept.gone])
             for number, kept in stored.items()
             if kept.gone
         }
@@ -217,11 +218,18 @@ def _load(store: Store, files: SegmentFiles | None) -> DurableShard:
     return DurableShard(host, manifest, token=token, setup=setup)
 
 
+def _stored(store: Store, key: str) -> bytes:
+    value = store.get(key)
+    if value is None:
+        raise InputError("M5023", f"the state of a shard lacks '{key}'", hint=HINT)
+    return value
+
+
 def _segment(key: str, store: Store, files: SegmentFiles | None) -> pl.DataFrame:
     mapped = files.get(key) if files is not None else None
     if mapped is not None:
         return mapped
-    segment = decode(store.get(key))
+    segment = decode(_stored(store, key))
     if files is not None:
         files.put(key, segment)
     return segment

@@ -1,8 +1,8 @@
 """One shard: a query graph with the sources before it, driven by records and pages.
 
-The host holds no operator logic and knows nothing of Spark. It applies what it is handed in order, runs the graph, and
-gives out what queries put out and what operators have said to streams. Time is promised by whoever feeds the stream,
-for all shards alike: a shard that promised by itself would call a tuple late that another one accepts.
+The host holds no operator logic and knows nothing of Spark. It applies records and pages in order, runs the graph, and
+returns the output of queries and the messages of operators to streams. The feeder of a stream promises time, to all
+shards alike: a shard that promised time by itself would treat a tuple as late that another shard accepts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from millstream.algebra.upstream import TimeRequest, Upstream
 from millstream.algebra.values import value
 from millstream.errors import PlanError
 from millstream.ingest.source import StreamSource
+from millstream.logical.catalog import BAD, LATE
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.partial import Partial
-from millstream.physical.wire.own_rows import take_share
+from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.records import (
     CloseGroup,
     Configure,
@@ -47,13 +48,13 @@ from millstream.runtime.join.settings import configure_joins
 @value("setup")
 @dataclass(slots=True)
 class Setup:
-    """What a shard has been told to run: enough to build its graph anew."""
+    """The configuration and queries of a shard: enough to rebuild its graph."""
 
     group: int = 0
     labels: tuple[int, ...] = ()
     """The shards of its group."""
     number: int = 0
-    """Which of them it is."""
+    """The position of this shard among them."""
     settings: Settings | None = None
     queries: dict[str, StartQuery] = field(default_factory=dict)
 
@@ -69,12 +70,13 @@ class ShardHost:
         self.partials: dict[str, dict[str, Partial]] = {}
         """Stream → partial streams made of it."""
         self.promised: dict[str, int] = {}
-        self.told: dict[str, int] = {}
-        """What operators have heard of that."""
+        """The time that each stream has promised."""
+        self.answered: dict[str, int] = {}
+        """The last promise that each stream has returned to a request for time."""
         self.messages: dict[tuple[str, Upstream], None] = {}
-        """What operators have said to streams since it was last taken."""
+        """Messages of operators to streams since the last `take_messages`."""
         self.wanted: set[str] = set()
-        """Streams read by the job whose time has been asked for before; they tell it in every batch from then on."""
+        """Streams read by the job whose time was once requested; they promise it in every batch from then on."""
         self.outputs: list[tuple[str, Element]] = []
         self.setup_changed = True
         self.closed = False
@@ -112,10 +114,10 @@ class ShardHost:
                 if beat:
                     self.graph.heartbeat()
                 self.graph.run()
-                self._tell_readers()
+                self._send_time()
             case Send(query=str(query), message=message):
-                for part in [part for part in self.setup.queries.values() if part.whole == query]:
-                    if message.everywhere or part.name == query:
+                for part in self.setup.queries.values():
+                    if part.whole == query and (message.everywhere or part.name == query):
                         self.compiler.send(part.name, message)
                         self.graph.run()
             case Send(message=TimeRequest(beat=True), streams=streams):
@@ -124,7 +126,7 @@ class ShardHost:
                 self.graph.run()
             case Send(message=TimeRequest(), streams=streams):
                 self.wanted.update(streams)
-                self.tell_time()
+                self.promise_time()
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -173,9 +175,9 @@ class ShardHost:
         if punctuated or not isinstance(element, Punctuations):
             self.outputs.append((query, element))
 
-    def _tell_readers(self) -> None:
-        """Time has been promised, perhaps for operators that wait in another stage: hand in their request at the top of
-        what is sent there. Where it goes from here is known already."""
+    def _send_time(self) -> None:
+        """Send promised time to later stages: an operator there may wait for it. A time request at the top of what is
+        sent makes operators emit it; the driver knows already which streams it asks."""
         sending = [query.name for query in self.setup.queries.values() if query.sending is not None]
         if not sending:
             return
@@ -186,63 +188,65 @@ class ShardHost:
         self.messages = known
 
     def sending(self, query: str) -> Sending | None:
-        """Where a part of a query sends its output, if it does."""
+        """The destination of a query's output in a later stage; None: the driver."""
         held = self.setup.queries.get(query)
         return None if held is None else held.sending
 
     def _hear(self, stream: str) -> Hear:
-        """Takes the messages to a stream, which are noted; in return for a request for time, what it has promised. A
-        request that a promise not heard before answers goes no further: who still waits asks again."""
+        """Return the receiver of messages to a stream. It notes them for the driver, and answers a request for time
+        with the stream's promise. It does not note a request that a new promise answers: an operator that still waits
+        asks again."""
 
         base, _, _ = stream.partition("~")  # a partial stream has the time of the one it is made of
 
         def hear(message: Upstream) -> int | None:
             promised = self.promised.get(base) if isinstance(message, TimeRequest) else None
-            if promised is None or promised <= self.told.get(stream, NEVER):
+            if promised is None or promised <= self.answered.get(stream, NEVER):
                 self.messages[base, message] = None
             else:
-                self.told[stream] = promised
+                self.answered[stream] = promised
             return promised
 
         return hear
 
     def reach(self, now: int) -> None:
+        """Advance the clock to a time, unless it is past it."""
         self.clock.advance(max(0, now - self.clock.now()))
 
     # --- pages of streams that are read by the job itself -----------------------------------------------------------
 
-    def take_part(self, part: ShardSplit) -> None:
-        """Take this shard's part of a split of a stream."""
-        if part.now:
-            self.reach(part.now)
-        source = self.sources.get(part.stream)
+    def take_split(self, split: ShardSplit) -> None:
+        """Process this shard's share of a split of a stream."""
+        if split.now:
+            self.reach(split.now)
+        source = self.sources.get(split.stream)
         if source is None:
             return
-        part = part.judged_by(source)
-        taken = take_share(source, part)
-        for name, groups in part.partials.items():
+        split = split.judged_by(source)
+        taken = take_own_rows(source, split)
+        for name, groups in split.partials.items():
             self.compiler.push(name, Page(groups))
         for element in taken.elements:
-            if part.share.partials and isinstance(element, Page):
-                for name, groups in part.share.groups(element.frame):
+            if split.own.partials and isinstance(element, Page):
+                for name, groups in split.own.groups(element.frame):
                     self.compiler.push(name, Page(groups))
             else:
-                self._spread(part.stream, element)
+                self._push(split.stream, element)
         if (order := source.order()) is not None:
-            self._spread(part.stream, order)
+            self._push(split.stream, order)
         if taken.late.height:
-            self.compiler.push(f"{part.stream}__late", Page(taken.late))
+            self.compiler.push(split.stream + LATE, Page(taken.late))
         if taken.bad.height:
-            self.compiler.push(f"{part.stream}__bad", Page(taken.bad))
+            self.compiler.push(split.stream + BAD, Page(taken.bad))
 
     def _promise(self, streams: Iterable[str]) -> None:
-        """The sources in this shard promise what they can at this time, as those in all others do."""
+        """Let the sources of this shard promise the time they can, as those of all other shards do."""
         for stream in streams:
             if stream in self.sources and (value := self.sources[stream].ets()) is not None:
                 self.promised[stream] = max(value, self.promised.get(stream, NEVER))
 
-    def _spread(self, stream: str, element: Element) -> None:
-        """Push an element, and what follows from it for the partial streams made of this one."""
+    def _push(self, stream: str, element: Element) -> None:
+        """Push an element to a stream, and its derived element to each partial stream made of it."""
         self.compiler.push(stream, element)
         for name, partial_stream in self.partials.get(stream, {}).items():
             match element:
@@ -253,22 +257,22 @@ class ShardHost:
                 case _:
                     raise PlanError("M3091", f"a partial aggregate does not take a {type(element).__name__}")
 
-    def tell_time(self) -> None:
-        """Streams that somebody has waited for promise the time they can: he may be waiting again. This is done with
-        batches that there are anyway, and spares him the one that would be asked for."""
+    def promise_time(self) -> None:
+        """Let wanted streams promise the time they can: an operator may be waiting again. Done in every batch, this
+        avoids the extra batch that the operator would request."""
         if self.wanted and self.graph.on_demand:
             self._promise(self.wanted)
             self.graph.run()
-            self._tell_readers()
+            self._send_time()
 
-    # --- what came of it --------------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------------------------
 
     def take_outputs(self) -> list[tuple[str, Element]]:
         taken, self.outputs = self.outputs, []
         return taken
 
     def take_messages(self) -> tuple[tuple[str, Upstream], ...]:
-        """What operators have said to streams since the last call, the same once: stream and message."""
+        """Return the distinct messages of operators to streams since the last call: stream and message."""
         taken, self.messages = self.messages, {}
         return tuple(taken)
 
@@ -283,12 +287,12 @@ class ShardHost:
         return {name: self.compiler.nodes(name) for name in self.setup.queries}
 
     def state_bytes(self) -> dict[str, int]:
-        """About how many bytes each operator with state holds."""
+        """Approximate size of each operator with state."""
         held = {name: node.operator.tables().values() for name, node in self.graph.operators.items()}
         return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
 
     def newest(self) -> dict[str, int]:
-        """The highest timestamp seen of each stream read by the job whose tuples bring theirs with them."""
+        """The highest timestamp of each stream that the job reads and whose tuples carry their own."""
         return {name: newest for name, source in self.sources.items() if (newest := source.newest) is not None}
 
     def ended(self) -> frozenset[str]:
@@ -304,11 +308,11 @@ class ShardHost:
     # --- state ------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything but the tables of the operators and the set-up."""
+        """All state but the tables of the operators and the set-up."""
         return {
             "now": self.clock.now(),
             "promised": self.promised,
-            "told": self.told,
+            "told": self.answered,
             "wanted": self.wanted,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
             "graph": self.graph.snapshot(),
@@ -316,9 +320,9 @@ class ShardHost:
         }
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        """Take back a snapshot; the tables have been restored before."""
+        """Restore a snapshot; the tables have been restored before."""
         self.reach(values["now"])
-        self.promised, self.told = dict(values["promised"]), dict(values["told"])
+        self.promised, self.answered = dict(values["promised"]), dict(values["told"])
         self.wanted = set(values["wanted"])
         for name, source in self.sources.items():
             if name in values["sources"]:

@@ -1,7 +1,7 @@
-"""What a job hosts, as told by its control log: groups of shards, their queries, and who gets what.
+"""The groups of shards in a job, their queries, and the receivers of records and streams, as the control log has them.
 
 The source of the job folds the log into a topology and asks it, record by record, which shards a record concerns. It is
-a pure function of the log, so that a batch that is replayed goes the same way.
+a pure function of the log, so that a replayed batch reaches the same shards.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ StreamKey = tuple[str, str]
 
 
 DATAFRAME = "dataframe"
-"""The connector of streams that are DataFrames of Spark's."""
+"""The connector of streams that are Spark's DataFrames."""
 
 
 @dataclass(slots=True)
 class Route:
-    """A stream that the job reads itself: where it comes from, which columns are needed, and who gets it."""
+    """A stream that the job reads itself: its definition, the columns that queries need, and the shards that read
+    it."""
 
     definition: StreamDefinition
     columns: set[str]
@@ -56,19 +57,16 @@ class _Group:
     reads: frozenset[str] = frozenset()
     """The streams that its queries read."""
 
-    def start(self, name: str, query: StartQuery) -> None:
-        self.queries[name] = query
-        self._look()
-
-    def stop(self, name: str) -> None:
-        del self.queries[name]
-        self._look()
-
-    def _look(self) -> None:
+    def note_reads(self) -> None:
+        """Update `reads` after a change of `queries`."""
         self.reads = frozenset(part.stream for query in self.queries.values() for part in scans(query.plan))
 
+    def addressed(self, record: Record) -> list[tuple[int, Record]]:
+        """The record for each shard of the group."""
+        return [(label, record) for label in self.opened.labels]
+
     def runs(self, query: str) -> bool:
-        """Whether it runs a query or a part of it."""
+        """Return whether the group runs a query or a part of it."""
         return any(part.whole == query for part in self.queries.values())
 
     def partials(self, stream: str) -> tuple[PartialStream, ...]:
@@ -83,8 +81,8 @@ class _Group:
         return tuple(found.values())
 
 
-def adopted(stream: StreamDefinition) -> bool:
-    """Whether a stream is a DataFrame of Spark's."""
+def is_dataframe(stream: StreamDefinition) -> bool:
+    """Return whether a stream is one of Spark's DataFrames."""
     return stream.options.get("connector") == DATAFRAME
 
 
@@ -94,14 +92,16 @@ class Topology:
         self._routes: dict[StreamKey, Route] | None = None
 
     def note(self, record: Record) -> None:
-        """Take a record whose addressees are of no interest."""
+        """Apply a record."""
         match record:
             case OpenGroup(group=number):
                 self.groups[number] = _Group(record)
             case StartQuery(group=number, name=name):
-                self.groups[number].start(name, record)
+                self.groups[number].queries[name] = record
+                self.groups[number].note_reads()
             case StopQuery(group=number, name=name):
-                self.groups[number].stop(name)
+                del self.groups[number].queries[name]
+                self.groups[number].note_reads()
             case CloseGroup(group=number):
                 del self.groups[number]
             case _:
@@ -109,24 +109,22 @@ class Topology:
         self._routes = None
 
     def apply(self, record: Record) -> list[tuple[int, Record]]:
-        """Take a record; the labels it concerns, with what each shall hear."""
+        """Apply a record; return the labels it concerns, each with the record for that shard."""
         closed = self.groups.get(record.group) if isinstance(record, CloseGroup) else None
         self.note(record)
         match record:
             case OpenGroup():
                 return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
             case StartQuery(group=number) | StopQuery(group=number):
-                return [(label, record) for label in self.groups[number].opened.labels]
+                return self.groups[number].addressed(record)
             case CloseGroup() if closed is not None:
-                return [(label, record) for label in closed.opened.labels]
+                return closed.addressed(record)
             case Configure(mill=mill) | Promise(mill=mill) | Send(mill=mill, query=None):
-                return [(label, record) for group in self._of(mill) for label in group.opened.labels]
+                return [pair for group in self._of(mill) for pair in group.addressed(record)]
             case Send(mill=mill, query=str(query)):
-                return [
-                    (label, record) for group in self._of(mill) if group.runs(query) for label in group.opened.labels
-                ]
+                return [pair for group in self._of(mill) if group.runs(query) for pair in group.addressed(record)]
             case Feed(mill=mill):
-                return [pair for group in self._of(mill) for pair in _dealt(record, group)]
+                return [pair for group in self._of(mill) for pair in _divided(record, group)]
         return []
 
     def _of(self, mill: str) -> list[_Group]:
@@ -136,18 +134,17 @@ class Topology:
         """The group of every shard, by label."""
         return {label: group.opened for group in self.groups.values() for label in group.opened.labels}
 
-    def adopting(self) -> set[str]:
-        """The mills that read DataFrames of Spark's, of which any batch may bring rows."""
-        found = [(group.opened.mill, query) for group in self.groups.values() for query in group.queries.values()]
-        return {mill for mill, query in found if any(adopted(stream) for stream in query.streams.values())}
+    def reading_dataframes(self) -> set[str]:
+        """The mills that read Spark's DataFrames, which may have rows in any batch."""
+        return {mill for (mill, _), route in self.routes().items() if is_dataframe(route.definition)}
 
     def routes(self) -> dict[StreamKey, Route]:
         """The streams that the job reads for some query."""
         if self._routes is None:
-            self._routes = self._found_routes()
+            self._routes = self._new_routes()
         return self._routes
 
-    def _found_routes(self) -> dict[StreamKey, Route]:
+    def _new_routes(self) -> dict[StreamKey, Route]:
         made: dict[StreamKey, Route] = {}
         for group in self.groups.values():
             keys, reads = group.opened.keys, group.reads
@@ -156,16 +153,12 @@ class Topology:
                 found |= query.streams
             for name, definition in found.items():
                 route = made.setdefault((group.opened.mill, name), Route(definition, set()))
-                late = name + LATE in reads
-                partials = group.partials(name)
-                if name in reads or late or not partials:
-                    route.columns |= _columns(definition, group, reads)
-                for partial in partials:
-                    route.columns |= partial.partial.columns
+                late, partials = name + LATE in reads, group.partials(name)
                 key = None if late or keys is None else keys.get(name) or None
-                if key is not None:
-                    route.columns |= set(key)
                 raw = name in reads or late or not partials
+                if raw:
+                    route.columns |= _columns(definition, group)
+                route.columns.update(key or (), *(partial.partial.columns for partial in partials))
                 counts = key is None and not late and not partials
                 needed = counted((query.plan for query in group.queries.values()), name) if counts else None
                 route.targets.append(Target(group.opened.labels, key, raw, partials, needed))
@@ -177,14 +170,14 @@ def scans(plan: Plan) -> list[Scan]:
 
 
 def base_stream(name: str) -> str:
-    """The stream that a companion belongs to; any other is its own."""
+    """The stream that a companion (late tuples, bad rows) belongs to; any other stream's own name."""
     return name.removesuffix(LATE).removesuffix(BAD)
 
 
-def _columns(definition: StreamDefinition, group: _Group, reads: frozenset[str]) -> set[str]:
+def _columns(definition: StreamDefinition, group: _Group) -> set[str]:
     """The columns of a stream that the queries of a group need, with those its source looks at."""
     names = set(definition.schema.names)
-    if definition.name + LATE in reads:
+    if definition.name + LATE in group.reads:
         return names
     needed = set(definition.required)
     for query in group.queries.values():
@@ -194,35 +187,29 @@ def _columns(definition: StreamDefinition, group: _Group, reads: frozenset[str])
 
 
 def _tops(plan: Plan, stream: str) -> Iterator[set[str] | None]:
-    """For each scan of the stream, the columns read by the selections up to the first projection over it; None if there
-    is no such projection."""
-    if isinstance(plan, Project | Select):
-        chain: list[Plan] = [plan]
-        while isinstance(chain[-1], Project | Select):
-            chain.append(chain[-1].input)
-        if isinstance(chain[-1], Scan) and chain[-1].stream == stream:
-            yield _read(chain)
-            return
-    if isinstance(plan, Scan) and plan.stream == stream:
-        yield None
-    for part in plan.inputs:
+    """For each scan of the stream, the columns read by the first projection above it and the selections in between;
+    None if there is no such projection."""
+    chain = [plan]
+    while isinstance(chain[-1], Project | Select):
+        chain.append(chain[-1].input)
+    bottom = chain[-1]
+    if isinstance(bottom, Scan) and bottom.stream == stream:
+        yield _read(chain)
+    for part in bottom.inputs:
         yield from _tops(part, stream)
 
 
 def _read(chain: list[Plan]) -> set[str] | None:
-    projections = [at for at, part in enumerate(chain) if isinstance(part, Project)]
-    if not projections:
-        return None
     read: set[str] = set()
-    for part in chain[projections[-1] :]:
+    for part in reversed(chain):
         if isinstance(part, Project):
-            read |= {name for _, item in part.items for name in item.columns()}
-        elif isinstance(part, Select):
-            read |= set(part.predicate.columns())
-    return read
+            return read.union(*(item.columns() for _, item in part.items))
+        if isinstance(part, Select):
+            read |= part.predicate.columns()
+    return None
 
 
-def _dealt(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
+def _divided(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
     """Each shard's share of fed elements: its rows, and all punctuations."""
     labels, keys, reads = group.opened.labels, group.opened.keys, group.reads
     shares: list[list[tuple[str, Element]]] = [[] for _ in labels]

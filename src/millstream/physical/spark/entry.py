@@ -1,8 +1,8 @@
-"""What Spark is handed: the data source and the stage, as classes that load what they need when they are first used.
+"""The data source and the stage for Spark, as classes that load the engine when they are first used.
 
-Spark starts a Python process for each step of planning (finding the source, asking for its schema and its reader,
-asking the stage for its state), and none of them computes anything. They import this module alone; only the reader next
-to the driver and the workers that run tasks load the engine.
+Spark starts a Python process for each step of planning (to find the source, its schema and its reader, and the state of
+the stage), and none of them computes anything. They import this module alone; only the reader next to the driver and
+the workers that run tasks load the engine.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class LazyReader(DataSourceStreamReader):
 
 
 class PageSource(DataSource):
-    """Registered as format `millstream`; option `log`: the control log, `parallelism`: tasks to read with."""
+    """Registered as format `millstream`. Options: `log`, the control log; `parallelism`, the number of reading
+    tasks."""
 
     @classmethod
     def name(cls) -> str:

@@ -13,7 +13,7 @@ from millstream.algebra.schema import Schema
 from millstream.ingest.paged.split import GivenSplit, SplitRows
 from millstream.ingest.rows import read_frame
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.wire.address import PART
+from millstream.physical.wire.address import SPLIT
 from millstream.physical.wire.codec import row_batch
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.shard_split import Target
@@ -21,7 +21,7 @@ from millstream.physical.wire.shard_split import Target
 NOW = "__now"
 PIECE_ROWS = 200_000
 FIRST_SEQ = 1 << 40
-"""Pages of DataFrames come after those that the job has read itself."""
+"""Orders the pages of DataFrames after those that the job has read itself."""
 
 
 def pack_frame(
@@ -38,12 +38,12 @@ def pack_frame(
         read = read_frame(frame.drop(NOW), narrow, stream.required)
         split = GivenSplit(SplitRows(read.frame, read.bad))
         packed = pack(stream, split, columns, targets, now=now)
-        yield row_batch([(label, seq, PART, stream.name, *part.to_bytes()) for label, part in packed])
+        yield row_batch([(label, seq, SPLIT, stream.name, *part.to_bytes()) for label, part in packed])
         seq += 1
 
 
 def _gathered(batches: Iterator[Any]) -> Iterator[list[Any]]:
-    """Batches together, up to the size of a split."""
+    """Collect batches until they hold `PIECE_ROWS` rows."""
     held: list[Any] = []
     count = 0
     for batch in batches:

@@ -1,7 +1,7 @@
-"""The source of a Spark job: batches as `reading` has them, as pages by shard.
+"""The source of a Spark job: the batches of `wire.reading` as pages by shard.
 
-One Python data source feeds a job. The log and the places of streams are looked at in the reader's process next to the
-driver; files and generators are read in Spark's tasks.
+One Python data source feeds a job. Its process next to the driver reads the log and advances the places in streams;
+Spark's tasks read files and generators.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pyspark.sql.datasource import InputPartition
 
 from millstream.algebra.values import encode
 from millstream.physical.failure.transport import reporting
-from millstream.physical.spark.worker import settle
-from millstream.physical.wire.address import CONTROL, PART, address
+from millstream.physical.spark.worker import freeze_once
+from millstream.physical.wire.address import CONTROL, SPLIT, address
 from millstream.physical.wire.codec import PackedRow, row_batch
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.reading import BatchReader, Offset, SplitWork
 
 
 class Work(InputPartition):
-    """What one task does: pass on control, read splits."""
+    """The work of one task: control records to forward, splits to read."""
 
     def __init__(self, control: list[tuple[int, int, bytes]], splits: list[SplitWork]) -> None:
         self.control, self.splits = control, splits
@@ -45,7 +45,7 @@ class PageReader:
     def partitions(self, start: Offset, end: Offset) -> Sequence[Work]:
         with reporting():
             dealt = self._batches.deal(start, end)
-        control = [(label, stage, encode(told)) for label, stage, told in dealt.control]
+        control = [(label, stage, encode(held)) for label, stage, held in dealt.control]
         count = max(1, min(self._parallelism, len(dealt.splits)))
         return [Work(control if task == 0 else [], dealt.splits[task::count]) for task in range(count)]
 
@@ -57,9 +57,9 @@ class PageReader:
             rows.append((shard, seq, CONTROL, "", b"", page))
         for work in partition.splits:
             with reporting():
-                for label, part in work.packed():
-                    rows.append((label, work.seq, PART, work.stream.name, *part.to_bytes()))
+                for label, split in work.packed():
+                    rows.append((label, work.seq, SPLIT, work.stream.name, *split.to_bytes()))
         if rows:
             batch = row_batch(rows)
-            settle()
+            freeze_once()
             yield batch

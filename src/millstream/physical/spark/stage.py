@@ -1,8 +1,8 @@
 """The stage of a Spark job: one stateful processor for every query there will ever be.
 
 Spark groups the rows of a batch by shard and calls the processor once for each. It decodes them, restores their order,
-has the shard work (`shard_batch`), writes back what changed, and puts out what came of it as rows: for the driver, and
-for the shards of later stages.
+runs the shard (`shard.batch`), writes back what changed, and emits rows for the driver and for the shards of later
+stages.
 """
 
 from __future__ import annotations
@@ -19,53 +19,45 @@ from millstream.algebra.schema import TS
 from millstream.physical.failure.transport import reporting
 from millstream.physical.shard import durable
 from millstream.physical.shard.batch import Given, Sent, brief_status, full_status, run_batch
-from millstream.physical.shard.host import ShardHost
-from millstream.physical.spark.worker import settle
+from millstream.physical.spark.worker import freeze_once
 from millstream.physical.wire.address import (
     CONTROL,
-    PART,
     PUNCTUATIONS,
     ROWS,
     SENT_PUNCTUATIONS,
     SENT_ROWS,
+    SPLIT,
     STATUS,
     address,
 )
 from millstream.physical.wire.codec import decode, encode
 from millstream.physical.wire.shard_split import ShardSplit
 
-TOKEN = "token"
-
 
 class Stage:
-    """`job` names the caches; `number` is the stage's among the job's `stages`; `values` is Spark's state;
-    without `cached` every batch reads its state back from there."""
+    """`job` names the caches; `number` is the stage's among the job's `stages`; `values` is Spark's state. Without
+    `cached` every batch reads its state back from there."""
 
     def __init__(self, job: str, number: int, stages: int, values: Any, *, cached: bool = True) -> None:
         self.job, self.number, self.stages, self.cached = job, number, stages, cached
-        self._values = values
+        self._store = _SparkStore(values)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
         label = int(key[0])
         if label < 0:
-            yield from (self._passed(row) for row in rows)
+            yield from map(self._forwarded, rows)
             return
         with reporting():
             yield from self._batch(label, rows)
 
     def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
-        started = time.perf_counter()
-        given, store = _given(rows), _SparkStore(self._values)
-        shard = durable.take(self.job, label, store, cached=self.cached)
-
-        def fresh() -> ShardHost:
-            return ShardHost() if store.token() is None else durable.load(store, None).host
-
-        made = run_batch(shard.host, given, fresh)
+        started, given = time.perf_counter(), _given(rows)
+        shard = durable.take(self.job, label, self._store, cached=self.cached)
+        made = run_batch(shard.host, given, lambda: durable.load(self._store, None).host)
         if shard.host.closed:
-            durable.discard(self.job, label, store, shard)
+            durable.discard(self.job, label, self._store, shard)
         else:
-            durable.keep(self.job, label, store, shard, cached=self.cached)
+            durable.keep(self.job, label, self._store, shard, cached=self.cached)
         for query, element in made.results:
             if isinstance(element, Page):
                 yield self._row(label, query, ROWS, encode(element.frame.drop(TS)))
@@ -78,7 +70,7 @@ class Stage:
         yield self._row(label, "", STATUS, values.encode(full_status(shard.host, brief)))
 
     def close(self) -> None:
-        settle()
+        freeze_once()
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
@@ -89,8 +81,8 @@ class Stage:
         shard, seq = address(label, self.number + 1, self.stages)
         return Row(shard=shard, seq=seq, kind=kind, stream=query, head=b"", page=page)
 
-    def _passed(self, row: Any) -> Row:
-        """A row for a later stage, or for the driver."""
+    def _forwarded(self, row: Any) -> Row:
+        """A row of an earlier stage, on its way to a later one or to the driver."""
         if self.number + 1 == self.stages:
             return Row(shard=int(row.seq), query=row.stream, kind=row.kind, page=bytes(row.page))
         shard, seq = address(int(row.seq), self.number + 1, -row.shard)
@@ -112,8 +104,8 @@ def _given(rows: Iterator[Any]) -> Given:
     for row in sorted(rows, key=lambda row: (row.kind, row.seq)):
         if row.kind == CONTROL:
             given.control = values.decode(row.page, "a control page")
-        elif row.kind == PART:
-            given.parts.append(ShardSplit.from_bytes(row.stream, row.head, row.page))
+        elif row.kind == SPLIT:
+            given.splits.append(ShardSplit.from_bytes(row.stream, row.head, row.page))
         else:
             now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else values.decode(row.page)
             given.sent.append(Sent(0, 0, row.stream, now, element))
@@ -121,21 +113,15 @@ def _given(rows: Iterator[Any]) -> Given:
 
 
 class _SparkStore:
-    """Spark's state store as a store of keys and values. All is in one map, since every state variable costs some
+    """Spark's state store as a key-value store. All values are in one map, since every state variable costs some
     milliseconds in every task."""
 
     def __init__(self, values: Any) -> None:
         self._values = values
 
-    def token(self) -> str | None:
-        held = self._values.getValue((TOKEN,))
-        return None if held is None else bytes(held[0]).decode()
-
-    def put_token(self, token: str) -> None:
-        self.put(TOKEN, token.encode())
-
-    def get(self, key: str) -> bytes:
-        return bytes(self._values.getValue((key,))[0])
+    def get(self, key: str) -> bytes | None:
+        held = self._values.getValue((key,))
+        return None if held is None else bytes(held[0])
 
     def put(self, key: str, value: bytes) -> None:
         self._values.updateValue((key,), (value,))

@@ -1,20 +1,20 @@
-"""What a Python worker of Spark does once in its life.
+"""Garbage collection in Spark's Python workers.
 
-After every task PySpark collects garbage, which looks at every object of every imported library: some 60 ms of CPU time
-a task. Objects that are there after the first task stay for good, so they are taken out of the collector's sight.
+After every task PySpark collects garbage, which visits every object of every imported library: some 60 ms of CPU time a
+task. Objects that exist after the first task live as long as the worker, so they are frozen: the collector skips them.
 """
 
 from __future__ import annotations
 
 import gc
 
-_done = False
+_frozen = False
 
 
-def settle() -> None:
-    """To be called at the end of a task."""
-    global _done
-    if not _done:
-        _done = True
+def freeze_once() -> None:
+    """Freeze the objects of this process; call it at the end of each task."""
+    global _frozen
+    if not _frozen:
+        _frozen = True
         gc.collect()
         gc.freeze()

@@ -30,7 +30,7 @@ def decode(data: bytes | bytearray | memoryview) -> pl.DataFrame:
 
 
 def row_batch(rows: Sequence[PackedRow]) -> pa.RecordBatch:
-    """Rows for Spark, at least one."""
+    """At least one row, as Spark reads it."""
     types = (pa.int32(), pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.binary())
     arrays = [pa.array(list(values), type_) for values, type_ in zip(zip(*rows, strict=True), types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=["shard", "seq", "kind", "stream", "head", "page"])

@@ -1,13 +1,12 @@
 """The control log: a durable, append-only file of records, one writer (the driver).
 
-The file begins with a format number; a file of another format is refused. A record is its position, its length, the
-checksums of its value and of this head, and an encoded value (`algebra.values`). It is written in one piece and synced
-before `append` returns. A reader takes whole records only; what a crash has left of a torn one, at the end of the file,
-is cut off when the log is next opened for writing. Damage anywhere else is an error.
+The file begins with a format number; a file of another format is refused. A record has a head (its position, its
+length, the checksums of its value and of the head) and an encoded value (`algebra.values`). It is written in one piece
+and synced before `append` returns. A reader returns whole records only; a torn record that a crash has left at the end
+of the file is cut off when the log is next opened for writing. Damage anywhere else is an error.
 
-Positions are those of a log from which nothing was ever dropped. So a log can be compacted while it is read: records
-that nobody needs any more are left out of a new file that takes the place of the old one, and all others keep their
-position.
+Positions are those of a log from which no record was ever dropped. So a log can be compacted while it is read: a new
+file without the dropped records replaces the old one, and all other records keep their positions.
 """
 
 from __future__ import annotations
@@ -25,15 +24,17 @@ from millstream.physical.wire.records import Record
 from millstream.whole_file import drafted, write_whole
 
 _START = struct.Struct("<6sHQ")
-"""At the beginning of the file: the magic bytes, the format, and how often it was compacted."""
+"""At the beginning of the file: the magic bytes, the format, and the generation: the number of compactions."""
 _MAGIC = b"millog"
 _HEAD = struct.Struct("<QIII")
 PLACES = 64
-"""Positions of which a reader remembers the place in the file."""
+"""Number of positions whose place in the file a reader remembers."""
+GROWTH = 16_000_000
+"""Bytes by which a log may grow before it is compacted."""
 
 
 def framed(position: int, data: bytes) -> bytes:
-    """A record as it stands in the file."""
+    """A record as written to the file."""
     head = _HEAD.pack(position, len(data), zlib.crc32(data), 0)[:-4]
     return head + struct.pack("<I", zlib.crc32(head)) + data
 
@@ -45,15 +46,15 @@ class ControlLog:
         self.path = path
         self._end = 0
         self._places: dict[int, int] = {}
-        """Positions in the log, with their places in the file as it was when it had been compacted so often."""
+        """Positions in the log, with their places in the file of this generation."""
         self._generation = -1
         self._placing = threading.Lock()
         self._file: int | None = None
-        self.compacted = 0
+        self._compacted = 0
         """The size of the file after it was last compacted."""
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if not path.exists() or not self.size:
+            if not path.exists() or not path.stat().st_size:
                 write_whole(path, _START.pack(_MAGIC, FORMAT, 0), durable=True)
             end = self.end()
             self._file = self._open()
@@ -63,12 +64,12 @@ class ControlLog:
         return os.open(self.path, os.O_RDWR | os.O_APPEND)
 
     @property
-    def size(self) -> int:
-        """Bytes of the file."""
-        return self.path.stat().st_size
+    def grown(self) -> bool:
+        """True if the log should be compacted."""
+        return self.path.stat().st_size > self._compacted + GROWTH
 
     def append(self, record: Record) -> int:
-        """Write a record; returns the position behind it."""
+        """Write a record; return the position behind it."""
         assert self._file is not None
         data = encode(record)
         position = self._end + _HEAD.size + len(data)
@@ -102,7 +103,7 @@ class ControlLog:
         return ((position, self._record(data)) for position, data in self._frames(0))
 
     def compact(self, needed: Callable[[int, Record], bool]) -> None:
-        """Drop the records that are not needed any more. The last one stays, since the end is known by it."""
+        """Drop the records that are not needed. The last record stays: it has the end position."""
         assert self._file is not None
         with drafted(self.path, durable=True) as draft, draft.open("wb") as file:
             file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1))
@@ -113,10 +114,10 @@ class ControlLog:
         self._file = self._open()
         with self._placing:
             self._generation, self._places = self._generation + 1, {}
-        self.compacted = self.size
+        self._compacted = self.path.stat().st_size
 
     def _frames(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Whole records behind a position, each with its own."""
+        """The encoded records behind a position, each with its own position."""
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
@@ -130,7 +131,7 @@ class ControlLog:
                 sound = zlib.crc32(head[:-4]) == own
                 data = file.read(length) if sound else b""
                 if not sound or zlib.crc32(data) != checksum:
-                    if sound and not file.read(1):  # it is the last one
+                    if sound and not file.read(1):  # the last record is torn
                         return
                     raise InputError("M5023", f"the control log {self.path} is damaged at byte {place}", hint=HINT)
                 place += _HEAD.size + length
@@ -143,7 +144,7 @@ class ControlLog:
         return record
 
     def _check(self, start: bytes) -> int:
-        """How often the file was compacted; InputError if it is none of this format."""
+        """Return the generation of the file; raise InputError if it is not of this format."""
         what = f"the control log {self.path}"
         if len(start) < _START.size or not start.startswith(_MAGIC):
             raise unversioned(what)
@@ -152,7 +153,7 @@ class ControlLog:
         return int(generation)
 
     def _place(self, generation: int, position: int) -> int:
-        """Where to begin to read what comes after a position."""
+        """The place in the file to read from for the records behind a position."""
         with self._placing:
             if generation != self._generation:
                 self._generation, self._places = generation, {}
@@ -160,7 +161,7 @@ class ControlLog:
 
     def _remember(self, position: int, place: int, generation: int) -> None:
         with self._placing:
-            if generation == self._generation:  # it has not been compacted while this file was read
+            if generation == self._generation:  # not compacted while this file was read
                 self._places[position] = place
                 if len(self._places) > PLACES:
                     del self._places[next(iter(self._places))]

@@ -1,4 +1,4 @@
-"""The shard of a row: a hash of its key that is the same in every process and for integers of every width.
+"""The shard of a row: a hash of its key, equal in every process and for integers of every width.
 
 >>> shard_of(pl.DataFrame({"k": [1, 2, 3, None]}), ("k",), 2).tolist()
 [0, 0, 1, 0]
@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,8 @@ _HIGH = np.uint64(32)
 
 
 def shard_of(page: pl.DataFrame, key: Sequence[str], shards: int) -> npt.NDArray[np.uint64]:
-    """Integers are mixed by a multiplication, anything else by Polars' hash with a fixed seed."""
+    """Return the shard number of each row. Integers are mixed by a multiplication, other values by Polars' hash with a
+    fixed seed."""
     mixed = np.zeros(page.height, dtype=np.uint64)
     for name in key:
         column = page.get_column(name)
@@ -36,15 +38,12 @@ def partition_of(label: int, partitions: int) -> int:
 
 
 def spread(count: int, partitions: int, taken: set[int]) -> tuple[int, ...]:
-    """New labels; the i-th falls into partition i modulo their number, so that shards share the work evenly."""
-    made: list[int] = []
-    label = 0
-    for wanted in range(count):
-        while label in taken or label in made or partition_of(label, partitions) != wanted % partitions:
-            label += 1
-        made.append(label)
-        label = 0
-    return tuple(made)
+    """Return new labels; the i-th falls into partition i modulo `partitions`, so that all partitions get equal work."""
+    labels: list[int] = []
+    for number in range(count):
+        free = (label for label in itertools.count() if label not in taken and label not in labels)
+        labels.append(next(label for label in free if partition_of(label, partitions) == number % partitions))
+    return tuple(labels)
 
 
 def _murmur3(value: int, seed: int = 42) -> int:

@@ -1,4 +1,4 @@
-"""A control log that lives and dies with its process, for jobs without a checkpoint: records are kept as they are."""
+"""A control log in memory, for jobs without a checkpoint: it holds the records themselves and ends with its process."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from operator import itemgetter
 
 from millstream.physical.wire.records import Record
 
+GROWTH = 1_000
+"""Records by which a log may grow before it is compacted."""
+
 
 class MemoryLog:
     """The interface of `ControlLog`; a position is the number of records written so far."""
 
     def __init__(self) -> None:
         self._records: list[tuple[int, Record]] = []
-        self._end = 0
-        self.size = self.compacted = 0
+        self._end = self._compacted = 0
 
     def append(self, record: Record) -> int:
         self._end += 1
@@ -32,8 +34,13 @@ class MemoryLog:
     def numbered(self) -> Iterator[tuple[int, Record]]:
         return iter(list(self._records))
 
+    @property
+    def grown(self) -> bool:
+        return len(self._records) > self._compacted + GROWTH
+
     def compact(self, needed: Callable[[int, Record], bool]) -> None:
         self._records = [held for held in self._records if needed(*held)]
+        self._compacted = len(self._records)
 
     def close(self) -> None:
         pass

@@ -1,16 +1,16 @@
-"""A shard's share of a split whose rows are judged together.
+"""A shard's own rows of a split whose rows are judged together.
 
-Where a row breaks the order or an ascending column it is late, and then it does not count: whether a later row is late
-may depend on that, also on another shard. As a rule nothing is late. Word of the whole split tells that, and each shard
-takes its own rows. A key that comes once is closed on every shard, whichever has its row, and a second row with it is
-late wherever it goes: there every shard needs all keys.
+A row that breaks the order or an ascending column is late, and a late row does not count: whether a later row is late
+may depend on it, on another shard too. As a rule no row is late. A summary of the split shows that, and each shard
+takes its own rows. A primary key value is closed on every shard, whichever has its row, and a second row with it is
+late on any shard: there every shard needs all keys.
 
-Where word of the whole does not do, every shard looks at all rows of the split, so that all of them come to the same
-result, and keeps its share of what was accepted. Of the rows of other shards it has only the columns by which they are
-judged. If it has none of them, or if there was punctuation on other columns, it reads the split again.
+Where the summary is not enough, every shard judges all rows of the split, so that all shards come to the same result,
+and keeps its own among the accepted ones. Of the rows of other shards it has only the columns that decide. If it has
+none of those rows, or if punctuation restricts other columns, it reads the split again.
 
-Where every shard counts the rows of a stream (`placeholders`), it keeps all of them, and has of most only what decides
-whether they count.
+Where every shard counts the rows of a stream (`plan.placeholders`), it keeps all of them; most have only the columns
+that decide whether they count.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 OWN = "__own"
-"""Which of the rows of all shards are this one's."""
+"""Boolean column: true where a row of the split is this shard's own."""
 
 
 @value("share")
 @dataclass(frozen=True, slots=True)
 class OwnRows:
-    """`key`: the shard has the rows whose key hashes to its number; None: all of them. `split`, read with these
-    columns, has the rows of all shards; None: it cannot be read again. `partials`: what is read in place of the rows,
-    of which the shard has its groups."""
+    """`key`: the shard owns the rows whose key hashes to its `number` among `count`; None: all rows. `split`, read with
+    `columns`, has the rows of all shards; None: it cannot be read again. `partials`: partial streams that are read in
+    place of the rows."""
 
     key: tuple[str, ...] | None
     number: int
@@ -55,10 +55,10 @@ class OwnRows:
     partials: tuple[PartialStream, ...] = ()
 
     def owned(self, rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
-        """Which of these rows are the shard's."""
-        return _here(rows, self.key, self.number, self.count)
+        """Return the mask of the shard's rows among these."""
+        return _is_here(rows, self.key, self.number, self.count)
 
-    def of(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def among(self, rows: pl.DataFrame) -> pl.DataFrame:
         return hashed(rows, self.key, self.number, self.count)
 
     def groups(self, rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -68,34 +68,34 @@ class OwnRows:
 
 
 def hashed(rows: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:
-    """A shard's part of some rows."""
+    """The rows that hash to a shard's number."""
     everything = key is None or count == 1 or not rows.height
-    return rows if everything else rows.filter(pl.Series(_here(rows, key, number, count)))
+    return rows if everything else rows.filter(pl.Series(_is_here(rows, key, number, count)))
 
 
-def _here(rows: pl.DataFrame, key: Key | None, number: int, count: int) -> npt.NDArray[np.bool_]:
+def _is_here(rows: pl.DataFrame, key: Key | None, number: int, count: int) -> npt.NDArray[np.bool_]:
     return np.ones(rows.height, dtype=np.bool_) if key is None else shard_of(rows, key, count) == np.uint64(number)
 
 
-def marked(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, PlacedPunctuations | None]:
-    """Rows, and the punctuations among them if there are any."""
+def rows_and_punctuations(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, PlacedPunctuations | None]:
+    """Separate rows from the punctuations among them; None: there are none."""
     if not isinstance(given, PunctuatedRows):
         return given, None
     assert isinstance(given.rows, pl.DataFrame)
     return given.rows, PlacedPunctuations(given.punctuations, given.positions) if len(given.punctuations) else None
 
 
-def take_share(source: StreamSource, part: ShardSplit) -> Taken:
-    """What a source makes of a part that it can judge, as far as it is this shard's."""
+def take_own_rows(source: StreamSource, split: ShardSplit) -> Taken:
+    """Pass a split that the source can judge through it, and return the shard's own part of the result."""
     accepted, late = source.accepted, source.late
-    taken = source.take(part.elements(), part.whole)
-    if part.whole is not None:
-        source.accepted += part.count if part.partials else 0
+    taken = source.take(split.elements(), split.summary)
+    if split.summary is not None:
+        source.accepted += split.count if split.partials else 0
         return taken
-    share = part.share
-    elements = [Page(share.of(each.frame)) if isinstance(each, Page) else each for each in taken.elements]
-    taken = Taken(elements, share.of(taken.late), taken.bad)
-    if share.key is not None or share.number == 0:  # of rows that go to every shard the first one counts them
+    own = split.own
+    elements = [Page(own.among(each.frame)) if isinstance(each, Page) else each for each in taken.elements]
+    taken = Taken(elements, own.among(taken.late), taken.bad)
+    if own.key is not None or own.number == 0:  # the first shard counts rows that go to every shard
         accepted += sum(element.tuples for element in elements)
         late += taken.late.height
     source.accepted, source.late = accepted, late

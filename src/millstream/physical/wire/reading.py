@@ -1,8 +1,8 @@
-"""What each batch of a job is made of: how far the control log is read, the clock, and the place in every stream.
+"""The batches of a job. An offset is a position in the control log, the time, and the place in every stream.
 
-One offset steers a whole batch, so that a batch that is replayed from its offsets is the same batch. Only `latest`
-looks at the clock and at what has arrived. Spark asks a reader next to the driver (`page_source`); a job in one process
-asks it directly. Rows are read and packed wherever the splits are handed to.
+Two offsets determine a batch, so that a replay from the same offsets is the same batch. Only `latest` reads the clock
+and looks for new input. Spark calls a reader next to the driver (`spark.page_source`); a job in one process calls it
+directly. Rows are read and packed where the splits are sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.algebra.values import value
 from millstream.ingest.paged import PagedSource, Split, open_paged
 from millstream.ingest.paged.split import EndSplit
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.shard.topology import Route, StreamKey, Topology, adopted
+from millstream.physical.shard.topology import Route, StreamKey, Topology, is_dataframe
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.records import OpenGroup, Record
 from millstream.physical.wire.shard_split import ShardSplit, Target
@@ -25,7 +25,7 @@ Offset = dict[str, Any]
 
 
 class Log(Protocol):
-    """A control log, as far as a reader knows it."""
+    """A control log, as readers see it."""
 
     def end(self) -> int: ...
     def read(self, start: int, end: int) -> Iterator[Record]: ...
@@ -34,7 +34,7 @@ class Log(Protocol):
 @value("control")
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What a shard hears at the beginning of a batch: the log up to this position, and the clock."""
+    """The beginning of a shard's batch: the records of the log up to a position, and the time."""
 
     position: int
     now: int
@@ -43,7 +43,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class SplitWork:
-    """A split of a stream to be read and packed."""
+    """A split of a stream to read and pack."""
 
     seq: int
     stream: StreamDefinition
@@ -52,24 +52,24 @@ class SplitWork:
     targets: tuple[Target, ...]
 
     def packed(self) -> Iterator[tuple[int, ShardSplit]]:
-        """What each shard gets of it, by label."""
+        """Read the split: each shard's share of it, by label."""
         return pack(self.stream, self.split, self.columns, self.targets)
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """A batch: what each shard hears, given as its label, its stage and the control, and the splits to be read."""
+    """A batch: label, stage and control of each shard that takes part, and the splits to read."""
 
     control: list[tuple[int, int, Control]]
     splits: list[SplitWork]
 
 
 class BatchReader:
-    """`parallelism`: tasks to read with."""
+    """`parallelism`: number of tasks that read splits."""
 
-    def __init__(self, log: Log, parallelism: int = 2) -> None:
+    def __init__(self, log: Log, parallelism: int) -> None:
         self._log, self._parallelism = log, parallelism
-        self._seen, self._seen_at = Topology(), 0
+        self._latest, self._latest_at = Topology(), 0
         self._dealt, self._dealt_at = Topology(), 0
         self._open: dict[StreamKey, PagedSource] = {}
 
@@ -78,20 +78,20 @@ class BatchReader:
         return {"log": 0, "now": 0, "streams": "{}"}
 
     def latest(self, start: Offset, clock: int, *, streams: bool = True) -> Offset:
-        """Where a batch ends that begins at an offset: the same offset if there is nothing to do. Without `streams` it
-        takes in the log alone."""
+        """Return the end of the batch that begins at an offset; the same offset if there is nothing to do. Without
+        `streams` the batch covers the log alone."""
         end = self._log.end()
-        for record in self._log.read(self._seen_at, end):
-            self._seen.note(record)
-        self._seen_at = max(end, self._seen_at)
-        now, read = max(int(start["now"]), clock), _read_here(self._seen) if streams else []
+        for record in self._log.read(self._latest_at, end):
+            self._latest.note(record)
+        self._latest_at = max(end, self._latest_at)
+        now, read = max(int(start["now"]), clock), _read_here(self._latest) if streams else []
         places = json.loads(start["streams"]) if read else {}
         moved = dict(places)
         for key, route in read:
             source, name = self._source(key, route), "/".join(key)
             place = places.get(name) or {"at": source.start(), "ended": False}
             at = source.latest(place["at"], now)
-            # A batch of its own tells of the end, since the last rows may be in one that is full.
+            # The end is a batch of its own, since the last rows may be in a full batch.
             ended = place["ended"] or (at == place["at"] and source.ended(at))
             moved[name] = {"at": at, "ended": ended}
         if end <= start["log"] and moved == places:
@@ -112,21 +112,21 @@ class BatchReader:
         for record in self._log.read(self._dealt_at, start["log"]):
             self._dealt.note(record)
         groups = self._dealt.labelled()
-        heard: dict[int, list[Record]] = {label: [] for label in groups}
+        records: dict[int, list[Record]] = {label: [] for label in groups}
         for record in self._log.read(start["log"], end["log"]):
-            for label, told in self._dealt.apply(record):
-                heard.setdefault(label, []).append(told)
+            for label, addressed in self._dealt.apply(record):
+                records.setdefault(label, []).append(addressed)
             if isinstance(record, OpenGroup):  # it may be closed again in the same batch
                 groups |= dict.fromkeys(record.labels, record)
         self._dealt_at = end["log"]
         moved = start["streams"] != end["streams"]
         splits = list(self._splits(json.loads(start["streams"]), json.loads(end["streams"]))) if moved else []
-        given = {label for work in splits for target in work.targets for label in target.labels}
-        busy = {groups[label].mill for label, told in heard.items() if told or label in given}
-        busy |= self._dealt.adopting()
+        reading = {label for work in splits for target in work.targets for label in target.labels}
+        busy = {groups[label].mill for label, own in records.items() if own or label in reading}
+        busy |= self._dealt.reading_dataframes()
         control = [
-            (label, groups[label].stage, Control(end["log"], end["now"], told))
-            for label, told in heard.items()
+            (label, groups[label].stage, Control(end["log"], end["now"], own))
+            for label, own in records.items()
             if not busy or groups[label].mill in busy
         ]
         return Dealt(control, splits)
@@ -149,6 +149,6 @@ class BatchReader:
 
 
 def _read_here(topology: Topology) -> list[tuple[StreamKey, Route]]:
-    """The streams that a reader reads: not those that are DataFrames of Spark."""
+    """The streams that a reader reads itself: all but Spark's DataFrames."""
     routes = topology.routes().items()
-    return [(key, route) for key, route in routes if not adopted(route.definition)]
+    return [(key, route) for key, route in routes if not is_dataframe(route.definition)]

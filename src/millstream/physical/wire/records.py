@@ -1,8 +1,8 @@
-"""What is written to the control log and applied by shards, in the order of the log.
+"""The records of the control log, which shards apply in the order of the log.
 
-Records are values: what a mill decides (which groups of shards there are, which queries they run, what streams are fed
-from the driver, what time idle streams promise). The source of the Spark job sends each record to the shards that it
-concerns; a shard that applies the same records to the same state ends up in the same state.
+Records are the decisions of a mill: groups of shards, the queries they run, elements fed from the driver, the time that
+idle streams promise. The source of the Spark job sends each record to the shards that it concerns; a shard that applies
+the same records to the same state reaches the same state.
 
 A *mill* is a name space with a clock of its own; a job may host several. A *group* is the set of shards that run
 queries which hash their streams alike. A *label* is a shard's number in the Spark job, its grouping key.
@@ -32,7 +32,7 @@ nodes.load()  # any of them may be in a log
 @value("settings")
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the graphs of a mill run."""
+    """Settings of a mill's graphs."""
 
     strategy: str
     ets: str
@@ -43,8 +43,8 @@ class Settings:
 @value("open_group")
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
-    """A new group of shards: one label each. `keys`: what each stream is hashed on; None: one shard has it all.
-    `stage`: in which of the job's stages they are. `number`: which of them the shard is that hears of it."""
+    """A new group of shards, one label each. `keys`: the columns that each stream is hashed on; None: one shard reads
+    everything. `stage`: their stage in the job. `number`: the receiving shard's position among the labels."""
 
     group: int
     mill: str
@@ -58,8 +58,8 @@ class OpenGroup:
 @value("sending")
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Where a part of a query sends what it puts out: to the shards with these labels in a later stage, by the hash of
-    `key` (None: there is one), as the stream that is called `stream`, a dot and the number of the sending shard."""
+    """The destination of a query part's output: the shards with these labels in a later stage, by the hash of `key`
+    (None: there is one shard). They read it as a stream named `stream`, a dot and the number of the sending shard."""
 
     stream: str
     labels: tuple[int, ...]
@@ -70,8 +70,8 @@ class Sending:
 @value("start_query")
 @dataclass(frozen=True, slots=True)
 class StartQuery:
-    """Run a plan from now on. `streams` are the streams with a connector that it reads, by name; `partials` those that
-    are aggregated where they are read: the stream that the plan reads instead, and how it is made."""
+    """Run a plan from now on. `streams` are the streams with a connector that it reads, by name; `partials` are the
+    partial streams that it reads in place of streams."""
 
     group: int
     name: str
@@ -79,18 +79,18 @@ class StartQuery:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     streams: Mapping[str, StreamDefinition] = field(default_factory=dict)
     partials: tuple[tuple[str, str, Partial], ...] = ()
-    """Stream, name of the partial stream, how it is made."""
+    """Stream, name of the partial stream, partial aggregation."""
     punctuated: bool = True
-    """Whether somebody wants the punctuation of the result."""
+    """True if the punctuation of the result is needed."""
     query: str | None = None
     """The query that this is a part of; None: it is a query, or the topmost part of one."""
     sending: Sending | None = None
     since: int = 0
-    """From which point it reads. 0: it takes over what equal operators, which run already, hold."""
+    """The point from which it reads. 0: it shares the state of equal operators that run already."""
 
     @property
     def whole(self) -> str:
-        """The query that this is, or is a part of."""
+        """The name of the query that this is, or is a part of."""
         return self.query or self.name
 
 
@@ -104,7 +104,7 @@ class StopQuery:
 @value("close_group")
 @dataclass(frozen=True, slots=True)
 class CloseGroup:
-    """A group is no longer needed; its shards forget everything."""
+    """Close a group; its shards drop all state."""
 
     group: int
 
@@ -119,8 +119,8 @@ class Configure:
 @value("feed")
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Elements that have been through their stream's source on the driver, to be processed together; `now` is the
-    mill's clock."""
+    """Elements that have passed their stream's source on the driver, to be processed together; `now` is the mill's
+    clock."""
 
     mill: str
     now: int
@@ -130,7 +130,7 @@ class Feed:
 @value("promise")
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What idle streams promise: no later tuple is older. With `beat` the time is sent in band to all operators."""
+    """Time that idle streams promise: no later tuple is older. With `beat` it is sent in band to all operators."""
 
     mill: str
     now: int
@@ -141,7 +141,7 @@ class Promise:
 @value("send")
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A message against the data: to a query, or to streams that the job reads itself, in every shard alike."""
+    """An upstream message to a query, or to streams that the job reads itself, for every shard alike."""
 
     mill: str
     message: Upstream
@@ -152,7 +152,7 @@ class Send:
 @value("remember")
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """What the driver needs to recover a mill; no shard hears of it."""
+    """A note that the driver needs to recover a mill; it concerns no shard."""
 
     mill: str
     kind: str

@@ -1,4 +1,4 @@
-"""What a shard gets of a split of a stream: the part, how it travels, and who it is for."""
+"""A shard's share of a split of a stream, its encoding, and the shards that it is for."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from millstream.ingest.split_summary import SplitSummary, summary_of
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.placeholders import Counted
 from millstream.physical.wire.codec import decode, encode
-from millstream.physical.wire.own_rows import OWN, OwnRows, marked
+from millstream.physical.wire.own_rows import OWN, OwnRows, rows_and_punctuations
 
 
 @value("partial_stream")
 @dataclass(frozen=True, slots=True)
 class PartialStream:
-    """A stream of partial groups, its name, and the columns it is hashed on (None: all of it in one place)."""
+    """A stream of partial groups: its name, and the columns it is hashed on (None: one shard reads all of it)."""
 
     name: str
     partial: Partial
@@ -33,9 +33,9 @@ class PartialStream:
 @value("target")
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The shards of one group that read a stream. `key`: hashed on these columns; None: all of it goes to each.
-    `raw`: the rows themselves are read; `partials`: the partial streams that are read; `counted`: of most rows not more
-    than that is read on each shard."""
+    """The shards of one group that read a stream. `key`: the stream is hashed on these columns; None: every shard reads
+    all of it. `raw`: queries read the rows themselves; `partials`: the partial streams that they read; `counted`: the
+    columns that a shard needs of rows that are not its own."""
 
     labels: tuple[int, ...]
     key: tuple[str, ...] | None
@@ -46,46 +46,45 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class ShardSplit:
-    """What one shard gets of a split. With word of the whole: its own rows, or partial groups by stream in their place.
-    Without it: the rows of all shards, of which `share` knows the shard's own."""
+    """A shard's share of a split. With `summary`: its own rows, or partial groups by stream in their place. Without it:
+    the rows of all shards; `own` finds the shard's own among them."""
 
     stream: str
     rows: pl.DataFrame
-    share: OwnRows
+    own: OwnRows
     count: int
-    """How many rows of the split this shard counts: those that go to every shard are counted by the first one."""
-    whole: SplitSummary | None = None
+    """Number of rows that this shard counts as read; the first shard counts rows that go to every shard."""
+    summary: SplitSummary | None = None
     placed: PlacedPunctuations | None = None
     bad: pl.DataFrame | None = None
     partials: dict[str, pl.DataFrame] = field(default_factory=dict)
     common: pl.DataFrame | None = None
-    """Of all rows of the split the columns that every shard needs, and which ones are among `rows`; None: there is
-    nothing but `rows`."""
+    """The columns that every shard needs, for all rows of the split, with the mask of those that are in `rows`; None:
+    `rows` is all there is."""
     now: int = 0
-    """The time of the batch, where the part itself must tell."""
+    """The time of the batch, for rows of DataFrames; 0: the control records have it."""
 
     def elements(self) -> list[CheckedRows]:
-        return [CheckedRows(self.filled().rows, self.placed, self.bad)]
+        return [CheckedRows(self._filled().rows, self.placed, self.bad)]
 
     def judged_by(self, source: StreamSource) -> ShardSplit:
-        """The part as this source can judge it: as it is, or with the whole rows of all shards."""
-        if self.whole is not None:
-            enough = source.knows(self.whole, folded=bool(self.partials))
+        """Return the split in a form that this source can judge: unchanged, or with the complete rows of all shards."""
+        if self.summary is not None:
+            enough = source.knows(self.summary, folded=bool(self.partials))
         else:
             enough = self.common is None or source.judges(self.common.columns)
         return self if enough else self.unfolded()
 
     def unfolded(self) -> ShardSplit:
-        """A part with the rows of all shards, read again where it has less; as far as they are here if they cannot
-        be."""
-        if self.share.split is None or (self.whole is None and self.common is None):
-            return self.filled()
-        rows, placed = marked(self.share.split.read(self.share.columns).rows)
-        return replace(self, rows=rows, whole=None, placed=placed, partials={}, common=None)
+        """Return the split with the rows of all shards, read again if some are missing; if the split cannot be read
+        again, with what is known of them."""
+        if self.own.split is None or (self.summary is None and self.common is None):
+            return self._filled()
+        rows, placed = rows_and_punctuations(self.own.split.read(self.own.columns).rows)
+        return replace(self, rows=rows, summary=None, placed=placed, partials={}, common=None)
 
-    def filled(self) -> ShardSplit:
-        """A part with the rows of all shards, as far as they are here: NULL stands for what only their own shard
-        has."""
+    def _filled(self) -> ShardSplit:
+        """Return the split with the rows of all shards; columns that only a row's own shard has are NULL."""
         if self.common is None:
             return self
         common, rest = self.common.drop(OWN), self.rows.drop(self.common.columns, strict=False)
@@ -95,25 +94,24 @@ class ShardSplit:
         return replace(self, rows=rows, common=None)
 
     def cut(self, first: int, last: int, end: int | None, schema: Schema) -> ShardSplit:
-        """The rows from `first` to `last` by themselves, with the time of the rows up to `end` and the punctuations
-        before the last of them; None: with all there is of both."""
-        height = self.rows.height
-        place, known = np.arange(height), self.rows if end is None else self.rows.head(end)
-        mine = (place >= first) & (place < last) & self.share.owned(self.rows)
+        """Return the rows from `first` to `last` alone, with the time of the rows before `end` and the punctuations
+        before it; None: with all time and all punctuations."""
+        place, known = np.arange(self.rows.height), self.rows if end is None else self.rows.head(end)
+        mine = (place >= first) & (place < last) & self.own.owned(self.rows)
         placed = self.placed if self.placed is None or end is None else self.placed.keep(self.placed.positions < end)
-        whole = None if end is not None else self.whole
+        summary = self.summary if end is None else None
         return replace(
             self,
             rows=self.rows.filter(pl.Series(mine)),
-            share=replace(self.share, split=None),
-            whole=summary_of(known, None, schema, TIME_LIMIT) if whole is None else whole,
+            own=replace(self.own, split=None),
+            summary=summary or summary_of(known, None, schema, TIME_LIMIT),
             placed=None if placed is None else placed.among(mine),
             bad=self.bad if end is None else None,
         )
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
-        head = self.share, self.count, self.whole, self.placed, self.bad, self.partials, self.common, self.now
+        head = self.own, self.count, self.summary, self.placed, self.bad, self.partials, self.common, self.now
         return values.encode(head), encode(self.rows) if self.rows.columns else b""
 
     @classmethod

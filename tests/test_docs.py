@@ -1,6 +1,7 @@
 """The documentation agrees with the repository: transcripts pass, links and anchors resolve, what is named exists."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,13 @@ def test_what_is_named_with_its_file_is_there(page: Path) -> None:
         for part in name.removesuffix(".py").split("."):
             defined = rf"^\s*(def|class) {part}\b|^\s*{part}\b( =|:)|self\.{part}\b|\b{part} = "
             assert re.search(defined, text, re.MULTILINE), f"{name} in {file}"
+
+
+def test_the_layers_are_those_that_lint_checks() -> None:
+    (rules, *_) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (block,) = (block for block in blocks() if block.text.startswith("millstream_bench\n"))
+    shown = [line.partition("  ")[0] for line in block.text.splitlines()]
+    assert shown == [layer.replace("millstream.", "") for layer in rules["layers"]]
 
 
 def test_metrics_that_the_docs_name_exist() -> None:

@@ -88,5 +88,6 @@ def _replace(block: Block, shown: str, printed: str) -> None:
     page = ROOT / block.page
     text = page.read_text(encoding="utf-8")
     old = f"```{block.info}\n{block.text}```"
+    new = block.text.replace(shown, printed) if shown else printed
     assert text.count(old) == 1, f"{block}: another test has rewritten it"
-    page.write_text(text.replace(old, old.replace(shown, printed)), encoding="utf-8")
+    page.write_text(text.replace(old, f"```{block.info}\n{new}```"), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Programs of the documentation, run as printed: what each `print` says is what the comment behind it promises.
 
-    python -m tests.docs.programs FILE…    runs Python files, and the Python blocks of pages, in one process
+python -m tests.docs.programs FILE…    runs Python files, and the Python blocks of pages, in one process
 """
 
 from __future__ import annotations

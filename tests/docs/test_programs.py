@@ -36,9 +36,7 @@ def programs() -> list[Path]:
 
 
 @pytest.mark.parametrize("page", programs(), ids=name_of)
-def test_pages(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A page's Python is one program. Where it connects to Spark, it runs in this process instead."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(millstream, "connect", partial(millstream.connect, local=True))

@@ -1,46 +1,28 @@
-"""What the documentation shows is what happens: every transcript in it passes, every example runs, every link leads."""
+"""The documentation agrees with the repository: transcripts pass, links and anchors resolve, what is named exists."""
 
-import os
 import re
-import runpy
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from millstream.control.mill import LocalMill
+from millstream.control.observe import metrics
+from millstream.demo import auction
 from millstream.ingest.paged import open_paged
 from millstream.lang import ast, parse
 from millstream.testing import Variant, run_text
-from tests.paths import ROOT
+from tests.docs.blocks import FENCED, PAGES, Block, blocks, name_of
+from tests.paths import DOCS, ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SHOWN = [
-    pytest.param(match[1], id=f"{page.stem}-{number}")
-    for page in PAGES
-    for number, match in enumerate(re.finditer(r"```transcript\n(.*?)```", page.read_text(), re.DOTALL), 1)
-]
-PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
-ON_SPARK = [path for path in PROGRAMS if "ms.connect(" in path.read_text()]
-needs_spark = pytest.mark.skipif("MILLSTREAM_SPARK_EXAMPLES" not in os.environ, reason="starts Spark: set the variable")
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)")
+NAMED = re.compile(r"`([A-Za-z_][\w.]*)`\s*\(\[[^\]]*\]\(([^)]+\.py)\)\)")
 
 
-def python_blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-
-
-def run_program(text: str) -> str:
-    """What a program prints, in a process of its own: it starts and stops Spark."""
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0 and not done.stderr, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("text", SHOWN)
-def test_transcripts_in_the_docs(text: str) -> None:
+@pytest.mark.parametrize("block", blocks("transcript"), ids=str)
+def test_transcripts_in_the_docs(block: Block) -> None:
     for variant in (Variant(), Variant(cut="random:1", shards=2), Variant(restart=True, cut="2")):
-        outcome = run_text(text, variant)
+        outcome = run_text(block.text, variant)
         assert outcome.passed, "\n".join(outcome.failures)
 
 
@@ -49,28 +31,6 @@ def test_example_transcripts(path: Path) -> None:
     for variant in (Variant(), Variant(cut="random:1", shards=3)):
         outcome = run_text(path.read_text(), variant)
         assert outcome.passed, "\n".join(outcome.failures)
-
-
-@pytest.mark.parametrize("path", [path for path in PROGRAMS if path not in ON_SPARK], ids=lambda path: path.stem)
-def test_example_programs(path: Path) -> None:
-    runpy.run_path(str(path), run_name="__main__")
-
-
-@needs_spark
-@pytest.mark.parametrize("path", ON_SPARK, ids=lambda path: path.stem)
-def test_example_programs_on_spark(path: Path) -> None:
-    assert run_program(path.read_text()) == "[(1, 2, 15.0)]\n1\n"
-
-
-@needs_spark
-def test_the_page_on_python_is_a_program() -> None:
-    said = run_program("\n".join(python_blocks(ROOT / "docs" / "python.md")))
-    assert "['[1, *, *]']" in said and "True\n5\n" in said and " |-- value: long" in said
-
-
-def test_the_readme_shows_the_example() -> None:
-    (shown,) = python_blocks(ROOT / "README.md")
-    assert shown in (ROOT / "examples" / "spark_quickstart.py").read_text()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.sql")), ids=lambda path: path.stem)
@@ -85,14 +45,61 @@ def test_example_statements_are_understood(path: Path) -> None:
         open_paged(stream.name, stream.schema, stream.options, [])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, by the rules of GitHub."""
+    titles = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_and_anchors_resolve(page: Path) -> None:
+    for target, anchor in LINK.findall(prose(page)):
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists() and path.is_relative_to(ROOT), target
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_is_named_with_its_file_is_there(page: Path) -> None:
+    """After `name` ([file](link)) the file defines every part of the name."""
+    for name, file in NAMED.findall(prose(page)):
+        text = (page.parent / file).read_text(encoding="utf-8")
+        for part in name.removesuffix(".py").split("."):
+            defined = rf"^\s*(def|class) {part}\b|^\s*{part}\b( =|:)|self\.{part}\b|\b{part} = "
+            assert re.search(defined, text, re.MULTILINE), f"{name} in {file}"
+
+
+def test_the_layers_are_those_that_lint_checks() -> None:
+    (rules, *_) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (block,) = (block for block in blocks() if block.text.startswith("millstream_bench\n"))
+    shown = [line.partition("  ")[0] for line in block.text.splitlines()]
+    assert shown == [layer.replace("millstream.", "") for layer in rules["layers"]]
+
+
+def test_metrics_that_the_docs_name_exist() -> None:
+    known = Path(str(metrics.__file__)).read_text(encoding="utf-8")
+    for page in PAGES:
+        for name in re.findall(r"\bmillstream_([a-z_]+)\b", page.read_text(encoding="utf-8")):
+            assert name == "bench" or f'"{name.removesuffix("_total")}"' in known, f"{name} on {name_of(page)}"
+
+
+def test_the_demo_says_what_the_readme_shows() -> None:
+    """The figures are those of one run; the words are the program's."""
+    said = re.sub(r"\s+", " ", Path(str(auction.__file__)).read_text(encoding="utf-8"))
+    (block,) = (block for block in blocks() if block.page == "README.md" and "open auctions  in state" in block.text)
+    assert re.split(r"\s{2,}", block.text.splitlines()[2].strip()) == list(auction.Tally.names)
+    for line in block.text.splitlines():
+        if not re.match(r"[\d\s,]*$|\s*second", line):
+            assert line.rstrip(";") in said, line
 
 
 def test_every_error_code_is_documented() -> None:
     files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "bench" / "millstream_bench").rglob("*.py")]
     used = {code for path in files for code in re.findall(r'"(M\d{4})"', path.read_text())}
-    listed = set(re.findall(r"\bM\d{4}\b", (ROOT / "docs" / "errors.md").read_text()))
+    listed = set(re.findall(r"\bM\d{4}\b", (DOCS / "errors.md").read_text()))
     assert used - listed == set() and listed - used == set()

@@ -31,7 +31,7 @@ from millstream.algebra.schema import Schema
 from millstream.runtime.join.multi.keys import KeyIndex, common_types
 from millstream.runtime.join.radix_match import expanded, radix_match
 
-_LEFT, _RIGHT = "__left_row", "__right_row"
+_ROW = ("__left_row", "__right_row")
 BUCKETS = 32
 """Number of buckets into which keys are hashed; a power of two."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -134,32 +134,31 @@ class Equality(KeyIndex):
             equal = [(a == b).item() is True for a, b in zip(self.keys(0, left), self.keys(1, right), strict=True)]
             found = np.zeros(int(all(equal)), dtype=np.int64)
             return found, found
-        rows = [
-            pl.DataFrame([*self.keys(side, frame), pl.Series(name, np.arange(frame.height))])
-            for side, (frame, name) in enumerate(((left, _LEFT), (right, _RIGHT)))
-        ]
-        pairs = rows[0].join(rows[1], on=self.names, maintain_order=order)
-        return pairs.get_column(_LEFT).to_numpy(), pairs.get_column(_RIGHT).to_numpy()
+        pairs = self._numbered(left, 0).join(self._numbered(right, 1), on=self.names, maintain_order=order)
+        return pairs.get_column(_ROW[0]).to_numpy(), pairs.get_column(_ROW[1]).to_numpy()
+
+    def _numbered(self, frame: pl.DataFrame, side: int) -> pl.DataFrame:
+        """Return the keys of one side with their row numbers."""
+        return pl.DataFrame([*self.keys(side, frame), pl.Series(_ROW[side], np.arange(frame.height))])
 
     def shared(self, left: pl.DataFrame, right: pl.DataFrame) -> Mask:
         """Return the mask of the left rows whose key some right row has too."""
         own, other = self.integers(left, 0), self.integers(right, 1)
         if own is not None and other is not None:
             return np.isin(own, other)
-        rows = pl.DataFrame([*self.keys(0, left), pl.Series(_LEFT, np.arange(left.height))])
-        found = rows.join(pl.DataFrame(self.keys(1, right)), on=self.names, how="semi").get_column(_LEFT)
+        found = self._numbered(left, 0).join(pl.DataFrame(self.keys(1, right)), on=self.names, how="semi")
         shared = np.zeros(left.height, dtype=np.bool_)
-        shared[found.to_numpy()] = True
+        shared[found.get_column(_ROW[0]).to_numpy()] = True
         return shared
 
     def latest(self, left: pl.DataFrame, right: pl.DataFrame, upto: Places) -> Places:
         """Return for each right row the last left row with equal keys up to row `upto` (included, ascending), or -1."""
-        known = pl.DataFrame([*self.keys(0, left), pl.Series(_LEFT, np.arange(left.height))])
-        probe = pl.DataFrame([*self.keys(1, right), pl.Series(_RIGHT, upto)])
+        known = self._numbered(left, 0)
+        probe = pl.DataFrame([*self.keys(1, right), pl.Series(_ROW[1], upto)])
         found = probe.join_asof(
-            known, left_on=_RIGHT, right_on=_LEFT, by=self.names, coalesce=False, check_sortedness=False
+            known, left_on=_ROW[1], right_on=_ROW[0], by=self.names, coalesce=False, check_sortedness=False
         )
-        return found.get_column(_LEFT).fill_null(-1).to_numpy()
+        return found.get_column(_ROW[0]).fill_null(-1).to_numpy()
 
 
 def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | None:

@@ -37,7 +37,6 @@ from millstream.runtime.join.kernel import SEQ
 from millstream.runtime.join.unmatched import Unmatched
 from millstream.runtime.join.window_join import WindowJoin
 from millstream.runtime.operator.contract import Input
-from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import Emitted
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
@@ -83,15 +82,11 @@ class OuterJoin(WindowJoin):
         for side, unmatched in self._unmatched.items():
             unmatched.match((left, right)[side].get_column(SEQ[side]).to_numpy().take(rows[side]))
 
-    def _completed(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
-        parts = [] if rows is None else [rows]
-        for side, unmatched in self._unmatched.items():
-            alone = unmatched.take()
-            if alone is not None:
-                parts.append(self._padded(side, alone))
-        return stack(parts) if parts else None
+    def _padded(self) -> list[pl.DataFrame]:
+        alone = [(side, unmatched.take()) for side, unmatched in self._unmatched.items()]
+        return [self._pad(side, rows) for side, rows in alone if rows is not None]
 
-    def _padded(self, side: int, rows: pl.DataFrame) -> pl.DataFrame:
+    def _pad(self, side: int, rows: pl.DataFrame) -> pl.DataFrame:
         if self._nothing.height < rows.height:
             self._nothing = self._nothing.clear(rows.height)
         padded = self._nothing.head(rows.height)

@@ -142,10 +142,10 @@ class WindowJoin(Operator):
             found += owed
         # While pairs are owed, progress stops at the time of the inputs before the first of them was missed.
         self._owed_since = min(self._owed_since, time) if disk is not None and disk.missing else FOREVER
-        results = self._completed(stack(found) if found else None)
+        found += self._padded()
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         punctuations = punctuations.with_progress(self._registers.news())
-        return Output(results, punctuations or None)
+        return Output(stack(found) if found else None, punctuations or None)
 
     def _take_punctuation(self, inputs: Sequence[Input]) -> int:
         """Hand the punctuation of each side to both sides; returns the number of punctuations."""
@@ -208,10 +208,9 @@ class WindowJoin(Operator):
 
     # --- tuples -----------------------------------------------------------------------------------------------------
 
-    def _completed(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
-        """Return all results of the step, given its pairs, once all tuples that leave the state have left. A join that
-        owes results for tuples that leave collects them by `on_leave` of its sides and adds the results here."""
-        return rows
+    def _padded(self) -> list[pl.DataFrame]:
+        """Return the results for tuples that have left the state in this step without a partner."""
+        return []
 
     def _incoming(self, inputs: Sequence[Input]) -> list[pl.DataFrame | None]:
         """Return the new tuples of both sides under the output's names, with their numbers if they are counted."""

@@ -206,11 +206,9 @@ class Chronicle(SequenceJoin):
         )
         b_place = np.arange(second.height) + np.searchsorted(times, b_times)
         if self._residual is None:
-            shared = (
-                np.flatnonzero(self._equality.shared(waiting, second)) if self._keys[0] else np.arange(len(a_place))
-            )
-            left, right = self._in_turn(waiting[shared], second, a_place[shared], b_place)
-            left = shared[left]
+            live = np.flatnonzero(self._equality.shared(waiting, second)) if self._keys[0] else np.arange(len(a_place))
+            left, right = self._in_turn(waiting[live], second, a_place[live], b_place)
+            left = live[left]
         else:
             left, right = self._one_by_one(waiting, second, a_place, b_place)
         unused = np.ones(waiting.height, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Joins that purge late, count, spill and put punctuation out when told: worked examples."""
+"""Joins that purge late, count stored tuples, spill, and emit punctuation on request: worked examples."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_worked_example_t3(index: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("index", ["eager", "lazy"])
-def test_when_a_value_is_put_out(last: int | None, first_closed: int, second_closed: int, out: int, index: Any) -> None:
+def test_when_a_value_is_emitted(last: int | None, first_closed: int, second_closed: int, out: int, index: Any) -> None:
     """The cases of window-assisted propagation; another value of the second side tells the time."""
     play = Auctions(JoinSettings(index=index), TEN)
     went: list[tuple[int, int]] = []

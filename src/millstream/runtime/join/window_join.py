@@ -171,8 +171,12 @@ class WindowJoin(Operator):
 
     def configure(self, settings: JoinSettings) -> None:
         """Change the settings, and the listeners of events, from the next step on."""
-        if settings != self._components.monitor.settings:
+        if settings != self.settings:
             self._components.configure(settings)
+
+    @property
+    def settings(self) -> JoinSettings:
+        return self._components.monitor.settings
 
     def answer(self, message: Upstream) -> Answer:
         if isinstance(message, PunctuationRequest):

@@ -1,6 +1,6 @@
-"""The rules of a punctuated join: on which event, under which condition, which components run.
+"""The rules of a punctuated join: each maps an event, under a condition, to the components that run.
 
-A registry is an ordered list of rules. As text they are separated by semicolons; case and underscores do not matter.
+A registry is an ordered list of rules. As text, rules are separated by semicolons; case and underscores do not matter.
 
 >>> text = "StateFull if all punctuation is used: state relocation; PropagateRequest: Index Build, Propagation"
 >>> [str(rule) for rule in listeners_of(text)]
@@ -56,29 +56,30 @@ Registry = tuple[Rule, ...]
 
 
 def listeners_of(text: str) -> Registry:
-    """The rules in their order; ValueError says what one cannot be."""
+    """Return the rules in their order; raise ValueError naming the first invalid part."""
     return tuple(_rule(part) for part in text.split(";") if part.strip())
 
 
 def _rule(text: str) -> Rule:
-    said, colon, listeners = text.partition(":")
+    trigger, colon, listeners = text.partition(":")
     if not colon:
         raise ValueError("rules such as StreamEmpty: Disk Join, separated by semicolons")
-    event, _, condition = said.partition(" if ")
-    found = tuple(_named(Component, name, "a component") for name in listeners.split(","))
+    event, _, condition = trigger.partition(" if ")
+    components = tuple(_named(Component, name, "a component") for name in listeners.split(","))
     return Rule(
         _named(Event, event, "an event"),
-        found,
+        components,
         _named(Condition, condition, "a condition") if condition.strip() else Condition.ALWAYS,
     )
 
 
 def _named(kind: type[Named], text: str, what: str) -> Named:
     wanted = _plain(text)
-    for one in kind:
-        if _plain(str(one.value)) == wanted:
-            return one
-    raise ValueError(f"{what} is one of {', '.join(str(one.value) for one in kind)}; found {' '.join(text.split())!r}")
+    for member in kind:
+        if _plain(str(member.value)) == wanted:
+            return member
+    choices = ", ".join(str(member.value) for member in kind)
+    raise ValueError(f"{what} is one of {choices}; found {' '.join(text.split())!r}")
 
 
 def _plain(text: str) -> str:

@@ -1,18 +1,18 @@
-"""A stream closed by another one: the closing of an auction ends its bids.
+"""A stream closed by another one: the close of an auction ends its bids.
 
 | | |
 |---|---|
 | computes | the first input's tuples, except the late ones; `only_late`: the late ones alone, without punctuation |
-| a tuple is late | iff one of the closing input with its key was processed before it |
-| order | merging: by timestamp, a tuple before a closing of the same time; otherwise on arrival |
-| state | no tuples; the closed keys, neighbouring integers as one (`punctuation_set`) |
-| punctuation of the first in → out | p, unless one put out earlier covers it; it forgets the closed keys it covers |
+| a tuple is late | iff a tuple of the closing input with its key was processed before it |
+| order | merging: by timestamp, a tuple before a close of the same time; otherwise on arrival |
+| state | no tuples; the closed keys, neighbouring integers as one entry (`PunctuationSet`) |
+| punctuation of the first in → out | p, unless an earlier one covers it; the closed keys that p covers are forgotten |
 | a tuple of the closing input in → out | `[key = its key]`, once; NULL, which no tuple equals, closes nothing |
 | progress | the first input's |
-| cost | a look-up of the keys that come among the closed ones |
+| cost | a look-up of the arriving keys among the closed ones |
 
-No promise of the closing input says that no late tuple comes, so closed keys are kept until the first input promises as
-much by itself.
+No punctuation of the closing input excludes late tuples, so closed keys are kept until the first input itself promises
+that they will not arrive.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _CLOSED_AT = "__closed_at"
 
 
 class Closed(Emitted):
-    """The closed keys, as what has been promised of them."""
+    """The closed keys, as emitted punctuation."""
 
     __slots__ = ()
 
     def match(self, rows: pl.DataFrame) -> Mask:
-        """Which rows were promised not to come."""
+        """Return the mask of the tuples that emitted punctuation excludes."""
         return self._known.match(rows).to_numpy()
 
 
@@ -69,27 +69,27 @@ class Closing(Operator):
             late = self._late(rows, closings)
             self.late += int(np.count_nonzero(late))
             rows = _kept(rows, late if self.only_late else ~late)
-        told = inputs[0].punctuations if inputs[0].punctuations is not None else NO_PUNCTUATIONS
-        made = NO_PUNCTUATIONS if closings is None else _equalities(closings.select(self._keys))
-        out = self._closed.release([told, made]) if len(told) or len(made) else NO_PUNCTUATIONS
-        out = (NO_PUNCTUATIONS if self.only_late else out).with_progress(told.progress)
+        own = inputs[0].punctuations if inputs[0].punctuations is not None else NO_PUNCTUATIONS
+        closed = NO_PUNCTUATIONS if closings is None else _equalities(closings.select(self._keys))
+        out = self._closed.release([own, closed]) if len(own) or len(closed) else NO_PUNCTUATIONS
+        out = (NO_PUNCTUATIONS if self.only_late else out).with_progress(own.progress)
         return Output(rows, out or None)
 
     def _closings(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
-        """The keys that are closed, under the first input's names, each with when it was."""
+        """Return the keys closed in this step, under the first input's names, with the time of each close."""
         if rows is None or not rows.height:
             return None
         keys = [canonical(rows.get_column(other)).alias(own) for own, other in self._pairs]
-        made = pl.DataFrame([*keys, rows.get_column(TS).alias(_CLOSED_AT)]).drop_nulls(self._keys)
-        return made if made.height else None
+        closings = pl.DataFrame([*keys, rows.get_column(TS).alias(_CLOSED_AT)]).drop_nulls(self._keys)
+        return closings if closings.height else None
 
     def _late(self, rows: pl.DataFrame, closings: pl.DataFrame | None) -> Mask:
-        """Which rows come after their key was closed."""
+        """Return the mask of the tuples that arrive after their key was closed."""
         late = self._closed.match(rows)
         if self.merges and closings is not None:
             first = closings.group_by(self._keys).agg(pl.col(_CLOSED_AT).min())
-            asked = pl.DataFrame([canonical(rows.get_column(key)) for key in self._keys])
-            closed = asked.join(first, on=self._keys, how="left", maintain_order="left").get_column(_CLOSED_AT)
+            keys = pl.DataFrame([canonical(rows.get_column(key)) for key in self._keys])
+            closed = keys.join(first, on=self._keys, how="left", maintain_order="left").get_column(_CLOSED_AT)
             late = late | (closed < rows.get_column(TS)).fill_null(False).to_numpy()
         return late
 
@@ -111,7 +111,7 @@ def _kept(rows: pl.DataFrame, mask: Mask) -> pl.DataFrame | None:
 
 
 def _equalities(keys: pl.DataFrame) -> Punctuations:
-    """`[k = v, …]` for each key once; NaN, which nothing equals, makes none."""
+    """Return `[k = v, …]` for each key once; none for NaN, which nothing equals."""
     keys = keys.unique(maintain_order=True)
     floats = [name for name, type_ in keys.schema.items() if type_.is_float()]
     if floats:

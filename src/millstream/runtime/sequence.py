@@ -1,20 +1,20 @@
-"""Sequences: a tuple b of the second input paired with an earlier tuple a of the first.
+"""Sequences: pairs of a tuple b of the second input and an earlier tuple a of the first.
 
 | | |
 |---|---|
-| RECENT computes | (a, b) for the latest a before b, if the predicate holds for them; an a may serve many b |
+| RECENT computes | (a, b) for the latest a before b, if the predicate holds for them; an a may be in many pairs |
 | CHRONICLE computes | (a, b) for the earliest unused a before b for which the predicate holds; both are used once |
-| keys | with equality keys both work within each key value (NULL never equals) |
-| order, timestamp | in timestamp order only; among equal times the second input goes first; b's time |
+| keys | with equality keys both modes apply to each key value separately (NULL never equals) |
+| order, timestamp | in timestamp order only, the second input first among equal times; b's timestamp |
 | state | RECENT: the latest a (of each key). CHRONICLE: the a's not used yet. No b is ever stored |
 | punctuation of the second → purged → out | on keys only → the a's that only such b could use → itself, at once |
 | punctuation of the first → purged → out | any → nothing → itself, once no stored a matches it |
-| progress | the lower of both inputs', if it is news and came in band; an ended second input clears the state |
+| progress | the lower of both inputs', if it has risen and arrived in band; the end of the second clears the state |
 | cost | RECENT: one search for the step's b's. CHRONICLE: a sort by key and running sums |
 
-Since b goes first, an a never meets its own instant. Equal keys go out under the first's name; nothing goes out that
-one put out earlier covers. CHRONICLE with a residual predicate loops over the pairs that the predicate allows, for what
-one b takes decides what is left for the next.
+Since b is first, it never pairs with an a of the same timestamp. Restrictions of keys are emitted under the first's
+name. A punctuation that an earlier one covers is not emitted. CHRONICLE with a residual predicate loops over the pairs
+that the predicate allows, because the choice of one b decides what is left for the next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from millstream.runtime.state.table import StateTable
 
 @carries_out("sequence")
 class SequenceJoin(Operator):
-    """What both modes share: names, order, punctuation, purge."""
+    """The parts that both modes share: names, order, punctuation, purge."""
 
     arity = 2
     merges = True
@@ -76,8 +76,8 @@ class SequenceJoin(Operator):
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
         del site
         rest = dict(parameters)
-        kind = Recent if rest.pop("mode") == "RECENT" else Chronicle
-        return kind(**rest)
+        mode = Recent if rest.pop("mode") == "RECENT" else Chronicle
+        return mode(**rest)
 
     def process(self, inputs: Sequence[Input]) -> Output:
         first, second = (
@@ -93,12 +93,11 @@ class SequenceJoin(Operator):
 
     @abstractmethod
     def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
-        """Pair the step's tuples and bring the state up to date."""
+        """Return the pairs of the step and update the state."""
 
     def _punctuate(self, ports: Sequence[Punctuations | None], ended: bool) -> Punctuations:
         first, second = (
-            NO_PUNCTUATIONS if told is None else told.select(self._columns.names[side])
-            for side, told in enumerate(ports)
+            NO_PUNCTUATIONS if own is None else own.select(self._columns.names[side]) for side, own in enumerate(ports)
         )
         closing = self._translation(second)
         if len(closing):
@@ -120,7 +119,7 @@ class SequenceJoin(Operator):
 
     @staticmethod
     def _paired(first: pl.DataFrame, second: pl.DataFrame, rows: tuple[Places, Places]) -> pl.DataFrame | None:
-        """The pairs of these rows, in order of the second, which is always the newer one."""
+        """Return the pairs of these rows, with the timestamp of the second, which is always the newer one."""
         if not len(rows[0]):
             return None
         return paired(first, second, rows, second.get_column(TS).to_numpy().take(rows[1]))
@@ -144,32 +143,32 @@ class SequenceJoin(Operator):
 
 
 class Recent(SequenceJoin):
-    """Each b with the latest a before it."""
+    """Pairs each b with the latest a before it."""
 
     def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
         old = self.table.frame()
         new = old.clear() if first is None else first
-        made = None
+        pairs = None
         if second is not None and second.height and old.height + new.height:
-            # How many of the step's a's are older than each b. All old ones are.
+            # The number of the step's a's that are older than each b. All old ones are.
             before = np.searchsorted(new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy())
             place = self._latest(old, new, second, before)
             candidates = stack([old, new]) if new.height else old
-            made = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
-            if made is not None and self._residual is not None:
-                made = made.filter(self._residual)
+            pairs = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
+            if pairs is not None and self._residual is not None:
+                pairs = pairs.filter(self._residual)
         if new.height:
             self._replace(new)
-        return made
+        return pairs
 
     def _latest(self, old: pl.DataFrame, new: pl.DataFrame, second: pl.DataFrame, before: Places) -> Places:
-        """For each b the place of its a among the old ones and then the new ones, or -1."""
+        """Return for each b the place of its a among the old ones, then the new ones, or -1."""
         if not self._keys[0]:
             return old.height + before - 1
         place = np.full(second.height, -1, dtype=np.int64)
         if old.height:
-            stored, asking = self._equality.match(old, second, probing_left=False)
-            place[asking] = stored
+            stored, probing = self._equality.match(old, second, probing_left=False)
+            place[probing] = stored
         if new.height:
             found = self._equality.latest(new, second, before - 1)
             place = np.where(found >= 0, old.height + found, place)
@@ -188,7 +187,7 @@ class Recent(SequenceJoin):
 
 
 class Chronicle(SequenceJoin):
-    """Each b with the earliest a before it that no other b has used."""
+    """Pairs each b with the earliest a before it that no other b has used."""
 
     def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
         old = self.table.frame()
@@ -201,15 +200,15 @@ class Chronicle(SequenceJoin):
         if not waiting.height:
             return None
         times, b_times = new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy()
-        # Places in the order of processing: old a's, then the step's tuples by time, b before a among equals.
+        # Places in order of processing: old a's, then the step's tuples by time, b before a among equals.
         a_place = np.concatenate(
             [np.arange(-old.height, 0), np.arange(new.height) + np.searchsorted(b_times, times, side="right")]
         )
         b_place = np.arange(second.height) + np.searchsorted(times, b_times)
         if self._residual is None:
-            asked = np.flatnonzero(self._equality.shared(waiting, second)) if self._keys[0] else np.arange(len(a_place))
-            left, right = self._in_turn(waiting[asked], second, a_place[asked], b_place)
-            left = asked[left]
+            live = np.flatnonzero(self._equality.shared(waiting, second)) if self._keys[0] else np.arange(len(a_place))
+            left, right = self._in_turn(waiting[live], second, a_place[live], b_place)
+            left = live[left]
         else:
             left, right = self._one_by_one(waiting, second, a_place, b_place)
         unused = np.ones(waiting.height, dtype=np.bool_)
@@ -221,17 +220,19 @@ class Chronicle(SequenceJoin):
     def _in_turn(
         self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places
     ) -> tuple[Places, Places]:
-        """Pairs without a predicate: within a key a queue, which each a makes longer and each b shorter unless it is
-        empty. The queue's length is a walk that is reflected at 0: a b finds it empty exactly when the plain walk
-        reaches a new low. The n-th b that is served takes the n-th a."""
+        """Return the pairs without a predicate. Each key has a queue, which each a makes longer and each b shorter
+        unless it is empty. The queue's length is a walk reflected at 0: a b finds it empty iff the plain walk reaches a
+        new low. The n-th b that is served takes the n-th a."""
         place = np.concatenate([a_place, b_place])
-        codes = self._codes(waiting, second)
+        codes = np.zeros(len(place), dtype=np.int64)
+        if self._keys[0]:
+            codes = np.concatenate(self._equality.codes([(0, waiting), (1, second)])[0])
         order = np.lexsort((place, codes))
         is_a = order < waiting.height
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         segment = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
         walk = _running(np.where(is_a, 1, -1), starts, segment)
-        # Every key's walk is shifted below those of the keys before it, so that one running minimum serves all.
+        # Every key's walk is shifted below those of the keys before it, so that one running minimum suffices for all.
         shift = segment * (2 * len(order) + 2)
         low = np.minimum.accumulate(np.minimum(walk, 0) - shift) + shift
         before = np.concatenate([[0], low[:-1]])
@@ -246,17 +247,10 @@ class Chronicle(SequenceJoin):
         by_second = np.argsort(right)
         return left[by_second], right[by_second]
 
-    def _codes(self, waiting: pl.DataFrame, second: pl.DataFrame) -> Places:
-        """A number for each key value, the same on both sides."""
-        if not self._keys[0]:
-            return np.zeros(waiting.height + second.height, dtype=np.int64)
-        codes, _ = self._equality.codes([(0, waiting), (1, second)])
-        return np.concatenate(codes)
-
     def _one_by_one(
         self, waiting: pl.DataFrame, second: pl.DataFrame, a_place: Places, b_place: Places
     ) -> tuple[Places, Places]:
-        """Pairs with a predicate: each b in turn takes the earliest a that is left among those it may take."""
+        """Return the pairs with a predicate: each b in turn takes the earliest unused a that the predicate allows."""
         left, right = self._equality.match(waiting, second, probing_left=False)
         pairs = self._paired(waiting, second, (left, right))
         if self._residual is not None and pairs is not None:
@@ -273,6 +267,6 @@ class Chronicle(SequenceJoin):
 
 
 def _running(steps: Places, starts: Places, segment: Places) -> Places:
-    """Running sums that begin anew at each start."""
+    """Return running sums that restart at each of the starts."""
     sums = np.cumsum(steps)
     return np.asarray(sums - np.concatenate([[0], sums])[starts][segment])

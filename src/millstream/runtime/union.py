@@ -3,14 +3,14 @@
 | | |
 |---|---|
 | computes | all tuples of all inputs under the first input's column names |
-| order | by timestamp, the lowest port first among equals; latent streams: as they come |
-| state | no tuples; what each input has promised, and the promises that not all of them have made |
+| order | by timestamp, the lowest port first among equals; latent streams: by arrival |
+| state | no tuples; the promises of each input, and those that not all inputs have made yet |
 | punctuation in → purged → out | p → nothing → p, once every other input has promised as much |
-| progress | the lowest of the inputs', if it is news and came in band |
-| cost | one merge by timestamp of what the step brings, if more than one input brings something |
+| progress | the lowest of the inputs', if it has risen and arrived in band |
+| cost | one merge by timestamp of the step's tuples, if more than one input has any |
 
-An input promises by punctuation, and by its own time as far as p bounds the time; one that has ended promises all. What
-an input says twice counts once. Promises go out in order of arrival, except those that one put out earlier covers.
+An input promises by punctuation and, where p bounds the time, by its own time. An input that has ended promises
+everything. A repeated promise counts once. Promises are emitted in order of arrival, unless an earlier one covers them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import polars as pl
 from millstream.algebra.arrays import Mask
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.join.kernel import named
 from millstream.runtime.operator.contract import Input, Operator, Output
-from millstream.runtime.operator.frames import pick, stack
+from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.operator.registers import Registers
 from millstream.runtime.operator.registry import carries_out
@@ -48,13 +49,13 @@ class Union(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         rows = self._merge([port.rows for port in inputs])
         risen = self._registers.take(inputs)
-        told = False
+        arrived = False
         for index, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
                 fresh = self._promised[index].add(port.punctuations.select(self._names[index]))
                 self._waiting[index] = Punctuations.concat([self._waiting[index], fresh])
-                told = True
-        out = self._release() if told or (risen and any(map(len, self._waiting))) else NO_PUNCTUATIONS
+                arrived = True
+        out = self._release() if arrived or (risen and any(map(len, self._waiting))) else NO_PUNCTUATIONS
         out = out.with_progress(self._registers.news())
         return Output(rows, out or None)
 
@@ -62,16 +63,14 @@ class Union(Operator):
         parts: list[pl.DataFrame] = []
         for index, rows in enumerate(ports):
             if rows is not None and rows.height:
-                part = pick(rows, self._columns[index]) if rows.columns != self._columns[index] else rows.clone()
-                part.columns = [*self.schema.names, TS]
-                parts.append(part)
+                parts.append(named(rows, self._columns[index], [*self.schema.names, TS]))
         if not parts:
             return None
-        made = stack(parts)
-        return by_time(made) if self.merges else made
+        merged = stack(parts)
+        return by_time(merged) if self.merges else merged
 
     def _release(self) -> Punctuations:
-        """The waiting punctuations that every other input has promised too."""
+        """Remove and return the waiting punctuations that every other input has promised too."""
         free: list[Punctuations] = []
         for index, waiting in enumerate(self._waiting):
             if not len(waiting):
@@ -111,7 +110,7 @@ class Union(Operator):
 
 
 def _older_than(bound: int, schema: Schema) -> Punctuations:
-    """What a bound on time promises, as a punctuation on the visible time."""
+    """Return the promise of a bound on time as a punctuation on the visible time."""
     assert schema.time is not None
     value = pl.Series([bound], dtype=pl.Int64).cast(schema.type_of(schema.time).polars)
     return Punctuations.from_column(schema.time, "<", value)

@@ -1,4 +1,4 @@
-"""Joins that purge late, count, spill and put punctuation out when told have the same answers under any settings."""
+"""Joins that purge late, count stored tuples, spill, and emit punctuation on request: same results in all settings."""
 
 from __future__ import annotations
 

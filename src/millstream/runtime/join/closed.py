@@ -1,11 +1,11 @@
-"""What the other side of a join will not join any more, and what it has nothing for at all.
+"""Keys that the other side of a join has closed, and keys for which it stores no tuple either.
 
 | | a new tuple that matches |
 |---|---|
-| closed | finds stored partners, but none will come: it probes and is not stored |
-| done | has no stored partner either, for the punctuation is out: it need not probe (Lemma 5) |
+| closed | may find stored partners, but no later ones: it probes and is not stored |
+| done | has no stored partner either, because the punctuation has been emitted: it need not probe (Lemma 5) |
 
-Whatever is done is closed too, so only closed tuples are asked for it.
+Tuples that are done are closed too, so only closed tuples are matched with what is done.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from millstream.algebra.punctuation.punctuations import Punctuations, Punctuatio
 from millstream.runtime.operator.frames import take
 
 MOST_FINISHED = 1 << 14
-"""So many keys that are out are noted before they are put in order."""
+"""Largest number of finished keys to collect before they are added to a set."""
 
 
 class ClosedKeys:
     """Punctuation of the other side, translated into the columns of this one."""
 
-    __slots__ = ("_any", "_any_done", "_asked", "_closed", "_done", "_finished")
+    __slots__ = ("_any", "_any_done", "_closed", "_done", "_finished", "_last")
 
     def __init__(self) -> None:
         self._closed, self._done = PunctuationSet(), PunctuationSet()
         self._any = self._any_done = False
         self._finished: list[Punctuations] = []
-        """What belongs into `_done` and is not there yet."""
-        self._asked: tuple[pl.DataFrame, pl.Series] | None = None
-        """The tuples that were asked for last, and which of them are closed."""
+        """Punctuations to be added to `_done`."""
+        self._last: tuple[pl.DataFrame, pl.Series] | None = None
+        """The last argument of `closed` and its result."""
 
     def close(self, translated: Punctuations) -> Punctuations:
-        """Note what is closed; returns what is new."""
+        """Add closed keys; returns the new ones."""
         self._any = True
         return self._closed.add(translated)
 
     def finish(self, translated: Punctuations) -> None:
-        """Note what is done."""
+        """Add keys that are done."""
         self._any_done = True
         self._finished.append(translated)
         if sum(map(len, self._finished)) > MOST_FINISHED:
             self._fold()
 
     def _fold(self) -> None:
-        """Make what is done findable, which costs more than to note it; often nobody ever asks."""
+        """Add the collected keys to the set, which costs more than to collect them and is often never needed."""
         if self._finished:
             self._done.add(Punctuations.concat(self._finished))
             self._finished = []
 
     def done(self, rows: pl.DataFrame) -> pl.Series | None:
-        """Which tuples are done; None: none is."""
+        """Return the mask of the tuples that are done; None if none is."""
         if not self._any_done:
             return None
         closed = np.flatnonzero(self.closed(rows).to_numpy())
@@ -70,18 +70,18 @@ class ClosedKeys:
         return pl.Series(done)
 
     def closed(self, rows: pl.DataFrame) -> pl.Series:
-        """Which tuples are closed; asked for the same ones again, it is known."""
-        if self._asked is None or self._asked[0] is not rows:
-            self._asked = rows, self._closed.match(rows)
-        return self._asked[1]
+        """Return the mask of the tuples that are closed; the last result is cached."""
+        if self._last is None or self._last[0] is not rows:
+            self._last = rows, self._closed.match(rows)
+        return self._last[1]
 
     def __bool__(self) -> bool:
-        """Whether anything is closed."""
+        """True if any key is closed."""
         return self._any
 
     def forget(self) -> None:
-        """The tuples that were asked for are not needed any more, and may be closed by now."""
-        self._asked = None
+        """Clear the cached result."""
+        self._last = None
 
     def to_value(self) -> dict[str, Any]:
         self._fold()
@@ -89,7 +89,7 @@ class ClosedKeys:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> ClosedKeys:
-        made = cls()
-        made._closed, made._done = (PunctuationSet.from_value(value[name]) for name in ("closed", "done"))
-        made._any, made._any_done = len(made._closed) > 0, len(made._done) > 0
-        return made
+        keys = cls()
+        keys._closed, keys._done = (PunctuationSet.from_value(value[name]) for name in ("closed", "done"))
+        keys._any, keys._any_done = len(keys._closed) > 0, len(keys._done) > 0
+        return keys

@@ -1,18 +1,18 @@
 """Pairs of a symmetric join, a whole step at a time.
 
-A step brings new tuples of either side, or of both; the state holds the older ones. Each pair of the step is found
-once: new left tuples meet the stored right ones, and all left ones, stored and new, meet the new right ones (or the
-mirror image of this, whichever moves fewer tuples). What a window asks of a pair:
+A step has new tuples of one side or of both; the state holds the older ones. Each pair of the step is found once: new
+left tuples probe the stored right ones, then all left ones, stored and new, are joined with the new right ones (or the
+mirror image, whichever copies fewer tuples). The condition that windows put on a pair:
 
 | windows | the pair (a, b) joins if |
 |---|---|
 | RANGE or unbounded on both sides | `b.ts - a.ts <= W_A` and `a.ts - b.ts <= W_B`, where the side is bounded |
-| ROWS on some side | the one that came first is still in its own window when the other comes |
+| ROWS on some side | the tuple that arrived first is still in its own window when the other arrives |
 
-In its window is a tuple that is among the last n of its stream (ROWS), at most W older (RANGE), or any (unbounded). For
-ROWS every tuple knows its number in its own stream (`seq`) and how many of the other stream came before it (`before`):
-a comes before b exactly if `a.seq <= b.before`. Tuples are counted whether they are stored or not, so purging never
-shifts a window.
+A tuple is in its window if it is among the last n of its stream (ROWS) or at most W older (RANGE); an unbounded window
+holds every tuple. With ROWS every tuple carries its number in its own stream (`seq`) and the number of tuples of the
+other stream before it (`before`): a precedes b iff `a.seq <= b.before`. All tuples are counted, stored or not, so
+purging never shifts a window.
 """
 
 from __future__ import annotations
@@ -32,55 +32,55 @@ from millstream.runtime.operator.contract import Input
 from millstream.runtime.operator.frames import pick, stack, take, where
 
 FEW = 64
-"""Looking at the times of so few tuples costs less than joining them in vain."""
+"""Up to this many tuples, comparing times costs less than a join without results."""
 SEQ = ("__left_seq", "__right_seq")
 BEFORE = ("__left_before", "__right_before")
 HIDDEN = (TS, *SEQ, *BEFORE)
 
 
 def named(rows: pl.DataFrame, columns: list[str], names: list[str]) -> pl.DataFrame:
-    """The columns, in this order, under other names; no data is moved."""
-    made = rows.clone() if rows.columns == columns else pick(rows, columns)
-    made.columns = names
-    return made
+    """Return the columns, in this order, under other names; no data is copied."""
+    renamed = rows.clone() if rows.columns == columns else pick(rows, columns)
+    renamed.columns = names
+    return renamed
 
 
 class JoinColumns:
-    """The columns of a join's inputs under the output's names, where those of one input follow those of the one before.
+    """Columns of a join's inputs and of its output, which has the columns of the first input, then the second's, ….
 
-    `names[i]` gives for each column of input i that of the output; `stored[i]` has those of the output, and the time.
+    `names[i]` maps the columns of input i to those of the output; `stored[i]` lists the latter and the time.
     """
 
     def __init__(self, inputs: Sequence[Schema], output: Schema) -> None:
         names = iter(output.names)
         self.names = [{name: next(names) for name in schema.names} for schema in inputs]
         self.stored = [[*own.values(), TS] for own in self.names]
-        self._given = [[*own, TS] for own in self.names]
+        self._arriving = [[*own, TS] for own in self.names]
 
     def take(self, inputs: Sequence[Input]) -> list[pl.DataFrame | None]:
-        """The new tuples of each input; None if there are none."""
+        """Return the new tuples of each input, under the output's names; None if there are none."""
         return [
-            None if port.rows is None or not port.rows.height else named(port.rows, given, stored)
-            for port, given, stored in zip(inputs, self._given, self.stored, strict=True)
+            None if port.rows is None or not port.rows.height else named(port.rows, arriving, stored)
+            for port, arriving, stored in zip(inputs, self._arriving, self.stored, strict=True)
         ]
 
 
 def paired(left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], time: Places) -> pl.DataFrame:
-    """The pairs of these rows: the left columns, the right ones, the timestamp."""
-    made, other = _take(left, rows[0]), _take(right, rows[1])
-    # In place: these frames are ours alone, and building another one costs more than all of the arithmetic.
-    made.hstack(other.get_columns(), in_place=True)
-    made.insert_column(made.width, pl.Series(TS, time))
-    return made
+    """Return the pairs of these rows: the left columns, the right ones, the timestamp."""
+    pairs, other = _take(left, rows[0]), _take(right, rows[1])
+    # In place: no other code holds these frames, and building another one costs more than all of the arithmetic.
+    pairs.hstack(other.get_columns(), in_place=True)
+    pairs.insert_column(pairs.width, pl.Series(TS, time))
+    return pairs
 
 
 def holds(frame: pl.DataFrame, condition: pl.Expr) -> Mask:
-    """For which rows a condition is true."""
+    """Return the mask of the rows for which a condition is true."""
     return frame.with_columns(condition.fill_null(False).alias("__holds")).get_column("__holds").to_numpy()
 
 
 def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
-    """The rows in this order, without hidden columns; all of them cost nothing."""
+    """Return the rows in this order, without hidden columns; nothing is copied if they are all rows in order."""
     frame = frame.clone()
     while frame.columns[-1] in HIDDEN:
         frame.drop_in_place(frame.columns[-1])
@@ -90,20 +90,20 @@ def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
 
 
 MOST_PAIRS = 1 << 22
-"""More pairs of equal keys than this are not looked at together, if windows will drop most of them."""
+"""Largest number of pairs with equal keys to build at once where windows will drop most of them."""
 WORTH_COUNTING = 16
-"""Keys are counted only where all pairs together are so many times more; an ordinary page is not worth it."""
+"""Distinct keys are counted only if the cross product exceeds this many times `MOST_PAIRS`: rarely for one page."""
 
 
 class Half:
-    """One side of a step: what is stored, what is new."""
+    """One side of a step: stored and new tuples."""
 
     __slots__ = ("joined", "new", "old")
 
     def __init__(self, old: pl.DataFrame, new: pl.DataFrame | None) -> None:
         self.old, self.new = old, new
         self.joined: pl.DataFrame | None = None
-        """`both`, if somebody has needed it."""
+        """`both`, once it has been built."""
 
     @property
     def both(self) -> pl.DataFrame:
@@ -123,28 +123,25 @@ class JoinKernel:
         self._residual = None if residual is None else predicate(residual)
         self.by_rows = any(window.rows is not None for window in windows)
         self.on_match: Callable[[pl.DataFrame, pl.DataFrame, tuple[Places, Places]], None] | None = None
-        """Hears of the pairs of two frames, by the numbers of their rows."""
+        """Called with the pairs of two frames as row numbers."""
 
     def pairs(self, left: Half, right: Half) -> pl.DataFrame | None:
-        """The results of a step; for a step of one side by probing tuple and then by partner."""
-        found: list[pl.DataFrame | None] = []
-        if left.new is not None and right.new is not None:
-            if not right.old.height or (left.old.height and left.new.height < right.new.height):
-                found.append(self._meet(left.new, right.old, probing_left=True))
-                found.append(self._meet(left.both, right.new, probing_left=False))
-            else:
-                found.append(self._meet(left.new, right.both, probing_left=True))
-                found.append(self._meet(left.old, right.new, probing_left=False))
-        elif left.new is not None:
-            found.append(self._meet(left.new, right.old, probing_left=True))
-        elif right.new is not None:
-            found.append(self._meet(left.old, right.new, probing_left=False))
-        parts = [part for part in found if part is not None]
-        return stack(parts) if parts else None
+        """Return the results of a step; if only one side has new tuples, by probing tuple and then by partner."""
+        extends_left = (
+            left.new is not None
+            and right.new is not None
+            and (not right.old.height or (left.old.height > 0 and left.new.height < right.new.height))
+        )
+        found: list[pl.DataFrame] = []
+        if left.new is not None:
+            found += self._meet(left.new, right.old if extends_left else right.both, probing_left=True)
+        if right.new is not None:
+            found += self._meet(left.both if extends_left else left.old, right.new, probing_left=False)
+        return stack(found) if found else None
 
-    def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> pl.DataFrame | None:
+    def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> list[pl.DataFrame]:
         if not left.height or not right.height or self._too_far(left, right):
-            return None
+            return []
         expected = self._expected(left, right)
         if expected > MOST_PAIRS and (left if probing_left else right).height > 1:
             return self._meet_in_slices(left, right, expected, probing_left=probing_left)
@@ -154,39 +151,38 @@ class JoinKernel:
         if live is not None and not live.all():
             rows = rows[0][live], rows[1][live]
             times = times[0][live], times[1][live]
-        return self.made(left, right, rows, times) if len(rows[0]) else None
+        return self.results(left, right, rows, times) if len(rows[0]) else []
 
-    def made(
+    def results(
         self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places]
-    ) -> pl.DataFrame | None:
-        """The results of pairs with equal keys that their windows let join."""
-        made = paired(left, right, rows, np.maximum(*times))
+    ) -> list[pl.DataFrame]:
+        """Return the results of live pairs with equal keys: those that satisfy the residual predicate."""
+        pairs = paired(left, right, rows, np.maximum(*times))
         if self._residual is not None and self.on_match is None:
-            made = made.filter(self._residual)
+            pairs = pairs.filter(self._residual)
         elif self._residual is not None:
-            allowed = holds(made, self._residual)
-            rows, made = (rows[0][allowed], rows[1][allowed]), where(made, allowed)
-        if self.on_match is not None and made.height:
+            allowed = holds(pairs, self._residual)
+            rows, pairs = (rows[0][allowed], rows[1][allowed]), where(pairs, allowed)
+        if not pairs.height:
+            return []
+        if self.on_match is not None:
             self.on_match(left, right, rows)
-        return made if made.height else None
+        return [pairs]
 
     def _expected(self, left: pl.DataFrame, right: pl.DataFrame) -> int:
-        """About how many pairs have equal keys, where windows on both sides will leave few of many; otherwise 0."""
+        """Estimated number of pairs with equal keys; 0 unless both sides have RANGE windows and it may be large."""
         product = left.height * right.height
-        if (
-            product <= WORTH_COUNTING * MOST_PAIRS
-            or self.by_rows
-            or any(window.range is None for window in self._windows)
-        ):
+        unranged = any(window.range is None for window in self._windows)
+        if product <= WORTH_COUNTING * MOST_PAIRS or self.by_rows or unranged:
             return 0
         fewer, side = (left, 0) if left.height <= right.height else (right, 1)
         return product // self._equality.distinct(fewer, side)
 
     def _meet_in_slices(
         self, left: pl.DataFrame, right: pl.DataFrame, expected: int, *, probing_left: bool
-    ) -> pl.DataFrame | None:
-        """The same for some probing tuples at a time, each with the partners that are near enough in time: a key with
-        many tuples then costs what its windows hold, not the square of what a step brings."""
+    ) -> list[pl.DataFrame]:
+        """Do the same for a slice of the probing tuples at a time, each with the partners near enough in time: the cost
+        of a key with many tuples then follows what its windows hold, not the square of the step's tuples."""
         probe, partner = (left, right) if probing_left else (right, left)
         own, other = (window.range or 0 for window in (self._windows if probing_left else self._windows[::-1]))
         times = partner.get_column(TS).to_numpy()
@@ -197,12 +193,11 @@ class JoinKernel:
             stamps = some.get_column(TS).to_numpy()
             near = where(partner, (times >= stamps.min() - other) & (times <= stamps.max() + own))
             pair = (some, near) if probing_left else (near, some)
-            made = self._meet(*pair, probing_left=probing_left)
-            found += [] if made is None else [made]
-        return stack(found) if found else None
+            found += self._meet(*pair, probing_left=probing_left)
+        return found
 
     def _too_far(self, left: pl.DataFrame, right: pl.DataFrame) -> bool:
-        """Whether no two tuples are near enough in time to join; asked only where finding out costs little."""
+        """True if no two tuples are near enough in time to join; checked only where the check is cheap."""
         if self.by_rows or min(left.height, right.height) > FEW:
             return False
         left_time, right_time = left.get_column(TS).to_numpy(), right.get_column(TS).to_numpy()
@@ -214,7 +209,7 @@ class JoinKernel:
     def live(
         self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places]
     ) -> Mask | None:
-        """Which pairs the windows let join; None if there are no windows."""
+        """Return the mask of the pairs that the windows let join; None if there are no windows."""
         left_window, right_window = self._windows
         if self.by_rows:
             left_seq, left_before = (left.get_column(name).to_numpy().take(rows[0]) for name in (SEQ[0], BEFORE[0]))
@@ -229,14 +224,8 @@ class JoinKernel:
         return live if right_window.range is None else live & (age >= -right_window.range)
 
 
-def _stored_is_live(
-    window: Window,
-    seq: Integers,
-    before: Integers,
-    stored: Integers,
-    probing: Integers,
-) -> Mask:
-    """Which stored tuples are in their window when the probing ones come."""
+def _stored_is_live(window: Window, seq: Integers, before: Integers, stored: Integers, probing: Integers) -> Mask:
+    """Return the mask of the stored tuples that are in their window when the probing ones arrive."""
     if window.rows is not None:
         return seq > before - window.rows
     if window.range is None:

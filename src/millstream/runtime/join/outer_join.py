@@ -2,21 +2,21 @@
 
 | | |
 |---|---|
-| computes | the pairs of the window join, and every tuple of a kept side that finds none, once, padded with NULLs |
+| computes | the pairs of the window join, and every tuple of a kept side in no pair, once, padded with NULLs |
 | a tuple is padded | when it leaves the state, or is not stored, without ever having been in a pair |
-| timestamp | of a pair the newer one; of a padded row its tuple's own |
+| timestamp | the newer one of a pair; a padded tuple keeps its own |
 | state | that of the window join, and the numbers of stored tuples without a partner (`unmatched`) |
-| order | none: a padded row is older than the pairs before it |
-| punctuation of B in → purged | as in the window join; the a's that go so are padded |
+| order | none: a padded tuple is older than the pairs before it |
+| punctuation of B in → purged | as in the window join; purged a's without a partner are padded |
 | punctuation of A or B → out | any, on its own columns, once no stored tuple of its own side matches it |
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v`; all of them when B has ended |
 | progress out | the lowest of both sides' and the timestamps of tuples of kept sides that wait for a partner |
 | cost | the window join's, and a look-up of the numbers that match and that leave |
 
-A NULL key never joins, so such a tuple is padded at once. No punctuation is broken by a padded row: only `*` matches
-NULL, so one that restricts the padded columns does not match it, and one on the tuple's own columns waits for the
-tuple. One that restricts nothing at all would match it, and waits until both sides have said so. The keys of a padded
-row differ, so punctuation on one side's key says nothing of the other's.
+A NULL key never joins, so such a tuple is padded at once. A padded tuple breaks no punctuation: only `*` matches NULL,
+so punctuation that restricts the padded columns does not match it, and punctuation on the tuple's own columns waits for
+the tuple. A punctuation that restricts nothing would match it, and waits until both sides have promised it. The keys of
+a padded tuple differ, so punctuation on one side's key implies nothing about the other's.
 """
 
 from __future__ import annotations
@@ -32,21 +32,19 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, Schema
 from millstream.algebra.window import UNBOUNDED, Window
+from millstream.runtime.join.disk.relocation import NAMES
 from millstream.runtime.join.kernel import SEQ
 from millstream.runtime.join.unmatched import Unmatched
 from millstream.runtime.join.window_join import WindowJoin
 from millstream.runtime.operator.contract import Input
-from millstream.runtime.operator.frames import stack
-from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
+from millstream.runtime.operator.propagation import Emitted
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
-
-SIDES = ("left", "right")
 
 
 @carries_out("outer_join")
 class OuterJoin(WindowJoin):
-    """`preserved` says for the left side, and for the right one, whether its tuples are kept."""
+    """`preserved`: for the left and the right side, whether its tuples are kept."""
 
     def __init__(
         self,
@@ -60,89 +58,64 @@ class OuterJoin(WindowJoin):
         right_window: Window = UNBOUNDED,
         merges: bool = False,
     ) -> None:
-        self._preserved = preserved
+        self.preserved = preserved
         super().__init__(left, right, schema, keys, residual, left_window, right_window, merges)
         self._unmatched = {side: Unmatched(SEQ[side]) for side in (0, 1) if preserved[side]}
         self._ranged = [side for side, window in enumerate((left_window, right_window)) if window.range is not None]
         self._nothing = pl.DataFrame(schema=schema.polars)
-        """Rows of NULLs, as many as were ever needed."""
+        """Rows of NULLs, as many as have been needed so far."""
         self._ended = [False, False]
-        """Which sides have said that nothing at all comes any more."""
+        """For each side, whether a punctuation that restricts nothing has been released."""
         self._shared |= {self._columns.names[1][own] for _, own in keys}
         self._emitted = Emitted(self._shared)
         self._kernel.on_match = self._match
         for side, unmatched in self._unmatched.items():
             self._sides[side].on_leave = unmatched.leave
 
-    def _stored(self, side: int) -> dict[str, pl.DataType]:
-        stored = super()._stored(side)
-        return stored | {SEQ[side]: pl.Int64()} if self._preserved[side] and SEQ[side] not in stored else stored
-
-    def _incoming(self, inputs: Sequence[Input]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-        made = list(super()._incoming(inputs))
+    def _incoming(self, inputs: Sequence[Input]) -> list[pl.DataFrame | None]:
+        new = super()._incoming(inputs)
         for side, unmatched in self._unmatched.items():
-            rows = made[side]
-            if rows is None:
-                continue
-            if not self._kernel.by_rows:
-                count = self._sides[side].count
-                numbers = np.arange(count + 1, count + rows.height + 1, dtype=np.int64)
-                rows.insert_column(rows.width, pl.Series(SEQ[side], numbers))
-                self._sides[side].count += rows.height
-            unmatched.come(rows)
-        return made[0], made[1]
+            unmatched.arrive(new[side])
+        return new
 
     def _match(self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places]) -> None:
         for side, unmatched in self._unmatched.items():
             unmatched.match((left, right)[side].get_column(SEQ[side]).to_numpy().take(rows[side]))
 
-    def _completed(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
-        parts = [] if rows is None else [rows]
-        for side, unmatched in self._unmatched.items():
-            lonely = unmatched.take()
-            if lonely is not None:
-                parts.append(self._padded(side, lonely))
-        return stack(parts) if parts else None
+    def _padded(self) -> list[pl.DataFrame]:
+        alone = [(side, unmatched.take()) for side, unmatched in self._unmatched.items()]
+        return [self._pad(side, rows) for side, rows in alone if rows is not None]
 
-    def _padded(self, side: int, rows: pl.DataFrame) -> pl.DataFrame:
+    def _pad(self, side: int, rows: pl.DataFrame) -> pl.DataFrame:
         if self._nothing.height < rows.height:
             self._nothing = self._nothing.clear(rows.height)
-        made = self._nothing.head(rows.height)
+        padded = self._nothing.head(rows.height)
         for name in self._columns.stored[side]:
-            made.replace_column(made.get_column_index(name), rows.get_column(name))
-        return made
+            padded.replace_column(padded.get_column_index(name), rows.get_column(name))
+        return padded
 
     def _oldest_owed(self) -> int:
-        """The timestamp of the oldest tuple that may still be padded."""
+        """Timestamp of the oldest tuple that may still be padded."""
         return min((unmatched.oldest() for unmatched in self._unmatched.values()), default=FOREVER)
 
-    def _release(self) -> Punctuations:
-        if not any(side.freed for side in self._sides):
-            return NO_PUNCTUATIONS
-        released = [self._of_rows(side, self._sides[side].release()) for side in (0, 1)]
-        return self._emitted.release(released)
-
-    def _of_rows(self, side: int, punctuations: Punctuations) -> Punctuations:
-        """Without those that restrict nothing, as long as rows of the other side may come by themselves."""
-        everything = [group.positions for group in punctuations.parts.groups if not group.shape]
+    def _outgoing(self, side: int, released: Punctuations) -> Punctuations:
+        """Drop punctuations that restrict nothing as long as tuples of the other side may be padded."""
+        everything = [group.positions for group in released.parts.groups if not group.shape]
         if not everything:
-            return punctuations
+            return released
         self._ended[side] = True
-        if not self._preserved[1 - side] or self._ended[1 - side]:
-            return punctuations
-        kept = np.ones(len(punctuations), dtype=np.bool_)
+        if not self.preserved[1 - side] or self._ended[1 - side]:
+            return released
+        kept = np.ones(len(released), dtype=np.bool_)
         kept[np.concatenate(everything)] = False
-        return punctuations.keep(kept)
+        return released.keep(kept)
 
     def waiting(self) -> bool:
         ranged = any(side in self._ranged and len(held) for side, held in self._unmatched.items())
         return ranged or super().waiting()
 
-    def output_bound(self, bounds: Sequence[int]) -> int:
-        return min(super().output_bound(bounds), self._oldest_owed())
-
     def tables(self) -> Mapping[str, StateTable]:
-        held = {f"{SIDES[side]}_unmatched": unmatched.table() for side, unmatched in self._unmatched.items()}
+        held = {f"{NAMES[side]}_unmatched": unmatched.table() for side, unmatched in self._unmatched.items()}
         return {**super().tables(), **held}
 
     def state_rows(self) -> int:

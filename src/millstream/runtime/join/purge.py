@@ -1,15 +1,14 @@
-"""What punctuation does in a join: which stored tuples it makes useless, and when it goes on.
+"""Punctuation in a join: the stored tuples that it makes useless, and its propagation.
 
-Purge (Lemma 1). A punctuation p of one side says that no later tuple there matches it. A stored tuple of the other
+Purge (Lemma 1). A punctuation p of one side promises that no later tuple there matches it. A stored tuple of the other
 side is useless if every partner that it could still find would match p. So p is *translated* into a pattern over the
-other side: key restrictions move to the equal columns, and an upper bound v on the time becomes `ts < v - W`, if tuples
-of the other side are kept for a range W only. If p restricts anything else it purges nothing. A bound on time alone
-comes as progress and is handled as such. Tuples that match what has been translated so far are not stored in the first
-place; they still probe.
+other side: key restrictions move to the equal columns, and an upper bound v on the time becomes `ts < v - W`, if the
+other side has a window of range W. If p restricts anything else it purges nothing. A bound on time alone is progress
+and handled as such. New tuples that match a translated punctuation probe, but are not stored.
 
-Propagation (Lemma 2). p goes on, under the names of the output, once no stored tuple of its own side matches it. A
-restriction of a right key goes out on the equal left column, so that both sides call equal things the same. That the
-same value is closed on both sides (Lemma 3) needs no rule of its own: each closes what the other has stored.
+Propagation (Lemma 2). p is emitted, under the output's names, once no stored tuple of its own side matches it. A
+restriction of a right key is emitted on the equal left column, so that both sides name equal keys alike. Values that
+both sides have closed (Lemma 3) need no rule of their own: each side closes the tuples that the other has stored.
 
 >>> from millstream.algebra.punctuation.pattern import Pattern
 >>> from millstream.algebra.punctuation.restriction import below, equal
@@ -30,21 +29,21 @@ from millstream.runtime.operator.propagation import together
 
 
 class Renaming:
-    """Punctuation under other names; nothing is done for what keeps its names."""
+    """Punctuation under other names; it is returned unchanged if its names stay."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = dict(names)
         self._changed = frozenset(name for name, new in names.items() if name != new)
 
     def __call__(self, punctuations: Punctuations) -> Punctuations:
-        if all(self._changed.isdisjoint(said) for said in together(punctuations)):
+        if all(self._changed.isdisjoint(attributes) for attributes in together(punctuations)):
             return punctuations
         return punctuations.select(self._names)
 
 
 class Translation:
-    """From punctuation of one side to what it makes useless on the other, both under the output's names. A bound on the
-    time speaks of the column `on`."""
+    """Translation of punctuation of one side into patterns of useless tuples of the other, both over the output's
+    names. A bound on `time` becomes a bound on the column `on`."""
 
     def __init__(self, keys: Mapping[str, str], time: str | None, kept_for: int | None, on: str = TS) -> None:
         self._keys = dict(keys)
@@ -52,12 +51,12 @@ class Translation:
         self._kept_for, self._on = kept_for or 0, on
 
     def __call__(self, punctuations: Punctuations) -> Punctuations:
-        if self._time is None or not any(self._time in said and len(said) > 1 for said in together(punctuations)):
+        if self._time is None or not any(self._time in names and len(names) > 1 for names in together(punctuations)):
             return punctuations.select(self._keys)
         both = punctuations.select({**self._keys, self._time: self._time})
         return both.map_upper(self._time, lambda bound: bound - self._kept_for, self._on, "<", pl.Int64())
 
 
 def time_name(schema: Schema, names: Mapping[str, str]) -> str | None:
-    """The output's name of a side's visible time."""
+    """Return the output's name of a side's visible time."""
     return None if schema.time is None else names[schema.time]

@@ -1,8 +1,8 @@
-"""Equal integers of two columns, found by sorting one of them by its digits.
+"""Equal integers of two columns, found by a radix sort of one of them.
 
-Numpy sorts 16-bit numbers by counting, in time linear in their number. So keys that lie close together, as the ids in a
-window or the open ones of a punctuated stream do, are put in order in one pass, and others in two. Where the sorted
-column is not many times longer than the other one, this takes a fraction of what a hash join costs to call.
+Numpy sorts 16-bit numbers in linear time, by counting. So keys that are close together, like the ids in a window or the
+open ones of a punctuated stream, are sorted in one pass, others in two. Where the sorted column is not many times
+longer than the other one, this takes a fraction of the fixed costs of a hash join.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from millstream.algebra.arrays import Places
 
 DIGIT = 1 << 16
 SHORT, FEW = 1 << 14, 1 << 10
-"""So many partners are sorted for any probe; with two passes, only for so few."""
+"""Up to `SHORT` partners are sorted whatever the probe; two passes need a probe of at most `FEW` rows too."""
 TIMES = 16
-"""A longer partner is sorted if it is at most so many times longer than the probe."""
+"""A longer partner is sorted if it is at most this many times longer than the probe."""
 
 
 def radix_match(partner: Places, probe: Places) -> tuple[Places, Places] | None:
-    """Probing and partner rows of all pairs, by probing row and then by partner; None if this is not the way to find
-    them. Neither is empty.
+    """Return the probing and partner rows of all pairs, by probing row, then by partner; None if another method is
+    better. Neither argument is empty.
 
     >>> probing, found = radix_match(np.array([7, 5, 7]), np.array([7, 6, 5]))
     >>> probing.tolist(), found.tolist()
@@ -41,8 +41,8 @@ def _in_one_pass(codes: Places, probe: Places, low: int, high: int) -> tuple[Pla
     counts = np.bincount(codes, minlength=high - low + 1)
     first = np.cumsum(counts) - counts
     inside = (probe >= low) & (probe <= high)
-    asked = probe - low if inside.all() else np.where(inside, probe, low) - low
-    return expanded(first[asked], np.where(inside, counts[asked], 0), order)
+    sought = probe - low if inside.all() else np.where(inside, probe, low) - low
+    return expanded(first[sought], np.where(inside, counts[sought], 0), order)
 
 
 def _in_two_passes(partner: Places, probe: Places, low: int) -> tuple[Places, Places]:
@@ -55,7 +55,7 @@ def _in_two_passes(partner: Places, probe: Places, low: int) -> tuple[Places, Pl
 
 
 def expanded(first: Places, counts: Places, order: Places | None = None) -> tuple[Places, Places]:
-    """From where the partners of each probing row begin, and how many they are, to pairs. `order`: of the partners."""
+    """Return pairs, given the first partner of each probing row and their number. `order`: the sorted partner rows."""
     probing = np.repeat(np.arange(len(counts)), counts)
     shift = first - (np.cumsum(counts) - counts)
     places = np.arange(len(probing)) + np.repeat(shift, counts)

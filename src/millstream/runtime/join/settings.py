@@ -1,13 +1,13 @@
-"""How a join purges, puts punctuation out and uses memory. All of it may be changed while the join runs.
+"""Settings of a join: purging, propagation and memory. All of them may be changed while the join runs.
 
 | setting | meaning |
 |---|---|
-| `purge_threshold` | stored tuples are purged every so many punctuations, of both inputs together; 1: at once |
-| `index` | eager: stored tuples are counted for each waiting punctuation; lazy: they are looked at before propagation |
-| `propagation` | eager: as soon as nothing stored matches; every so many punctuations; every so long; on request |
-| `memory_limit` | bytes that stored tuples may take in memory, more go to disk; 0: no limit |
-| `activation` | so many tuples must have missed partners on disk before the disk join runs in a pause |
-| `listeners` | which components run on which event, as `join_rules`; none: as the other settings say |
+| `purge_threshold` | number of punctuations, of both inputs together, between two purges; 1: purge at once |
+| `index` | eager: stored tuples are counted per waiting punctuation; lazy: they are matched before propagation |
+| `propagation` | eager: once no stored tuple matches; count: every `propagation_count` punctuations; time; request |
+| `memory_limit` | bytes that stored tuples may take in memory, the rest moves to disk; 0: no limit |
+| `activation` | number of tuples that must have missed partners on disk before the disk join runs in a pause |
+| `listeners` | rules that map events to components (`join_rules`); empty: the rules follow from the other settings |
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class JoinSettings:
 
 @runtime_checkable
 class Configurable(Protocol):
-    """An operator that can be told while it runs."""
+    """An operator whose settings can be changed while it runs."""
 
     def configure(self, settings: JoinSettings) -> None: ...
 

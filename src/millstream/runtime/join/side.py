@@ -1,14 +1,14 @@
-"""One side of a symmetric join: its stored tuples, what closes them, and its punctuations that wait.
+"""One side of a symmetric join: its stored tuples, the punctuation that closes them, and its own that waits.
 
 | | |
 |---|---|
 | stored | tuples that a later tuple of the other side may still join, under the output's column names |
-| not stored | out of its window already; matched by a translated punctuation of the other side |
-| not looked at | a NULL key: it only counts in a window of rows |
-| not looked at | matched by one of the other side that is out: no partner is stored there, and none will come |
-| removed | what new translated punctuations match, when the join purges |
-| removed | what is out of its window: `ts + W <` the other side's bound, or not among the last n |
-| removed | everything, once the other side has ended |
+| not stored | tuples already out of their window; tuples that match a translated punctuation of the other side |
+| neither probed nor stored | tuples with a NULL key: they only count in a ROWS window |
+| neither probed nor stored | tuples that match an emitted one of the other side: no partner is stored or will arrive |
+| purged | tuples that match new translated punctuations, when the join purges |
+| purged | tuples out of their window: `ts + W <` the other side's bound, or not among the last n |
+| purged | all tuples, once the other side has ended |
 """
 
 from __future__ import annotations
@@ -33,23 +33,21 @@ from millstream.runtime.state.table import StateTable
 
 
 class JoinSide:
-    def __init__(self, schema: Mapping[str, pl.DataType], window: Window, keys: Sequence[str], seq: str | None) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], window: Window, keys: Sequence[str], seq: str) -> None:
         self.table = StateTable(schema)
         self.count = 0
-        """How many tuples have come, stored or not."""
+        """Number of tuples that have arrived, stored or not, if the join numbers them."""
         self.dropped = 0
-        """How many came after their key was put out, and were not looked at."""
+        """Number of tuples that arrived after the punctuation on their key was emitted."""
         self._window, self._keys, self._seq = window, list(dict.fromkeys(keys)), seq
         self._closed = ClosedKeys()
         self._unused = NO_PUNCTUATIONS
         self._pending: Pending | Counted = Pending()
-        self._told = self._shrunk = False
-        self.released = NO_PUNCTUATIONS
-        """What `release` has given last."""
+        self._promised = self._shrunk = False
         self.on_leave: Callable[[pl.DataFrame], None] | None = None
-        """Hears of tuples, in the form in which they are stored, that leave the state or never enter it."""
+        """Called with tuples, under the stored names, that leave the state or never enter it."""
         self.disk: DiskPart | None = None
-        """Where tuples go for which there is no room in memory."""
+        """Tuples for which there is no room in memory."""
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -58,7 +56,7 @@ class JoinSide:
     # --- tuples -----------------------------------------------------------------------------------------------------
 
     def admit(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        """The new tuples without those that need neither probe nor be stored."""
+        """Return the new tuples without those that need neither probe nor be stored."""
         for key in self._keys:
             if rows.get_column(key).null_count():
                 rows = self._only(rows, rows.get_column(key).is_not_null())
@@ -72,59 +70,57 @@ class JoinSide:
         return admitted if admitted.height else None
 
     def insert(self, half: Half, bound: int) -> None:
-        """Store the new tuples that a later tuple of the other side may still join; nothing has been purged since the
+        """Store the new tuples that a later tuple of the other side may still join. Nothing has been purged since the
         step began."""
         if half.new is None:
             return
         if bound == FOREVER:
-            self._leave(self._unless_owed(half.new))
+            self._reject(half.new)
             return
         rows = self._lasting(half.new, bound)
         if rows.height and self._closed:
             gone = self._closed.closed(rows)
             self._closed.forget()
             if gone.any():
-                self._leave(self._unless_owed(where(rows, gone)))
+                self._reject(where(rows, gone))
                 rows = where(rows, ~gone)
         self.table.append(rows, half.joined if rows is half.new else None)
         if self.disk is not None:
             self.disk.stored(rows.height)
 
     def _lasting(self, rows: pl.DataFrame, bound: int) -> pl.DataFrame:
-        """Those that are still in their window."""
+        """Return the new tuples that are still in their window, and reject the others."""
         if self._window.rows is not None:
-            return self._without(rows, rows.height - self._window.rows)
-        if self._window.range is None or bound == NEVER:
+            expired = rows.height - self._window.rows
+        elif self._window.range is None or bound == NEVER:
             return rows
-        times, limit = rows.get_column(TS), bound - self._window.range
-        numbers = times.to_numpy()
-        if int(numbers.min()) >= limit:
+        else:
+            times, limit = rows.get_column(TS), bound - self._window.range
+            numbers = times.to_numpy()
+            if int(numbers.min()) >= limit:
+                return rows
+            if not times.is_sorted():
+                inside = times >= limit
+                self._reject(where(rows, ~inside))
+                return where(rows, inside)
+            expired = int(np.searchsorted(numbers, limit))
+        if expired <= 0:
             return rows
-        if times.is_sorted():
-            return self._without(rows, int(np.searchsorted(numbers, limit)))
-        inside = times >= limit
-        self._leave(self._unless_owed(where(rows, ~inside)))
-        return where(rows, inside)
-
-    def _without(self, rows: pl.DataFrame, first: int) -> pl.DataFrame:
-        """The new tuples without the first ones, which leave."""
-        if first <= 0:
-            return rows
-        self._leave(self._unless_owed(rows.slice(0, first)))
-        return rows.slice(first)
+        self._reject(rows.slice(0, expired))
+        return rows.slice(expired)
 
     def _only(self, rows: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
-        """The new tuples for which the mask is true; the others leave."""
+        """Return the new tuples for which the mask is true; the others leave."""
         if self.on_leave is not None:
             self._leave(where(rows, ~mask))
         return where(rows, mask)
 
-    def _unless_owed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The new tuples without those that partners on disk still have to meet."""
-        return rows if self.disk is None else self.disk.owe_new(rows)
+    def _reject(self, rows: pl.DataFrame) -> None:
+        """Let new tuples leave without being stored, except those that may have missed partners on disk."""
+        self._leave(rows if self.disk is None else self.disk.owe_new(rows))
 
     def expire(self, bound: int) -> None:
-        """Purge what is out of its window, given the other side's bound on time."""
+        """Purge the tuples that are out of their window, given the other side's bound on time."""
         if not len(self.table):
             return
         held, before = self.rows if self._listened_to else None, len(self.table)
@@ -141,8 +137,8 @@ class JoinSide:
                 self.left(held if bound == FOREVER else _below(held, column or TS, limit, before - len(self.table)))
 
     def limit(self, bound: int) -> tuple[str | None, int]:
-        """The column whose values below a limit are out of the window, and the limit."""
-        if self._window.rows is not None and self._seq is not None:
+        """Return a column and a limit: tuples with a lower value are out of the window."""
+        if self._window.rows is not None:
             return self._seq, self.count - self._window.rows + 1
         if self._window.range is not None and bound > NEVER:
             return TS, bound - self._window.range
@@ -151,8 +147,8 @@ class JoinSide:
     # --- punctuation of the other side ------------------------------------------------------------------------------
 
     def close(self, translated: Punctuations) -> None:
-        """Note what the other side will not join any more. New tuples are not stored from now on, stored ones are
-        there until the next purge."""
+        """Add translated punctuation of the other side. From now on matching tuples are not stored; stored ones stay
+        until the next purge."""
         if len(translated):
             fresh = self._closed.close(translated)
             if len(fresh):
@@ -161,17 +157,17 @@ class JoinSide:
                     self.disk.close(fresh)
 
     def finish(self, translated: Punctuations) -> None:
-        """Note for which keys the other side has nothing stored, and nothing will come."""
+        """Add keys for which the other side stores no tuple and will receive none."""
         if len(translated):
             self._closed.finish(translated)
 
     @property
     def unused(self) -> bool:
-        """Whether some punctuation has not been used to purge yet."""
+        """True if some punctuation has not been used to purge yet."""
         return len(self._unused) > 0
 
     def purge(self) -> None:
-        """Remove what punctuation has closed since the last time."""
+        """Purge the tuples that punctuation has closed since the last purge."""
         unused, self._unused = self._unused, NO_PUNCTUATIONS
         if not len(unused) or not len(self.table):
             return
@@ -194,7 +190,7 @@ class JoinSide:
         return self.on_leave is not None or (isinstance(self._pending, Counted) and len(self._pending) > 0)
 
     def left(self, rows: pl.DataFrame) -> None:
-        """Stored tuples have left for good."""
+        """Handle stored tuples that have left for good."""
         self._shrunk = True
         if isinstance(self._pending, Counted):
             self._pending.leave(rows)
@@ -207,54 +203,49 @@ class JoinSide:
     # --- punctuation of this side -----------------------------------------------------------------------------------
 
     def promise(self, punctuations: Punctuations) -> None:
-        """Take punctuation of this side, to be put out when nothing stored matches it."""
+        """Add punctuation of this side, to be emitted when no stored tuple matches it."""
         self._pending.add(punctuations)
-        self._told = True
+        self._promised = True
 
     @property
     def freed(self) -> bool:
-        """Whether punctuation may have become free since the last release."""
-        return len(self._pending) > 0 and (self._told or self._shrunk)
+        """True if punctuation may have become free since the last release."""
+        return len(self._pending) > 0 and (self._promised or self._shrunk)
 
     @property
     def waiting(self) -> int:
-        """How many punctuations are not out yet."""
+        """Number of punctuations that have not been emitted yet."""
         return len(self._pending)
 
     def index_by(self, mode: IndexMode) -> None:
-        """Count stored tuples from now on, or look at them when asked."""
+        """Switch to counting stored tuples (eager), or to matching them before each release (lazy)."""
         if isinstance(self._pending, Counted) == (mode == "eager"):
             return
         known = self._pending.to_value()
         self._pending = Counted() if mode == "eager" else Pending()
         self._pending.add(known)
         self.build_index()
-        self._told = True
+        self._promised = True
 
     def build_index(self) -> None:
-        """Count the stored tuples for new punctuations; without counts, `release` looks at what is stored."""
+        """Count the stored tuples that match new punctuations; a lazy index has nothing to build."""
         if isinstance(self._pending, Counted):
             self._pending.build(self._everything())
 
-    @property
-    def counts(self) -> Mapping[Any, int]:
-        """For each waiting punctuation that is indexed, how many stored tuples match it."""
-        return self._pending.counts if isinstance(self._pending, Counted) else {}
-
     def release(self) -> Punctuations:
-        """The punctuations of this side that may go out now."""
+        """Remove and return the punctuations of this side that may be emitted now."""
         free = NO_PUNCTUATIONS
         if self.freed:
             if isinstance(self._pending, Counted):
                 free = self._pending.release()
             else:
                 free = self._pending.release(self._everything(), shrunk=self._shrunk)
-        self._told = self._shrunk = False
-        self.released = free
+        self._promised = self._shrunk = False
         return free
 
     def _everything(self) -> pl.DataFrame:
-        """What is stored, wherever, as far as punctuation that waits speaks of it."""
+        """Stored tuples in memory and on disk; of those on disk, only the attributes that waiting punctuation restricts
+        are read."""
         if self.disk is None or not self.disk.active:
             return self.rows
         return self.disk.with_memory(self._pending.attributes)
@@ -271,16 +262,16 @@ class JoinSide:
         }
 
     def restore(self, value: Mapping[str, Any]) -> None:
-        """Take back what `to_value` gave; the table has been restored before."""
+        """Restore the value of `to_value`; the table has been restored before."""
         self.count, self.dropped = value["count"], value["dropped"]
         self._closed = ClosedKeys.from_value(value["closed"])
         self._unused = value["unused"]
         self._pending = Counted() if isinstance(self._pending, Counted) else Pending()
         self._pending.add(value["pending"])
-        self._told = True
+        self._promised = True
 
 
 def _below(rows: pl.DataFrame, column: str, limit: int, count: int) -> pl.DataFrame:
-    """The rows, so many, whose value is below the limit; nothing is copied if they come first."""
+    """Return the `count` rows whose value is below the limit; nothing is copied if they are the first ones."""
     out = rows.get_column(column).to_numpy() < limit
     return rows.slice(0, count) if out[:count].all() else where(rows, out)

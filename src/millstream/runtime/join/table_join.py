@@ -3,11 +3,11 @@
 | | |
 |---|---|
 | computes | every tuple with every table row that has equal keys (NULL never equals) and satisfies the residual |
-| `outer` | a tuple that finds no row is put out once, with NULLs in the table's columns |
+| `outer` | a tuple without a row is emitted once, with NULLs in the table's columns |
 | state | none: the table never changes |
 | punctuation in → purged → out | any → nothing → itself, under the output's names (of equal keys: the stream's) |
-| progress | goes on; results carry the tuple's timestamp and keep the stream's order |
-| cost | one look-up of the page's keys in the table; an index is kept for distinct integers, hashes are not |
+| progress | is forwarded; results carry the tuple's timestamp and keep the stream's order |
+| cost | one look-up of the page's keys in the table; the index of close distinct integers is kept, hashes are not |
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.expression.evaluate import predicate
 from millstream.runtime.join.index import Equality, Lookup
-from millstream.runtime.join.kernel import holds, named, paired
+from millstream.runtime.join.kernel import JoinColumns, holds, named, paired
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, take, where
 from millstream.runtime.operator.registry import Site, carries_out
@@ -43,15 +43,13 @@ class TableJoin(Operator):
     ) -> None:
         self.schema = schema
         self._outer = outer
-        self._own_names = list(schema.names[: len(input_schema)])
-        self._input_names = list(input_schema.names)
-        self._names = dict(zip(self._input_names, self._own_names, strict=True))
+        self._columns = JoinColumns([input_schema], schema)
         table_names = list(schema.names[len(input_schema) :])
         self._table = named(table, list(table_schema.names), table_names)
         self._nulls = [pl.lit(None, dtype=schema.type_of(name).polars).alias(name) for name in table_names]
         self._equality = Equality.of(input_schema, table_schema, schema, keys)
-        found = self._equality.integers(self._table, 1)
-        self._index = None if found is None else Lookup.of(found)
+        keys_in_table = self._equality.integers(self._table, 1)
+        self._index = None if keys_in_table is None else Lookup.of(keys_in_table)
         self._residual = None if residual is None else predicate(residual)
 
     @classmethod
@@ -61,33 +59,31 @@ class TableJoin(Operator):
         return cls(**{**parameters, "table": nothing if table is None else table})
 
     def process(self, inputs: Sequence[Input]) -> Output:
-        port = inputs[0]
-        rows = None
-        if port.rows is not None and port.rows.height:
-            rows = self._join(named(port.rows, [*self._input_names, TS], [*self._own_names, TS]))
-        punctuations = None if port.punctuations is None else port.punctuations.select(self._names)
-        return Output(rows, punctuations or None)
+        [arrived], punctuations = self._columns.take(inputs), inputs[0].punctuations
+        if punctuations is not None:
+            punctuations = punctuations.select(self._columns.names[0])
+        return Output(None if arrived is None else self._join(arrived), punctuations or None)
 
     def _join(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         left, right = self._equality.match(rows, self._table, probing_left=True, known=self._index)
-        made = None
+        pairs = None
         if len(left):
-            made = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy().take(left))
+            pairs = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy().take(left))
             if self._residual is not None:
-                allowed = holds(made, self._residual)
-                left, made = left[allowed], where(made, allowed)
+                allowed = holds(pairs, self._residual)
+                left, pairs = left[allowed], where(pairs, allowed)
         if self._outer:
-            made = self._with_the_lonely(rows, made, left)
-        return made if made is not None and made.height else None
+            pairs = self._with_padded(rows, pairs, left)
+        return pairs if pairs is not None and pairs.height else None
 
-    def _with_the_lonely(self, rows: pl.DataFrame, made: pl.DataFrame | None, left: Places) -> pl.DataFrame | None:
-        """Also the tuples without a partner, each in its place."""
-        lonely = np.ones(rows.height, dtype=np.bool_)
-        lonely[left] = False
-        if not lonely.any():
-            return made
-        bare = where(rows, lonely).select(*self._own_names, *self._nulls, TS)
-        if made is None:
-            return bare
-        order = np.argsort(np.concatenate([left, np.flatnonzero(lonely)]), kind="stable")
-        return take(stack([made, bare]), order)
+    def _with_padded(self, rows: pl.DataFrame, pairs: pl.DataFrame | None, left: Places) -> pl.DataFrame | None:
+        """Return the pairs and the padded tuples without a partner, in the order of the tuples."""
+        alone = np.ones(rows.height, dtype=np.bool_)
+        alone[left] = False
+        if not alone.any():
+            return pairs
+        padded = where(rows, alone).select(*self._columns.names[0].values(), *self._nulls, TS)
+        if pairs is None:
+            return padded
+        order = np.argsort(np.concatenate([left, np.flatnonzero(alone)]), kind="stable")
+        return take(stack([pairs, padded]), order)

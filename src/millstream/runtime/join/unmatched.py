@@ -1,12 +1,12 @@
-"""Which tuples of one side of an outer join have found no partner yet.
+"""Tuples of one side of an outer join that have found no partner yet.
 
 | | |
 |---|---|
 | state | the numbers and timestamps of stored tuples without a partner, ascending; those with one cost nothing |
-| a step | tuples that come; tuples that find partners, new or stored; tuples that leave, or are never stored |
-| told | of the tuples that leave, those that never had a partner |
+| a step | tuples that arrive; tuples that find partners, new or stored; tuples that leave, or are never stored |
+| returned | of the tuples that leave, those that never had a partner |
 
-Tuples are numbered in the order in which they come, from 1. The table is brought up to date when somebody asks for it.
+Tuples are numbered in order of arrival, from 1. The table is brought up to date by `table()`.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ class Unmatched:
         self._seq = seq
         self._table = StateTable({seq: pl.Int64(), TS: pl.Int64()})
         self._filed = self._table.frame()
-        """What the table has held since it was last up to date."""
+        """Content of the table when it was last up to date."""
         self._numbers = self._times = _NONE
         self._new: pl.DataFrame | None = None
         self._matched: list[Integers] = []
         self._left: list[pl.DataFrame] = []
 
-    def come(self, rows: pl.DataFrame) -> None:
-        """New tuples, numbered one after the other."""
+    def arrive(self, rows: pl.DataFrame | None) -> None:
+        """Begin a step with these new tuples, numbered consecutively."""
         self._new = rows
 
     def match(self, numbers: Integers) -> None:
-        """Tuples that are in a pair, in any order, some perhaps more than once."""
+        """Add tuples that are in a pair, in any order, some perhaps more than once."""
         self._matched.append(numbers)
 
     def leave(self, rows: pl.DataFrame) -> None:
-        """Tuples that no later one can join."""
+        """Add tuples that no later one can join."""
         self._left.append(rows)
 
     def take(self) -> pl.DataFrame | None:
-        """End the step: the tuples that left without ever having had a partner, as they were given."""
+        """End the step; return the tuples that left without ever having had a partner."""
         self._load()
         new, left, matched = self._new, self._left, self._matched
         self._new, self._left, self._matched = None, [], []
@@ -69,7 +69,7 @@ class Unmatched:
         return gone if padded.all() else where(gone, padded)
 
     def _drop(self, matched: Integers, left: Integers) -> Mask:
-        """Let stored tuples wait no longer; which of those that left have waited until now."""
+        """Remove stored tuples that matched or left; return the mask of those that left and were still waiting."""
         if not len(self._numbers) or not (len(matched) or len(left)):
             return np.zeros(len(left), dtype=np.bool_)
         kept = ~np.isin(self._numbers, matched)
@@ -79,18 +79,18 @@ class Unmatched:
         return waited
 
     def __len__(self) -> int:
-        """How many tuples wait for a partner."""
+        """Number of tuples that wait for a partner."""
         self._load()
         return len(self._numbers)
 
     def oldest(self) -> int:
-        """The timestamp of the oldest tuple that waits for a partner; FOREVER if there is none."""
+        """Timestamp of the oldest tuple that waits for a partner; FOREVER if none does."""
         return int(self._times.min()) if len(self) else FOREVER
 
     # --- the table --------------------------------------------------------------------------------------------------
 
     def table(self) -> StateTable:
-        """The state, as it is now."""
+        """Return the table, brought up to date."""
         self._load()
         held = self._filed.get_column(self._seq).to_numpy()
         kept = np.isin(held, self._numbers)
@@ -98,13 +98,12 @@ class Unmatched:
             self._table.keep(pl.Series(kept))
         filed = np.searchsorted(self._numbers, held[-1], side="right") if len(held) else 0
         if filed < len(self._numbers):
-            fresh = pl.DataFrame({self._seq: self._numbers[filed:], TS: self._times[filed:]})
-            self._table.append(fresh)
+            self._table.append(pl.DataFrame({self._seq: self._numbers[filed:], TS: self._times[filed:]}))
         self._filed = self._table.frame()
         return self._table
 
     def _load(self) -> None:
-        """Take over what somebody has put into the table."""
+        """Read the table if it has been restored from outside."""
         if self._table.frame() is not self._filed:
             self._filed = self._table.frame()
             self._numbers = self._filed.get_column(self._seq).to_numpy()

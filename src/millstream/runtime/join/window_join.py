@@ -3,26 +3,26 @@
 | | |
 |---|---|
 | computes | pairs (a, b) with equal keys (NULL never equals) that satisfy the residual predicate and the windows |
-| windows | the older is at most its own stream's range older, or among the last n of its stream (`join_kernel`) |
+| windows | the older is within its own stream's range of the newer, or among its stream's last n (`kernel`) |
 | timestamp | the newer one of the pair |
-| state | per side the tuples that may still find a partner (`join_side`) |
+| state | per side the tuples that may still find a partner (`side`) |
 | order | merging: by timestamp; on arrival: by probing tuple, then by partner |
 | punctuation of B in → purged | on keys, or keys and time → the a's that only partners matching it could join |
-| punctuation of A or B → out | any, once no stored tuple of its own side matches it (`join_purge`) |
-| punctuation of B on keys, once out | the a's that match it are dropped: they have no partner, and will have none |
-| when | as settings and listeners say (`join_events`); by default at once |
-| more state than memory | goes to disk by key (`join_relocation`), unless a window counts rows |
+| punctuation of A or B → out | any, once no stored tuple of its own side matches it (`purge`) |
+| punctuation of B on keys, once emitted | later a's that match it are dropped: no partner is stored or will arrive |
+| when | as settings and listeners say (`events`); by default at once |
+| more state than memory | moves to disk by key (`disk`), unless a window counts rows |
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
-| progress out | the lower of both sides', if it is news and came in band |
-| cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples came in order |
+| progress out | the lower of both sides', if it has risen and arrived in band |
+| cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples arrived in order |
 
-It merges if both inputs are ordered and some side has a window, or if one counts rows and time moves on both inputs;
-otherwise tuples join as they arrive and punctuation alone purges. Tuples that a punctuation has closed still probe, but
-are not stored. A restriction of a right key goes out on the equal left column, and nothing goes out that one put out
-earlier covers.
+It merges if both inputs are ordered and some side has a window, or if a window counts rows and both inputs make
+progress. Otherwise tuples join as they arrive, and only punctuation and time purge. Tuples that a punctuation has
+closed still probe, but are not stored. A restriction of a right key is emitted on the equal left column. A punctuation
+that an earlier one covers is not emitted.
 
-With windows a punctuation goes out in the step in which time passes the end of the last tuple that it waits for, which
-is what a schedule of such ends would give: tuples leave in order of time, and only those that leave are counted.
+With windows a punctuation is emitted in the step in which time passes the end of the last tuple that it waits for. No
+schedule of such ends is needed: tuples leave in order of time, and only those that leave are counted.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.arrays import Integers
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -62,6 +62,8 @@ class WindowJoin(Operator):
     """`schema` names the left input's columns, then the right's, in their order; `residual` is over these names."""
 
     arity = 2
+    preserved = (False, False)
+    """For each side, whether its tuples are kept without a partner."""
 
     def __init__(
         self,
@@ -82,25 +84,20 @@ class WindowJoin(Operator):
         self._columns = JoinColumns((left, right), schema)
         names = self._columns.names
         pairs = (equality.pairs, tuple((b, a) for a, b in equality.pairs))
-        # `_translations[i]` is for punctuation of side i and speaks of the tuples of the other side.
-        self._translations = tuple(
-            Translation(key_names(pairs[i]), time_name(s, names[i]), windows[1 - i].range)
-            for i, s in enumerate((left, right))
-        )
-        self._canonical = Renaming({name: name for name in names[1].values()} | key_names(pairs[1]))
-        self._sides = tuple(
-            JoinSide(
-                self._stored(i), windows[i], [own for own, _ in pairs[i]], SEQ[i] if self._kernel.by_rows else None
-            )
-            for i in (0, 1)
-        )
         self._keys = tuple(key_names(own) for own in pairs)
+        # `_translations[i]` translates punctuation of side i into patterns over the tuples of the other side.
+        self._translations = tuple(
+            Translation(self._keys[i], time_name(own, names[i]), windows[1 - i].range)
+            for i, own in enumerate((left, right))
+        )
+        self._canonical = Renaming({name: name for name in names[1].values()} | self._keys[1])
+        self._sides = tuple(JoinSide(self._stored(i), windows[i], [own for own, _ in pairs[i]], SEQ[i]) for i in (0, 1))
         self._drops = not (left_window.unbounded and right_window.unbounded)
-        """Whether tuples whose key is out are looked for: without windows a look-up in vain costs less."""
+        """Whether tuples whose key has been emitted are dropped: without windows a futile probe costs less."""
         relocates = bool(keys) and not self._kernel.by_rows
         self._relocation = Relocation(equality, self._kernel, self._sides, at_once=self._drops) if relocates else None
         self._owed_since = FOREVER
-        """Where time was when pairs began to be owed."""
+        """Time of the inputs when the first pair on disk was missed; FOREVER: none is owed."""
         self._registers = Registers(2)
         self._components = JoinComponents(self._sides, self._relocation, self._propagate)
         self._shared = {own for own, _ in equality.pairs}
@@ -108,22 +105,26 @@ class WindowJoin(Operator):
 
     def _stored(self, side: int) -> dict[str, pl.DataType]:
         types = self.schema.polars
-        numbers = (SEQ[side], BEFORE[side]) if self._kernel.by_rows else ()
-        return {name: types[name] for name in self._columns.stored[side]} | {name: pl.Int64() for name in numbers}
+        stored = {name: types[name] for name in self._columns.stored[side]}
+        if self._numbered(side):
+            stored[SEQ[side]] = pl.Int64()
+        if self._kernel.by_rows:
+            stored[BEFORE[side]] = pl.Int64()
+        return stored
+
+    def _numbered(self, side: int) -> bool:
+        return self._kernel.by_rows or self.preserved[side]
 
     def process(self, inputs: Sequence[Input]) -> Output:
-        left, right = self._incoming(inputs)
-        new = (
-            None if left is None else self._sides[0].admit(left),
-            None if right is None else self._sides[1].admit(right),
-        )
-        safe = min(self._registers.bounds)
+        arrived = self._incoming(inputs)
+        new = [None if rows is None else side.admit(rows) for side, rows in zip(self._sides, arrived, strict=True)]
+        time = min(self._registers.bounds)
         disk = self._relocation
         if disk is not None:
             disk.begin(new)
-        halves = tuple(Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True))
-        rows = self._kernel.pairs(halves[0], halves[1])
-        found = [] if rows is None else [rows]
+        halves = [Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True)]
+        pairs = self._kernel.pairs(*halves)
+        found = [] if pairs is None else [pairs]
         risen = self._registers.take(inputs)
         for index, side in enumerate(self._sides):
             side.insert(halves[index], self._registers.bounds[1 - index])
@@ -131,53 +132,45 @@ class WindowJoin(Operator):
             found += disk.keep_up()
         if found and self.merges:
             found = [by_time(stack(found))]
-        for index, came in enumerate((left, right)):
-            if risen or came is not None:
+        for index, rows in enumerate(arrived):
+            if risen or rows is not None:
                 found += self._expire(index)
-        told = self._take_punctuation(inputs)
-        punctuations, empty = NO_PUNCTUATIONS, left is None and right is None and not told
-        if told or empty or self._components.due():
-            owed, punctuations = self._components.act(told, min(self._registers.bounds), empty=empty)
+        count = self._take_punctuation(inputs)
+        punctuations, empty = NO_PUNCTUATIONS, not count and all(rows is None for rows in arrived)
+        if count or empty or self._components.due():
+            owed, punctuations = self._components.act(count, min(self._registers.bounds), empty=empty)
             found += owed
-        if disk is not None:
-            self._hold_time(safe)
-        rows = self._completed(stack(found) if found else None)
+        # While pairs are owed, progress stops at the time of the inputs before the first of them was missed.
+        self._owed_since = min(self._owed_since, time) if disk is not None and disk.missing else FOREVER
+        found += self._padded()
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         punctuations = punctuations.with_progress(self._registers.news())
-        return Output(rows, punctuations or None)
+        return Output(stack(found) if found else None, punctuations or None)
 
     def _take_punctuation(self, inputs: Sequence[Input]) -> int:
-        """Note what both sides promise; returns how many punctuations have come."""
-        told = 0
+        """Hand the punctuation of each side to both sides; returns the number of punctuations."""
+        count = 0
         for index, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
                 own = port.punctuations.select(self._columns.names[index])
                 self._sides[index].promise(own)
                 self._sides[1 - index].close(self._translations[index](own))
-                told += len(own)
-        return told
+                count += len(own)
+        return count
 
     def _expire(self, index: int) -> list[pl.DataFrame]:
-        """Drop what has left its window, and everything once the other side has ended; returns rows that were owed."""
-        side, disk, bound = self._sides[index], self._relocation, self._registers.bounds[1 - index]
-        if disk is None or not disk.active:
-            side.expire(bound)
-            return []
-        if bound != FOREVER:
-            column, limit = side.limit(bound)
-            side.expire(bound)
-            if column is not None:
-                disk.expire(index, limit)
-            return []
-        owed = disk.catch_up()
-        side.expire(bound)
-        disk.forget(index)
+        """Purge the tuples that have left their window, or all once the other side has ended; returns owed pairs."""
+        disk, bound = self._relocation, self._registers.bounds[1 - index]
+        owed = disk.catch_up() if disk is not None and bound == FOREVER else []
+        self._sides[index].expire(bound)
+        if disk is not None:
+            disk.expire(index, bound)
         return owed
 
     # --- events -----------------------------------------------------------------------------------------------------
 
     def configure(self, settings: JoinSettings) -> None:
-        """Change the settings, and who listens to which event, from the next step on."""
+        """Change the settings, and the listeners of events, from the next step on."""
         if settings != self.settings:
             self._components.configure(settings)
 
@@ -191,7 +184,7 @@ class WindowJoin(Operator):
         return super().answer(message)
 
     def request_punctuation(self) -> None:
-        """Ask for the punctuation that may go out; it does in the next step."""
+        """Request the punctuation that may be emitted; the next step emits it."""
         self._components.monitor.requested = True
 
     def unfinished(self) -> bool:
@@ -200,70 +193,55 @@ class WindowJoin(Operator):
     def waiting(self) -> bool:
         return self._components.awaits_time()
 
-    def _hold_time(self, safe: int) -> None:
-        """While pairs are owed, time goes on only to where it was when the first of them was missed."""
-        assert self._relocation is not None
-        if not self._relocation.missing:
-            self._owed_since = FOREVER
-        elif self._owed_since == FOREVER:
-            self._owed_since = safe
-
     def _oldest_owed(self) -> int:
-        """The timestamp of the oldest row that is still to come for a tuple that is stored."""
+        """Timestamp of the oldest result still owed for a stored tuple."""
         return FOREVER
 
     def _propagate(self) -> Punctuations:
-        free = self._release()
-        for index, side in enumerate(self._sides):
-            if self._drops and len(side.released):
-                self._sides[1 - index].finish(side.released.select(self._keys[index]))
-                side.released = NO_PUNCTUATIONS
-        return free
+        if not any(side.freed for side in self._sides):
+            return NO_PUNCTUATIONS
+        released = [side.release() for side in self._sides]
+        for index, own in enumerate(released):
+            if self._drops and len(own):
+                self._sides[1 - index].finish(own.select(self._keys[index]))
+        return self._emitted.release([self._outgoing(index, own) for index, own in enumerate(released)])
+
+    def _outgoing(self, side: int, released: Punctuations) -> Punctuations:
+        """Return the punctuation to emit for what a side has released."""
+        return self._canonical(released) if side else released
 
     # --- tuples -----------------------------------------------------------------------------------------------------
 
-    def _completed(self, rows: pl.DataFrame | None) -> pl.DataFrame | None:
-        """All rows of the step, given its pairs, once everything that leaves the state has left. A join that owes
-        something for tuples that leave hears of them by `on_leave` of its sides and adds it here."""
-        return rows
+    def _padded(self) -> list[pl.DataFrame]:
+        """Return the results for tuples that have left the state in this step without a partner."""
+        return []
 
-    def _incoming(self, inputs: Sequence[Input]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-        """The new tuples of both sides under the output's names, numbered if a window counts rows."""
-        left, right = self._columns.take(inputs)
-        if not self._kernel.by_rows:
-            return left, right
-        counts = [0 if rows is None else rows.height for rows in (left, right)]
-        before: tuple[npt.NDArray[Any], npt.NDArray[Any]] = np.zeros(counts[0], np.int64), np.full(counts[1], counts[0])
-        if left is not None and right is not None and self.merges:
-            # In timestamp order; the left one goes first among equals.
-            times = left.get_column(TS).to_numpy(), right.get_column(TS).to_numpy()
+    def _incoming(self, inputs: Sequence[Input]) -> list[pl.DataFrame | None]:
+        """Return the new tuples of both sides under the output's names, with their numbers if they are counted."""
+        new = self._columns.take(inputs)
+        before = self._before(new) if self._kernel.by_rows else None
+        for index, rows in enumerate(new):
+            if rows is not None and self._numbered(index):
+                side = self._sides[index]
+                numbers = np.arange(side.count + 1, side.count + rows.height + 1, dtype=np.int64)
+                rows.insert_column(rows.width, pl.Series(SEQ[index], numbers))
+                if before is not None:
+                    rows.insert_column(rows.width, pl.Series(BEFORE[index], before[index]))
+                side.count += rows.height
+        return new
+
+    def _before(self, new: Sequence[pl.DataFrame | None]) -> list[Integers]:
+        """Return for each new tuple the number of tuples of the other side before it: the left one first, or in a
+        merging join in timestamp order, the left one first among equals."""
+        times = [np.zeros(0, dtype=np.int64) if rows is None else rows.get_column(TS).to_numpy() for rows in new]
+        if self.merges:
             before = np.searchsorted(times[1], times[0]), np.searchsorted(times[0], times[1], side="right")
-        numbered: list[pl.DataFrame | None] = []
-        for index, rows in enumerate((left, right)):
-            own, other = self._sides[index].count, self._sides[1 - index].count
-            if rows is not None:
-                rows = rows.with_columns(
-                    pl.Series(SEQ[index], np.arange(own + 1, own + rows.height + 1, dtype=np.int64)),
-                    pl.Series(BEFORE[index], (other + before[index]).astype(np.int64)),
-                )
-            numbered.append(rows)
-        for side, count in zip(self._sides, counts, strict=True):
-            side.count += count
-        return numbered[0], numbered[1]
-
-    def _release(self) -> Punctuations:
-        if not any(side.freed for side in self._sides):
-            return NO_PUNCTUATIONS
-        left, right = (side.release() for side in self._sides)
-        return self._emitted.release([left, self._canonical(right)])
+        else:
+            before = np.zeros(len(times[0]), dtype=np.int64), np.full(len(times[1]), len(times[0]))
+        return [self._sides[1 - index].count + count.astype(np.int64) for index, count in enumerate(before)]
 
     def output_bound(self, bounds: Sequence[int]) -> int:
         return min(*bounds, self._registers.limit)
-
-    @property
-    def dropped(self) -> int:
-        """How many tuples were not looked at, because their key had been put out."""
-        return sum(side.dropped for side in self._sides)
 
     def tables(self) -> Mapping[str, StateTable]:
         memory = {"left": self._sides[0].table, "right": self._sides[1].table}

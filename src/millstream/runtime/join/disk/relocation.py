@@ -1,17 +1,17 @@
-"""Joins whose state is larger than memory: relocation to disk, and the disk join for what was missed.
+"""Joins whose state is larger than memory: relocation to disk, and the disk join for missed pairs.
 
 | | |
 |---|---|
-| relocation | the largest buckets of either side go to disk until half of the limit is free |
-| memory join | meets only what is in memory |
-| disk join | finds the pairs of which one was on disk when the other came |
+| relocation | the largest buckets of either side move to disk until half of the limit is free |
+| memory join | joins only tuples in memory |
+| disk join | finds the pairs with one tuple on disk when the other arrived |
 | a pair is found | once: not if both were in memory together, nor if both were there when the disk join last ran |
-| a closed tuple | stays, in the buffer or on disk, until it has met its partners on disk, and blocks punctuation |
-| time | stands still while pairs are owed: they are older than what has come since |
+| a closed tuple | stays, in the buffer or on disk, until it has joined its partners on disk, and blocks punctuation |
+| progress | stops while pairs are owed: they are older than the tuples that have arrived since |
 
-The disk join looks only at tuples that have come since its last run in their bucket, and at closed ones, each against
-what is stored for its key. Without windows it waits for an occasion. With windows it runs in every step, so that
-results are in order of time, nothing is owed when tuples leave their window, and time never stands still.
+The disk join probes only with tuples that have arrived since its last run in their bucket, and with closed ones.
+Without windows it waits for an event. With windows it runs in every step, so results are in timestamp order, nothing is
+owed when tuples leave their window, and progress never stops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
-from millstream.algebra.schema import TS
+from millstream.algebra.schema import FOREVER, TS
 from millstream.runtime.join.disk.side import ARRIVED, SPILLED, DiskPart, Steps
 from millstream.runtime.join.disk.table import BUCKET, Tags
 from millstream.runtime.join.index import BUCKETS, Equality
@@ -34,54 +34,49 @@ from millstream.runtime.state.table import StateTable
 
 NAMES = ("left", "right")
 GROUP_ROWS = 1 << 16
-"""About so many tuples on disk are looked at together."""
+"""Approximate number of tuples on disk that one pass of the disk join reads."""
 
 
 class Relocation:
-    def __init__(
-        self,
-        equality: Equality,
-        kernel: JoinKernel,
-        sides: Sequence[JoinSide],
-        *,
-        at_once: bool,
-    ) -> None:
+    """`at_once`: the disk join runs in every step."""
+
+    def __init__(self, equality: Equality, kernel: JoinKernel, sides: Sequence[JoinSide], *, at_once: bool) -> None:
         self._equality, self._kernel, self._sides, self._at_once = equality, kernel, sides, at_once
         self._names = [list(side.table.schema) for side in sides]
         self._steps = Steps()
         self._parts = tuple(DiskPart(i, side.table, equality, self._steps) for i, side in enumerate(sides))
-        self._parts[0].face(self._parts[1])
+        self._parts[0].other, self._parts[1].other = self._parts[1], self._parts[0]
         for side, part in zip(sides, self._parts, strict=True):
             side.disk = part
         self._peak = 0
-        """The most that was in memory since it was last shrunk."""
+        """Largest size in memory, in bytes, since memory was last shrunk."""
         self._met: Integers = np.zeros(BUCKETS, dtype=np.int64)
-        """Per bucket the step of the last disk join."""
+        """Step of the last disk join, per bucket."""
         self._missing: Integers = np.zeros(BUCKETS, dtype=np.int64)
-        """Per bucket how many tuples have come since then while the other side had some on disk."""
+        """Number of tuples that have arrived since then while the other side had some on disk, per bucket."""
 
     @property
     def active(self) -> bool:
-        """Whether something is on disk."""
+        """True if tuples are on disk."""
         return self._steps.active
 
     @property
     def missing(self) -> int:
-        """How many tuples may have missed partners on disk."""
+        """Number of tuples that may have missed partners on disk."""
         return int(self._missing.sum()) + sum(len(part.buffer) for part in self._parts) if self.active else 0
 
     @property
-    def told(self) -> bool:
-        """Whether punctuation has come that may close tuples on disk."""
-        return self.active and any(part.told for part in self._parts)
+    def closed(self) -> bool:
+        """True if punctuation has arrived that may close tuples on disk."""
+        return self.active and any(part.closed for part in self._parts)
 
     @property
     def may_shrink(self) -> bool:
-        """Whether closed tuples wait on disk or in a buffer."""
-        return self.active and any(part.may_shrink for part in self._parts)
+        """True if closed tuples may be on disk or in a buffer."""
+        return self.active and any(part.closed or len(part.buffer) for part in self._parts)
 
     def begin(self, new: Sequence[pl.DataFrame | None]) -> None:
-        """A step begins with these tuples."""
+        """Begin a step with these new tuples."""
         if not self.active:
             return
         self._steps.now += 1
@@ -93,7 +88,7 @@ class Relocation:
                 self._missing += np.bincount(self._parts[index].buckets_of(rows), minlength=BUCKETS) * on_disk
 
     def keep_up(self) -> list[pl.DataFrame]:
-        """The tuples of a step are stored. If it must not owe anything, find what they have missed."""
+        """Find what the tuples of the step, now stored, have missed, if the step must not owe anything."""
         if not self.active or not self._at_once:
             return []
         found = self.catch_up()
@@ -101,7 +96,7 @@ class Relocation:
         return found
 
     def in_memory(self) -> int:
-        """About how many bytes the tuples in memory take."""
+        """Approximate size in bytes of the tuples in memory."""
         size = sum(part.memory.size() + part.buffer.size() for part in self._parts)
         self._peak = max(self._peak, size)
         if 2 * size < self._peak:
@@ -111,7 +106,7 @@ class Relocation:
         return size
 
     def relocate(self, limit: int) -> list[pl.DataFrame]:
-        """Make room; returns what the disk join has found on the way."""
+        """Move tuples to disk until memory is below the limit; returns the pairs that the disk join found first."""
         for side in self._sides:
             side.purge()
         found = self.finish()
@@ -120,8 +115,8 @@ class Relocation:
             return found
         if not self.active:
             self._steps.now, self._steps.active = 1, True
-            for part in self._parts:
-                part.start()
+            for part in self._parts:  # all tuples in memory have met
+                part.arrived = Tags(np.zeros(len(part.memory), dtype=np.int64))
         sizes = np.concatenate([_bucket_sizes(part) for part in self._parts])
         largest = np.argsort(-sizes, kind="stable")
         enough = int(np.searchsorted(np.cumsum(sizes[largest]), total - limit // 2)) + 1
@@ -134,9 +129,11 @@ class Relocation:
         return found
 
     def finish(self) -> list[pl.DataFrame]:
-        """Let closed tuples meet their partners on disk, and go."""
+        """Join closed tuples with their partners on disk, and let them leave."""
+        if not self.may_shrink:
+            return []
         found: list[pl.DataFrame] = []
-        for index, part in enumerate(self._parts if self.may_shrink else ()):
+        for index, part in enumerate(self._parts):
             leaving, other = part.take_closed(), self._parts[1 - index]
             if not leaving.height:
                 continue
@@ -145,12 +142,11 @@ class Relocation:
             for partners in (other.in_memory(), other.buffer.frame()):
                 found += self._missed(leaving, partners, None, index)
             self._left(index, leaving)
-        if found or self.active:
-            self._rest()
+        self._rest()
         return found
 
     def catch_up(self) -> list[pl.DataFrame]:
-        """Find everything that was missed."""
+        """Find all missed pairs."""
         found = self.finish()
         if not self._missing.any():
             return found
@@ -165,22 +161,22 @@ class Relocation:
         return found
 
     def _groups(self) -> list[list[int]]:
-        """The buckets that have missed something, as many together as are not too large."""
+        """Return the buckets with missed pairs, in groups of about `GROUP_ROWS` tuples."""
         heights = [part.disk.heights() for part in self._parts]
-        made: list[list[int]] = []
+        groups: list[list[int]] = []
         room = 0
         for bucket in np.flatnonzero(self._missing).tolist():
             size = heights[0].get(bucket, 0) + heights[1].get(bucket, 0)
-            if not made or size > room:
-                made.append([])
+            if not groups or size > room:
+                groups.append([])
                 room = GROUP_ROWS
-            made[-1].append(bucket)
+            groups[-1].append(bucket)
             room -= size
-        return made
+        return groups
 
     def _catch_up(self, buckets: list[int], memory: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-        """Tuples in memory have met each other. New left ones against all others, then new right ones against the old
-        left ones."""
+        """Join new left tuples with all right ones, then new right tuples with the old left ones. Tuples in memory have
+        met each other."""
         found: list[pl.DataFrame] = []
         disk, alive = zip(*(part.disk.look(buckets) for part in self._parts), strict=True)
         fresh = [(self._is_new(on_disk), self._is_new(rows)) for on_disk, rows in zip(disk, memory, strict=True)]
@@ -194,13 +190,13 @@ class Relocation:
         return found
 
     def _is_new(self, rows: pl.DataFrame) -> Mask:
-        """Which tuples have come since the last disk join of their bucket."""
+        """Return the mask of the tuples that have arrived since the last disk join of their bucket."""
         return rows.get_column(ARRIVED).to_numpy() > self._met.take(rows.get_column(BUCKET).to_numpy())
 
     def _missed(
         self, probe: pl.DataFrame, partners: pl.DataFrame, allowed: Mask | None, side: int
     ) -> list[pl.DataFrame]:
-        """The pairs that nobody has found yet; the probing tuples are of this side."""
+        """Return the pairs not found yet. The probing tuples are of this side, the partners `allowed` of the other."""
         if not probe.height or not partners.height:
             return []
         frames = (probe, partners) if side == 0 else (partners, probe)
@@ -222,30 +218,24 @@ class Relocation:
         if not owed.any():
             return []
         left, right = (pick(frame, names) for frame, names in zip(frames, self._names, strict=True))
-        made = self._kernel.made(left, right, (rows[0][owed], rows[1][owed]), (time[0][owed], time[1][owed]))
-        return [] if made is None else [made]
+        return self._kernel.results(left, right, (rows[0][owed], rows[1][owed]), (time[0][owed], time[1][owed]))
 
-    def expire(self, side: int, limit: int) -> None:
-        """Drop what is older than a window on disk; all has been found."""
-        gone = self._parts[side].take_expired(limit) if self.active else None
+    def expire(self, side: int, bound: int) -> None:
+        """Purge the tuples on disk that are out of their window, given the other side's bound; all pairs are found."""
+        if not self.active:
+            return
+        part, (column, limit) = self._parts[side], self._sides[side].limit(bound)
+        gone = None
+        if bound == FOREVER:
+            gone = part.take_all()
+        elif column is not None:
+            gone = part.take_expired(limit)
         if gone is not None and gone.height:
             self._left(side, gone)
             self._rest()
 
     def _left(self, side: int, rows: pl.DataFrame) -> None:
         self._sides[side].left(pick(rows, self._names[side]))
-
-    def forget(self, side: int) -> None:
-        """The other side has ended, and all has been found: nothing of this one is needed."""
-        part = self._parts[side]
-        if self.active:
-            gone = len(part.disk) + len(part.buffer)
-            rows = part.with_memory(part.memory.schema) if gone else None
-            part.forget()
-            part.arrived = Tags()
-            if rows is not None:
-                self._left(side, rows)
-            self._rest()
 
     def _rest(self) -> None:
         for part in self._parts:
@@ -272,7 +262,7 @@ class Relocation:
         }
 
     def restore(self, value: Mapping[str, Any] | None) -> None:
-        """Take back what `to_value` gave; the tables have been restored before."""
+        """Restore the value of `to_value`; the tables have been restored before."""
         self._steps.active = value is not None
         if value is not None:
             self._steps.now = value["step"]
@@ -282,6 +272,6 @@ class Relocation:
 
 
 def _bucket_sizes(part: DiskPart) -> Integers:
-    """About how many bytes each bucket takes in memory."""
+    """Approximate size in bytes of each bucket in memory."""
     counts = np.bincount(part.buckets_of(part.memory.frame()), minlength=BUCKETS)
     return (counts * (part.memory.size() / max(1, len(part.memory)))).astype(np.int64)

@@ -1,13 +1,13 @@
-"""The part of one side of a join that is not in memory, or is there for the sake of what is not.
+"""The state of one side of a join beyond its tuples in memory.
 
 | | |
 |---|---|
-| disk | tuples for which there was no room, by bucket of their key |
-| buffer | the purge buffer: tuples that punctuation has closed, but that partners on disk have not met |
-| arrived | when each tuple in memory came, as the number of the step |
+| disk | tuples for which there was no room in memory, by bucket of their key |
+| buffer | the purge buffer: tuples that punctuation has closed, but that have not joined their partners on disk |
+| arrived | the number of the step in which each tuple in memory arrived |
 
-A tuple on disk knows when it came and when it went there. Two tuples that were in memory together have met in the
-memory join: the later one came before, or in the step in which, the first of them left.
+A tuple on disk carries the steps in which it arrived and in which it was spilled. Two tuples that were in memory
+together have met in the memory join: the later one arrived before, or in the step in which, the first of them left.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _NUMBERS: dict[str, pl.DataType] = {ARRIVED: pl.Int64(), SPILLED: pl.Int64(), BU
 
 @dataclass(slots=True)
 class Steps:
-    """The number of the current step; steps are counted while something is on disk. `owing`: its tuples may have missed
-    partners on disk."""
+    """`now`: the number of the current step; steps are counted while tuples are on disk (`active`). `owing`: tuples of
+    the step may have missed partners on disk."""
 
     now: int = 0
     active: bool = False
@@ -50,12 +50,9 @@ class DiskPart:
         self._side, self._equality, self._steps = side, equality, steps
         self._closed = NO_PUNCTUATIONS
         self._earliest: int | None = None
-        """No timestamp on disk is lower; None: nobody has looked."""
-        self._other = self
-
-    def face(self, other: DiskPart) -> None:
-        """Make another part the one of the other side."""
-        self._other, other._other = other, self
+        """Lowest timestamp on disk; None: not known."""
+        self.other = self
+        """The part of the other side."""
 
     @property
     def active(self) -> bool:
@@ -64,19 +61,19 @@ class DiskPart:
     def buckets_of(self, rows: pl.DataFrame) -> npt.NDArray[np.uint8]:
         return self._equality.buckets(rows, self._side)
 
-    # --- what becomes of tuples in memory ---------------------------------------------------------------------------
+    # --- from memory to disk ----------------------------------------------------------------------------------------
 
     def stored(self, count: int) -> None:
-        """So many tuples of this step have been appended to memory."""
+        """Record that `count` tuples of this step have been appended to memory."""
         if self._steps.active and count:
             self.arrived.append(count, self._steps.now)
 
     def owe_new(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """New tuples will not be stored. Those that may have missed partners go to the buffer; returns the others."""
+        """Move new tuples that will not be stored but may have missed partners to the buffer; returns the others."""
         return self._owe(rows, np.full(rows.height, self._steps.now)) if self._steps.active else rows
 
     def owe_stored(self, rows: pl.DataFrame, kept: Mask) -> pl.DataFrame:
-        """The same for tuples that leave memory, given which ones stay."""
+        """Do the same for tuples that leave memory; `kept` masks those that stay."""
         if not self._steps.active:
             return rows
         arrived = self.arrived.values[~kept]
@@ -87,7 +84,7 @@ class DiskPart:
         if not self._steps.owing:
             return rows
         buckets = self.buckets_of(rows)
-        owed = np.isin(buckets, list(self._other.disk.buckets))
+        owed = np.isin(buckets, list(self.other.disk.buckets))
         if not owed.any():
             return rows
         self.buffer.append(where(self._numbered(rows, arrived, self._steps.now, buckets), owed))
@@ -100,7 +97,7 @@ class DiskPart:
         going = np.isin(buckets, list(chosen))
         if going.any():
             numbered = self._numbered(rows, self.arrived.values, self._steps.now, buckets)
-            for bucket in chosen:  # one at a time, for there is little room
+            for bucket in chosen:  # one at a time, because memory is short
                 self.disk.append(where(numbered, buckets == bucket))
             self.memory.keep(pl.Series(~going))
             self.arrived.keep(~going)
@@ -113,15 +110,15 @@ class DiskPart:
             pl.Series(ARRIVED, arrived), pl.lit(spilled, pl.Int64).alias(SPILLED), pl.Series(BUCKET, buckets)
         )
 
-    # --- what is here -----------------------------------------------------------------------------------------------
+    # --- stored tuples ----------------------------------------------------------------------------------------------
 
     def in_memory(self) -> pl.DataFrame:
-        """The stored tuples that are in memory."""
+        """Return the stored tuples in memory, numbered like those on disk."""
         rows = self.memory.frame()
         return self._numbered(rows, self.arrived.values, FOREVER, self.buckets_of(rows))
 
     def with_memory(self, columns: Collection[str]) -> pl.DataFrame:
-        """Some columns of all tuples, those in memory too, and perhaps more columns."""
+        """Return these columns, and the bucket, of all tuples on disk, in the buffer and in memory."""
         names = [name for name in self.memory.schema if name in columns]
         disk, alive = self.disk.look(self.disk.buckets, {*names, BUCKET})
         parts = [disk if alive.all() else where(disk, alive)]
@@ -129,25 +126,20 @@ class DiskPart:
         parts += [self.memory.frame().with_columns(pl.lit(0, pl.UInt8).alias(BUCKET)).select(*names, BUCKET)]
         return pl.concat(parts)
 
-    # --- what may go ------------------------------------------------------------------------------------------------
+    # --- tuples that leave ------------------------------------------------------------------------------------------
 
     def close(self, translated: Punctuations) -> None:
-        """Tuples that match are not needed any more, once they have met all partners."""
+        """Add punctuation: matching tuples may leave once they have met all their partners."""
         if self._steps.active:
             self._closed = Punctuations.concat([self._closed, translated])
 
     @property
-    def told(self) -> bool:
-        """Whether something has been closed since tuples were last taken."""
+    def closed(self) -> bool:
+        """True if punctuation has been added since closed tuples were last taken."""
         return len(self._closed) > 0
 
-    @property
-    def may_shrink(self) -> bool:
-        """Whether tuples on disk or in the buffer may be closed."""
-        return self.told or len(self.buffer) > 0
-
     def take_closed(self) -> pl.DataFrame:
-        """Remove the closed tuples that are on disk or in the buffer, and return them."""
+        """Remove and return the closed tuples on disk and in the buffer."""
         taken = self.buffer.frame()
         if taken.height:
             self.buffer.replace(taken.clear())
@@ -158,7 +150,7 @@ class DiskPart:
         return taken
 
     def take_expired(self, limit: int) -> pl.DataFrame | None:
-        """Remove the tuples on disk that are older than the limit, and return them."""
+        """Remove and return the tuples on disk that are older than the limit."""
         if not len(self.disk):
             return None
         if self._earliest is None:
@@ -169,16 +161,13 @@ class DiskPart:
         self._earliest = None
         return self.disk.take({TS}, lambda rows: rows.get_column(TS) < limit)
 
-    def forget(self) -> None:
-        """Drop everything but what is in memory."""
+    def take_all(self) -> pl.DataFrame:
+        """Remove and return all tuples on disk and in the buffer; memory is empty."""
+        taken = pl.concat([self.disk.frame(), self.buffer.frame()])
         for table in (self.disk, self.buffer):
-            if len(table):
-                table.replace(table.frame().clear())
-        self._closed = NO_PUNCTUATIONS
-
-    def start(self) -> None:
-        """Something goes to disk for the first time: all that is in memory has met."""
-        self.arrived = Tags(np.zeros(len(self.memory), dtype=np.int64))
+            table.replace(taken.clear())
+        self._closed, self.arrived = NO_PUNCTUATIONS, Tags()
+        return taken
 
     def to_value(self) -> dict[str, object]:
         return {"arrived": self.arrived.to_value(), "closed": self._closed}

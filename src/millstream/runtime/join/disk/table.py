@@ -1,8 +1,8 @@
-"""State on disk: a table whose segments are memory-mapped Arrow files, each of them of one bucket of the join key.
+"""State on disk: a table whose segments are memory-mapped Arrow files, each with one bucket of the join key.
 
-Segments are put, marked and dropped in a store like those of any state table. Their files lie in the system's folder
-for temporary files and have no name, so that nothing is left behind, whatever happens to the process. Rows that die are
-marked in memory; a file is written anew when most of its rows are dead, and when a bucket has come to many files.
+A store holds them like the segments of any state table. The files are unnamed, in the system's folder for temporary
+files, so that no file outlives the process, however it ends. Dead rows are marked in memory; a file is rewritten when
+most of its rows are dead, or merged when its bucket has more than `MOST_FILES` files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 import polars as pl
@@ -23,11 +23,11 @@ from millstream.runtime.state.table import Changes, StateTable
 
 BUCKET = "__bucket"
 MOST_FILES = 4
-"""A bucket with more files than this has some of them merged."""
+"""Largest number of files per bucket; beyond it some are merged."""
 
 
 class Tags:
-    """A number for each row of a table, in its order; rows are added at the end."""
+    """A number for each row of a table, in the order of the rows, which are appended at the end."""
 
     __slots__ = ("_count", "_room")
 
@@ -51,7 +51,7 @@ class Tags:
         self._count = len(self._room)
 
     def to_value(self) -> tuple[list[int], list[int]]:
-        """Runs of equal numbers: the numbers, and how often each."""
+        """Return runs of equal numbers: the numbers, and the length of each run."""
         starts = np.flatnonzero(np.diff(self.values, prepend=-1))
         return self.values[starts].tolist(), np.diff(starts, append=self._count).tolist()
 
@@ -61,13 +61,13 @@ class Tags:
 
 
 class DiskTable(StateTable):
-    """Rows on disk; the schema has the column `BUCKET`. What is read of them is in memory only while it is used."""
+    """Rows on disk; the schema has the column `BUCKET`. Rows that are read stay in memory only while they are used."""
 
     def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
         super().__init__(schema)
         self._files: dict[int, mmap.mmap] = {}
         self._alive: dict[int, Mask] = {}
-        """Which rows of a file are alive, where not all are."""
+        """Mask of the rows that are alive, for files with dead rows."""
         self._bucket: dict[int, int] = {}
 
     def size(self) -> int:
@@ -75,7 +75,7 @@ class DiskTable(StateTable):
 
     @property
     def buckets(self) -> set[int]:
-        """The buckets that have rows here."""
+        """Buckets that have rows on disk."""
         return set(self._bucket.values())
 
     def append(self, rows: pl.DataFrame, whole: pl.DataFrame | None = None) -> None:  # noqa: ARG002
@@ -84,7 +84,7 @@ class DiskTable(StateTable):
         self._compact()
 
     def look(self, buckets: Collection[int], columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Mask]:
-        """The rows of these buckets as they lie on disk, and which of them are alive; nothing is read or copied."""
+        """Return the rows of these buckets, mapped, and the mask of those alive; nothing is read or copied."""
         keys = [key for key in self._segments if self._bucket[key] in buckets]
         parts = [self._segments[key] for key in keys] or [pl.DataFrame(schema=self.schema)]
         if columns is not None:
@@ -94,7 +94,7 @@ class DiskTable(StateTable):
         return pl.concat(parts), np.concatenate(alive) if alive else np.zeros(0, dtype=np.bool_)
 
     def take(self, columns: Collection[str], match: Callable[[pl.DataFrame], pl.Series]) -> pl.DataFrame:
-        """Remove the rows that match, by these columns, and return them."""
+        """Remove and return the rows that match by these columns."""
         rows, alive = self.look(self.buckets, columns)
         gone = match(rows).fill_null(False).to_numpy() & alive
         taken: list[pl.DataFrame] = []
@@ -109,14 +109,14 @@ class DiskTable(StateTable):
         return pl.concat(taken) if taken else pl.DataFrame(schema=self.schema)
 
     def heights(self) -> dict[int, int]:
-        """How many rows each bucket has."""
-        made: dict[int, int] = defaultdict(int)
+        """Return the number of rows of each bucket, dead ones included."""
+        heights: dict[int, int] = defaultdict(int)
         for key, bucket in self._bucket.items():
-            made[bucket] += self._segments[key].height
-        return made
+            heights[bucket] += self._segments[key].height
+        return heights
 
     def rest(self) -> None:
-        """Nothing is read for now: what has been mapped need not stay in memory."""
+        """Release the mapped pages from memory until the next read."""
         for file in self._files.values():
             file.madvise(mmap.MADV_DONTNEED)
 
@@ -170,7 +170,7 @@ class DiskTable(StateTable):
         self._map(key, segment)
 
     def _map(self, key: int, segment: pl.DataFrame) -> None:
-        """Make a segment a file."""
+        """Write a segment to a file and map it."""
         with tempfile.TemporaryFile(dir=tempfile.gettempdir()) as file:
             segment.write_ipc(file, compression="uncompressed")
             file.flush()
@@ -182,7 +182,7 @@ class DiskTable(StateTable):
         self._alive.pop(key, None)
 
     def _thin(self, key: int, kept: Mask) -> None:
-        """Remove rows of a file that are alive."""
+        """Remove the rows of a file that are not kept."""
         before = self._alive_of(key)
         alive = before & kept
         count = int(np.count_nonzero(alive))
@@ -224,17 +224,12 @@ class DiskTable(StateTable):
             held.pop(key, None)
 
 
-class _Parts(Mapping[int, pl.DataFrame]):
-    """The segments of a table without what has died, made when somebody asks."""
+class _Parts(dict[int, pl.DataFrame]):
+    """The segments of a table without their dead rows, each built on access."""
 
     def __init__(self, table: DiskTable) -> None:
+        super().__init__()
         self._table = table
 
-    def __getitem__(self, key: int) -> pl.DataFrame:
+    def __missing__(self, key: int) -> pl.DataFrame:
         return self._table._part(key)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._table._segments)
-
-    def __len__(self) -> int:
-        return len(self._table._segments)

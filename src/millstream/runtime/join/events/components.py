@@ -1,12 +1,12 @@
-"""The components of a punctuated join, run as the registry says when the monitor raises an event.
+"""The components of a punctuated join. The registry decides which of them run when the monitor raises an event.
 
-| component | does |
+| component | task |
 |---|---|
-| State Purge | removes what punctuation has closed since the last time |
+| State Purge | purges the tuples that punctuation has closed since the last purge |
 | State Relocation | moves the largest buckets to disk |
-| Disk Join | finds what the memory join has missed |
+| Disk Join | finds the pairs that the memory join has missed |
 | Index Build | counts stored tuples for punctuation that is not indexed yet |
-| Propagation | lets closed tuples on disk meet their partners, then puts out what no stored tuple matches |
+| Propagation | joins closed tuples on disk with their partners, then emits punctuation that no stored tuple matches |
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.join_rules import Component, Condition, listeners_of
+from millstream.join_rules import Component, Condition
 from millstream.runtime.join.disk.relocation import Relocation
 from millstream.runtime.join.events.monitor import Monitor, registry_for
 from millstream.runtime.join.settings import JoinSettings
@@ -25,7 +25,7 @@ from millstream.runtime.operator.propagation import NO_PUNCTUATIONS
 
 
 class JoinComponents:
-    """`propagate` gives the punctuation that may go out."""
+    """`propagate` returns the punctuation that may be emitted."""
 
     def __init__(
         self, sides: Sequence[JoinSide], disk: Relocation | None, propagate: Callable[[], Punctuations]
@@ -38,29 +38,30 @@ class JoinComponents:
 
     def configure(self, settings: JoinSettings) -> None:
         self.monitor.settings = settings
-        self.registry = listeners_of(settings.listeners) if settings.listeners else registry_for(settings)
+        self.registry = registry_for(settings)
         for side in self._sides:
             side.index_by(settings.index)
 
     def due(self) -> bool:
-        """Whether events may be raised though nothing has come."""
+        """True if events may be raised although no punctuation has arrived."""
         return self.monitor.watchful or self._freed()
 
     def unfinished(self) -> bool:
-        """Whether a step that brings nothing would do something."""
+        """True if a step without input would act."""
         monitor, disk = self.monitor, self._disk
         if monitor.overdue or (monitor.settings.propagation == "eager" and self._freed()):
             return True
         return disk is not None and disk.active and self._holds(Condition.ACTIVATION_REACHED)
 
     def awaits_time(self) -> bool:
-        """Whether punctuation goes out when enough time has passed."""
+        """True if punctuation will be emitted once enough time has passed."""
         return self.monitor.settings.propagation == "time" and self._freed()
 
-    def act(self, told: int, time: int, *, empty: bool) -> tuple[list[pl.DataFrame], Punctuations]:
-        """Raise the events of a step and run who listens; returns rows that were owed, and punctuation."""
+    def act(self, count: int, time: int, *, empty: bool) -> tuple[list[pl.DataFrame], Punctuations]:
+        """Raise the events of a step with `count` punctuations and run their listeners; returns owed pairs, and
+        punctuation."""
         self._found, self._released = [], []
-        for event in self.monitor.events(told, time, empty=empty, freed=self._freed, full=self._full):
+        for event in self.monitor.events(count, time, empty=empty, freed=self._freed, full=self._full):
             for rule in self.registry:
                 if rule.event is event and self._holds(rule.condition):
                     for component in rule.listeners:
@@ -73,7 +74,7 @@ class JoinComponents:
             case Component.STATE_PURGE:
                 for side in self._sides:
                     side.purge()
-                if disk is not None and disk.may_shrink and self._listened_to():
+                if disk is not None and any(side.on_leave is not None for side in self._sides):
                     self._found += disk.finish()
             case Component.STATE_RELOCATION if disk is not None:
                 self._found += disk.relocate(self.monitor.settings.memory_limit)
@@ -83,7 +84,7 @@ class JoinComponents:
                 for side in self._sides:
                     side.build_index()
             case Component.PROPAGATION:
-                if disk is not None and disk.may_shrink and self._anything_waits():
+                if disk is not None and self._anything_waits():
                     self._found += disk.finish()
                 self._released.append(self._propagate())
 
@@ -98,19 +99,13 @@ class JoinComponents:
         return True
 
     def _freed(self) -> bool:
-        """Whether punctuation may have become free."""
+        """True if punctuation may have become free."""
         if self._sides[0].freed or self._sides[1].freed:
             return True
-        return self._disk is not None and self._disk.told and self._anything_waits()
+        return self._disk is not None and self._disk.closed and self._anything_waits()
 
     def _anything_waits(self) -> bool:
         return any(side.waiting for side in self._sides)
 
-    def _listened_to(self) -> bool:
-        """Whether rows are owed for tuples that leave."""
-        return any(side.on_leave is not None for side in self._sides)
-
     def _full(self) -> bool:
-        if self._disk is None:
-            return False
-        return self._disk.in_memory() > self.monitor.settings.memory_limit
+        return self._disk is not None and self._disk.in_memory() > self.monitor.settings.memory_limit

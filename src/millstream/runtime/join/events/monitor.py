@@ -1,18 +1,19 @@
-"""What a punctuated join does besides joining, and when: a monitor raises events, a registry says who listens.
+"""The tasks of a punctuated join beside joining: a monitor raises events, a registry lists their listeners.
 
 | event | raised when |
 |---|---|
-| PurgeThresholdReach | so many punctuations have come since the last purge |
-| NewPunctReady | punctuation has come |
+| PurgeThresholdReach | `purge_threshold` punctuations have arrived since the last purge |
+| NewPunctReady | punctuation has arrived |
 | StateFull | the tuples in memory exceed the limit |
-| StreamEmpty | a step brings neither tuples nor punctuation: both inputs are empty |
-| PropagateCountReach | so many punctuations have come; eager: one may go out; otherwise: both inputs have ended |
+| StreamEmpty | a step has neither tuples nor punctuation: both inputs are empty |
+| PropagateCountReach | count: N punctuations have arrived; eager: always; count and time: both inputs have ended |
 | PropagateTimeExpire | the lower bound of both inputs has passed the end of a period |
-| PropagateRequest | somebody downstream has asked |
+| PropagateRequest | a reader of the join has requested punctuation |
 
-The events of a step are raised in this order, for all its punctuations together. A registry is an ordered list of
-rules; each rule whose event is raised and whose condition holds has its components run in order. The memory join and
-the purge of tuples on the fly wait for no event.
+PropagateCountReach and PropagateTimeExpire are raised only if punctuation may have become free. The events of a step
+are raised in this order, for all its punctuations together. A registry is an ordered list of rules. If the event of a
+rule is raised and its condition holds, its components run in order. The memory join waits for no event, and closed
+tuples are never stored.
 
 >>> [str(rule) for rule in registry_for(JoinSettings(purge_threshold=10, propagation="count", propagation_count=5))]
 ... # doctest: +NORMALIZE_WHITESPACE
@@ -31,12 +32,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from millstream.algebra.schema import FOREVER, NEVER
-from millstream.join_rules import Component, Condition, Event, Registry, Rule
+from millstream.join_rules import Component, Condition, Event, Registry, Rule, listeners_of
 from millstream.runtime.join.settings import JoinSettings
 
 
 def registry_for(settings: JoinSettings) -> Registry:
-    """The registry that a join starts with."""
+    """Return the registry of the `listeners`, or by default the one that follows from the other settings."""
+    if settings.listeners:
+        return listeners_of(settings.listeners)
     eager = settings.index == "eager"
     propagate = (Component.PROPAGATION,) if eager else (Component.INDEX_BUILD, Component.PROPAGATION)
     rules = [
@@ -52,7 +55,7 @@ def registry_for(settings: JoinSettings) -> Registry:
 
 
 class Monitor:
-    """Watches what comes and raises events."""
+    """Counts punctuation and raises events."""
 
     def __init__(self, settings: JoinSettings) -> None:
         self.settings = settings
@@ -62,33 +65,32 @@ class Monitor:
 
     @property
     def watchful(self) -> bool:
-        """Whether events may be due without punctuation."""
+        """True if events may be due without punctuation."""
         return self.overdue or self.settings.memory_limit > 0 or self.settings.propagation == "time"
 
     @property
     def overdue(self) -> bool:
-        """Whether somebody has asked, or a threshold was lowered below what has come already."""
+        """True if punctuation has been requested, or a threshold was lowered below what has arrived already."""
         return self.requested or self._unpurged >= self.settings.purge_threshold
 
     def events(
-        self, told: int, time: int, *, empty: bool, freed: Callable[[], bool], full: Callable[[], bool]
+        self, count: int, time: int, *, empty: bool, freed: Callable[[], bool], full: Callable[[], bool]
     ) -> Iterator[Event]:
-        """The events of a step that brought so many punctuations. `time` is the lower bound of both inputs; what else
-        it depends on is asked when the events before have been handled."""
+        """Yield the events of a step with `count` punctuations. `time` is the lower bound of both inputs. `freed` and
+        `full` are called when the events before have been handled."""
         settings = self.settings
-        if told:
-            self._unpurged += told
-            self._unpropagated += told
+        self._unpurged += count
+        self._unpropagated += count
         if self._unpurged >= settings.purge_threshold:
             self._unpurged = 0
             yield Event.PURGE_THRESHOLD_REACH
-        if told:
+        if count:
             yield Event.NEW_PUNCT_READY
         if settings.memory_limit and full():
             yield Event.STATE_FULL
         if empty:
             yield Event.STREAM_EMPTY
-        if self._count_reached(told, time) and freed():
+        if self._count_reached(count, time) and freed():
             yield Event.PROPAGATE_COUNT_REACH
         if self._time_expired(time) and freed():
             yield Event.PROPAGATE_TIME_EXPIRE
@@ -96,15 +98,15 @@ class Monitor:
             self.requested = False
             yield Event.PROPAGATE_REQUEST
 
-    def _count_reached(self, told: int, time: int) -> bool:
+    def _count_reached(self, count: int, time: int) -> bool:
         mode = self.settings.propagation
-        if mode == "count" and told and self._unpropagated >= self.settings.propagation_count:
+        if mode == "count" and count and self._unpropagated >= self.settings.propagation_count:
             self._unpropagated = 0
             return True
         return mode == "eager" or (mode != "request" and time == FOREVER)
 
     def _time_expired(self, time: int) -> bool:
-        """Whether a multiple of the period has been passed since the last time."""
+        """True if a multiple of the period has been passed since the last call."""
         period = self.settings.propagation_period
         if self.settings.propagation != "time" or period <= 0 or time in (NEVER, FOREVER) or time < self._due:
             return False

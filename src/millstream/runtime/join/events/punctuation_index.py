@@ -1,14 +1,14 @@
-"""The punctuation index of one side of a join: for each waiting punctuation, how many stored tuples match it.
+"""The punctuation index of one side of a join: the number of stored tuples that match each waiting punctuation.
 
 | | |
 |---|---|
-| build | new punctuations are compared with what is stored, once |
-| leave | the counts of those that the leaving tuples match are lowered |
-| release | what has a count of zero goes out; nothing that is stored is looked at |
+| build | matches new punctuations with the stored tuples, once |
+| leave | lowers the counts of the punctuations that leaving tuples match |
+| release | releases punctuations with a count of zero, without reading the stored tuples |
 
-A tuple that comes later matches no waiting punctuation, so counts never rise. A tuple may match several of them, which
-are ranges or restrict other attributes, and counts for each: counted for the first one only, it would let the others
-out too early.
+A later tuple matches no waiting punctuation, so counts never rise. A tuple may match several punctuations (ranges, or
+restrictions of other attributes) and counts for each of them. If it counted for the first only, the others would be
+released too early.
 
 >>> counted = Counted()
 >>> counted.add(Punctuations.from_column("k", "=", pl.Series([1, 2])))
@@ -27,7 +27,6 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers
 from millstream.algebra.punctuation.group import Group
-from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.runtime.operator.propagation import INSIDE, NO_PUNCTUATIONS, Withheld, comparable, fill
 
@@ -35,7 +34,7 @@ _ROW, _COUNT, _BOUND = "__row", "__count", "__bound"
 
 
 class Counted(Withheld):
-    """Those that wait, with their counts."""
+    """Waiting punctuations with their counts."""
 
     __slots__ = ("_counts",)
 
@@ -43,25 +42,20 @@ class Counted(Withheld):
         super().__init__()
         self._counts: Integers = np.zeros(0, dtype=np.int64)
 
-    @property
-    def counts(self) -> dict[Pattern, int]:
-        """What the index holds."""
-        return dict(zip(self._waiting.patterns(), self._counts.tolist(), strict=True))
-
     def build(self, stored: pl.DataFrame) -> None:
-        """Count the stored tuples for the new punctuations."""
+        """Count the stored tuples that match the new punctuations."""
         if len(self._fresh):
             self._counts = np.concatenate([self._counts, counted(self._fresh, stored)])
             self._waiting = Punctuations.concat([self._waiting, self._fresh])
             self._fresh = NO_PUNCTUATIONS
 
     def leave(self, rows: pl.DataFrame) -> None:
-        """Tuples that were stored when the index was built are so no longer."""
+        """Subtract tuples that were stored when the index was built and now leave."""
         if len(self._waiting) and rows.height:
             self._counts -= counted(self._waiting, rows)
 
     def release(self) -> Punctuations:
-        """Take out those that are indexed and that no stored tuple matches."""
+        """Remove and return the indexed punctuations that no stored tuple matches."""
         free = self._counts == 0
         if not free.any():
             return NO_PUNCTUATIONS
@@ -71,7 +65,7 @@ class Counted(Withheld):
 
 
 def counted(punctuations: Punctuations, rows: pl.DataFrame) -> Integers:
-    """How many rows each punctuation matches."""
+    """Return the number of rows that each punctuation matches."""
     found = np.zeros(len(punctuations), dtype=np.int64)
     fill(found, punctuations, rows, _group_counted, pl.Series.sum)
     return found
@@ -84,14 +78,14 @@ def _group_counted(group: Group, rows: pl.DataFrame) -> Integers:
         return np.full(group.height, rows.height, dtype=np.int64)
     if len(bounds) > 1 or (bounds and not names):
         return np.array([pattern.match(rows).sum() for pattern in group.patterns()], dtype=np.int64)
-    said = pl.DataFrame({**group.columns, _ROW: np.arange(group.height)})
+    patterns = pl.DataFrame({**group.columns, _ROW: np.arange(group.height)})
     types = {name: column.dtype for name, column in group.columns.items()}
     stored = pl.DataFrame({name: comparable(rows.get_column(name), dtype) for name, dtype in types.items()})
     if not bounds:
-        known = stored.join(said, on=names, how="semi").group_by(names).agg(pl.len().alias(_COUNT))
-        found = said.join(known, on=names, how="left", maintain_order="left").get_column(_COUNT)
+        known = stored.join(patterns, on=names, how="semi").group_by(names).agg(pl.len().alias(_COUNT))
+        found = patterns.join(known, on=names, how="left", maintain_order="left").get_column(_COUNT)
         return found.fill_null(0).cast(pl.Int64).to_numpy()
     name, op = bounds[0]
-    met = said.rename({name: _BOUND}).join(stored, on=names)
-    inside = met.filter(INSIDE[op](pl.col(_BOUND), pl.col(name))).get_column(_ROW).to_numpy()
+    pairs = patterns.rename({name: _BOUND}).join(stored, on=names)
+    inside = pairs.filter(INSIDE[op](pl.col(_BOUND), pl.col(name))).get_column(_ROW).to_numpy()
     return np.bincount(inside, minlength=group.height).astype(np.int64)

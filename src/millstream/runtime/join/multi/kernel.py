@@ -1,17 +1,17 @@
-"""Results of an n-way join on common keys, a whole step at a time, without a result of fewer than n tuples in between.
+"""Results of an n-way join on common keys, a whole step at a time, without partial results.
 
-A step brings new tuples of some inputs; the state holds the older ones. Each result of the step is found once, by its
-tuple that came last; what came before it and is in its window is one stretch of every other input (`Partners`):
+A step has new tuples of some inputs; the state holds the older ones. Each result of the step is found once, by its last
+tuple. The tuples before it that are in their window form one stretch of every other input (`Partners`):
 
-| | came before the probing tuple x of input i | in its window, if of input j |
+| | tuples of input j before the probing tuple x of input i | in their window |
 |---|---|---|
 | merging | all stored ones; new ones with a lower timestamp, or an equal one on a lower port | `ts >= x.ts - W_j` |
 | on arrival | all stored ones; new ones of lower ports | RANGE `W_j`: `x.ts - W_j <= ts <= x.ts + W_i` |
 | ROWS | likewise | the last n of its stream before x |
 
-On arrival the timestamps alone decide about ranges, and the newest tuple of a result need not be the last to come: that
-every part is within its own window of the newest one is looked at again for whole results. Beside a ROWS window the
-order of coming decides instead: x is the newest, and what has a later timestamp does not join it by a range.
+On arrival the timestamps alone decide about ranges, and the newest tuple of a result need not be the last to arrive:
+whole results are checked again for every part to be within its own window of the newest. With a ROWS window the order
+of arrival decides instead: x is the newest, and tuples with a later timestamp do not join it by a range.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from millstream.runtime.operator.frames import pick, stack, take
 from millstream.runtime.operator.time_order import by_time
 
 Parts = list[Places]
-"""Results as row numbers, an array for each input."""
+"""Results as row numbers, one array per input."""
 MOST_RESULTS = 1 << 22
-"""More results than this are not built together: conditions may drop most of them."""
+"""Largest number of results to build at once: conditions may drop most of them."""
 
 
 @dataclass(slots=True)
 class Arrivals:
-    """One input in a step: stored tuples, then new ones, none with a NULL key. `seq` numbers them in their stream, if
-    its window counts; `before` says for the new ones how many of a counting stream came before."""
+    """One input in a step: stored tuples, then new ones, none with a NULL key. `seq`: their numbers in the stream, if
+    it has a ROWS window. `before`: for each new tuple, the number of earlier tuples of other streams with one."""
 
     rows: pl.DataFrame
     new: pl.DataFrame | None
@@ -57,24 +57,19 @@ class Arrivals:
 
 
 class MultiJoinKernel:
-    """Finds the results of one step. `columns[i]` are the visible columns of input i."""
+    """Finds the results of one step. `columns[i]`: the visible columns of input i."""
 
     def __init__(
-        self,
-        columns: Sequence[Sequence[str]],
-        windows: Sequence[Window],
-        residual: Expression | None,
-        *,
-        merges: bool,
+        self, columns: Sequence[Sequence[str]], windows: Sequence[Window], residual: Expression | None, *, merges: bool
     ) -> None:
         self._columns, self._windows, self._merges = [list(own) for own in columns], tuple(windows), merges
         self._residual = None if residual is None else predicate(residual)
         self.by_rows = any(window.rows is not None for window in windows)
         ranged = any(window.range is not None for window in windows)
-        self._looks_again = ranged and not merges and not self.by_rows and len(windows) > 2
+        self._checks_again = ranged and not merges and not self.by_rows and len(windows) > 2
 
     def results(self, inputs: Sequence[Arrivals], count: int) -> pl.DataFrame | None:
-        """The results of a step in which keys have numbers below `count`."""
+        """Return the results of a step in which keys have numbers below `count`."""
         wanted = _wanted(inputs, count)
         if wanted is None:
             return None
@@ -82,16 +77,16 @@ class MultiJoinKernel:
         found = [part for i in range(len(inputs)) if inputs[i].fresh for part in self._of(i, inputs, wanted, indexes)]
         if len(found) > 1 and sum(len(parts[0]) for parts in found) <= MOST_RESULTS:
             found = [[np.concatenate(rows) for rows in zip(*found, strict=True)]]
-        made = [frame for parts in found if (frame := self._built(inputs, parts)) is not None]
-        if not made:
+        built = [frame for parts in found if (frame := self._built(inputs, parts)) is not None]
+        if not built:
             return None
-        rows = stack(made)
+        rows = stack(built)
         return by_time(rows) if self._merges else rows
 
     def _of(
         self, i: int, inputs: Sequence[Arrivals], wanted: Mask, indexes: dict[tuple[int, bool], Partners]
     ) -> list[Parts]:
-        """The results whose last tuple is a new one of input i."""
+        """Return the results whose last tuple is a new one of input i."""
         own = inputs[i]
         probing = own.held + np.flatnonzero(wanted[own.codes[own.held :]])
         probing = probing[by_code(own.codes[probing], len(wanted))]
@@ -114,17 +109,15 @@ class MultiJoinKernel:
             stretches[j] = stretch
         if not len(probing):
             return []
-        as_they_came = np.argsort(probing)
-        probing = probing[as_they_came]
-        stretches = {j: (first[as_they_came], length[as_they_came]) for j, (first, length) in stretches.items()}
-        return [self._rows(i, part, partners) for part in _cut(probing, stretches)]
-
-    def _rows(
-        self, i: int, part: tuple[Places, dict[int, tuple[Places, Places]]], partners: dict[int, Partners]
-    ) -> Parts:
-        probing, places = combined(list(part[1].values()), part[0])
-        made = dict(zip(part[1], places, strict=True))
-        return [probing if j == i else partners[j].rows[made[j]] for j in range(len(made) + 1)]
+        by_arrival = np.argsort(probing)
+        probing = probing[by_arrival]
+        stretches = {j: (first[by_arrival], length[by_arrival]) for j, (first, length) in stretches.items()}
+        results: list[Parts] = []
+        for some, parts in _cut(probing, stretches):
+            chosen, places = combined(list(parts.values()), some)
+            rows = {i: chosen} | {j: partners[j].rows[at] for j, at in zip(parts, places, strict=True)}
+            results.append([rows[j] for j in range(len(inputs))])
+        return results
 
     def _index(self, own: Arrivals, j: int, wanted: Mask, *, both: bool) -> Partners:
         window, end = self._windows[j], len(own.codes) if both else own.held
@@ -139,7 +132,7 @@ class MultiJoinKernel:
     def _limits(
         self, i: int, j: int, own: Arrivals, probing: Places, other: Arrivals
     ) -> tuple[Places | None, Places | None]:
-        """The positions in input j, from and below, of what probing tuples of input i may join."""
+        """Return the lower and upper (excluded) positions in input j of the partners of probing tuples of input i."""
         window = self._windows[j]
         if window.rows is not None:
             upto = own.before[j][probing - own.held]
@@ -158,7 +151,7 @@ class MultiJoinKernel:
         stamps = [own.times[rows] for own, rows in zip(inputs, parts, strict=True)]
         newest = np.maximum.reduce(stamps)
         order: Places | None = None
-        if self._looks_again:
+        if self._checks_again:
             live = np.ones(len(newest), dtype=np.bool_)
             for window, times in zip(self._windows, stamps, strict=True):
                 if window.range is not None:
@@ -171,17 +164,17 @@ class MultiJoinKernel:
             parts, newest = [rows[order] for rows in parts], newest[order]
         if not len(newest):
             return None
-        made = _take(inputs[0].rows, self._columns[0], parts[0])
-        for own, columns, rows in zip(inputs[1:], self._columns[1:], parts[1:], strict=True):
-            made.hstack(_take(own.rows, columns, rows).get_columns(), in_place=True)
-        made.insert_column(made.width, pl.Series(TS, newest))
+        results = pl.DataFrame()
+        for own, columns, rows in zip(inputs, self._columns, parts, strict=True):
+            results.hstack(take(pick(own.rows, columns), rows).get_columns(), in_place=True)
+        results.insert_column(results.width, pl.Series(TS, newest))
         if self._residual is not None:
-            made = made.filter(self._residual)
-        return made if made.height else None
+            results = results.filter(self._residual)
+        return results if results.height else None
 
 
 def _wanted(inputs: Sequence[Arrivals], count: int) -> Mask | None:
-    """The keys that are on every input, and new on some; None if there are none."""
+    """Return the mask of the keys that are on every input, and new on some; None if there are none."""
     wanted = np.zeros(count, dtype=np.bool_)
     for own in inputs:
         wanted[own.codes[own.held :]] = True
@@ -193,8 +186,8 @@ def _wanted(inputs: Sequence[Arrivals], count: int) -> Mask | None:
 
 
 def _turns(own: Arrivals) -> Places:
-    """Positions in order of processing: twice the timestamp, and one more for new tuples, so that among equal times
-    stored ones come first."""
+    """Return positions in order of processing: twice the timestamp, plus one for new tuples, so that among equal times
+    stored ones are first."""
     turns = 2 * own.times
     turns[own.held :] += 1
     return turns
@@ -203,7 +196,7 @@ def _turns(own: Arrivals) -> Places:
 def _cut(
     probing: Places, stretches: dict[int, tuple[Places, Places]]
 ) -> list[tuple[Places, dict[int, tuple[Places, Places]]]]:
-    """The probing tuples in portions that have not too many results each."""
+    """Split the probing tuples, and their stretches, into portions of about `MOST_RESULTS` results at most."""
     totals = np.ones(len(probing), dtype=np.int64)
     for _, count in stretches.values():
         totals = totals * count
@@ -215,7 +208,3 @@ def _cut(
         (probing[a:b], {j: (first[a:b], count[a:b]) for j, (first, count) in stretches.items()})
         for a, b in pairwise(edges)
     ]
-
-
-def _take(frame: pl.DataFrame, columns: list[str], rows: Places) -> pl.DataFrame:
-    return take(pick(frame, columns), rows)

@@ -1,13 +1,13 @@
-"""The shared key index of an n-way join: for the tuples of one step, stored and new, one number for each key value.
+"""The shared key index of an n-way join: a number for each key value of the tuples of one step, stored and new.
 
 | | |
 |---|---|
-| equal keys | have equal numbers, on whatever input they are |
-| one integer key | is its own number, if keys lie close together |
+| equal keys | have equal numbers, on all inputs |
+| one integer key | is its own number, less the lowest key, if keys are close together |
 | other keys | are numbered by sorting or hashing all of them once, whatever the number of inputs |
 | keys of different types | are compared in a type that holds them all |
 
-Tuples with a NULL key are not asked about.
+No tuple has a NULL key.
 
 >>> frames = [pl.DataFrame({"a.k": [7, 9]}), pl.DataFrame({"b.k": [9, 8]})]
 >>> codes, count = KeyIndex([["a.k"], ["b.k"]], [None]).codes(list(enumerate(frames)))
@@ -31,24 +31,24 @@ _ROW = "__row"
 
 
 class KeyIndex:
-    """`columns[i]` are the key columns of input i, in the same order for all; `types` those to compare them in, where
-    the inputs' differ."""
+    """`columns[i]` lists the key columns of input i, in the same order for all; `types` the types to compare them in,
+    where those of the inputs differ."""
 
     def __init__(self, columns: Sequence[Sequence[str]], types: Sequence[pl.DataType | None]) -> None:
         self.columns, self._types = [list(own) for own in columns], tuple(types)
         self.names = [f"{KEY}{place}" for place in range(len(self._types))]
-        """What keys are called where it does not matter whose they are."""
+        """Common names of the keys, for all inputs."""
 
     def keys(self, side: int, frame: pl.DataFrame) -> list[pl.Series]:
-        """The keys of some tuples of one input, under the common names."""
-        made = []
+        """Return the keys of tuples of one input, under the common names."""
+        keys = []
         for name, column, common in zip(self.names, self.columns[side], self._types, strict=True):
             values = frame.get_column(column)
-            made.append((values if common is None else values.cast(common)).alias(name))
-        return made
+            keys.append((values if common is None else values.cast(common)).alias(name))
+        return keys
 
     def codes(self, frames: Sequence[tuple[int, pl.DataFrame]]) -> tuple[list[Places], int]:
-        """For each frame, given with its input, the numbers of its tuples' keys; and how many numbers there may be."""
+        """Return the key numbers of the tuples of each frame, given with its input, and an upper limit of them."""
         keys = [self.keys(side, frame) for side, frame in frames]
         ends = np.cumsum([frame.height for _, frame in frames]).tolist()
         if not ends or not ends[-1]:
@@ -72,7 +72,7 @@ def _integer_codes(keys: list[Places], ends: list[int]) -> tuple[list[Places], i
 
 
 def common_types(output: Schema, equal: Iterable[Sequence[str]]) -> list[pl.DataType | None]:
-    """For columns of the output that are equal, the type in which they are compared if theirs differ."""
+    """Return for each set of equal columns of the output the type to compare them in, if theirs differ."""
     return [_common([output.type_of(name) for name in names]) for names in equal]
 
 

@@ -4,21 +4,21 @@
 |---|---|
 | computes | combinations of one tuple of every input with equal keys (NULL never equals) that satisfy the residual |
 | windows | every part is within its own window of the newest: at most its range older, or among its stream's last n |
-| timestamp | the newest one's |
-| state | per input the tuples that may still be part of a result (`multi_join_purge`), and no partial results |
-| early failing | only new tuples whose key is on all other inputs look for partners (`multi_join_kernel`) |
+| timestamp | the newest part's |
+| state | per input the tuples that may still be part of a result (`purge`), and no partial results |
+| early failing | only new tuples whose key is on all other inputs probe (`kernel`) |
 | order | merging: by timestamp; on arrival: any |
 | punctuation on keys in → purged | tuples whose key all other inputs have closed; likewise on keys and time |
-| purge and drop | all tuples of a key that some input has closed and holds no tuple of; later ones are not stored |
+| purge and drop | all tuples of a key that some input has closed and has no tuple of; later ones are not stored |
 | punctuation of S_i → out | any, once no stored tuple of S_i matches it; on a key: on the first input's column |
 | progress v, or bounds v, of all others | purges the tuples of S_i with `ts + W_i < v` |
 | progress v, or bound v, of one other | purges those of them that have no partner stored there |
-| progress out | the lowest of all inputs', if it is news and came in band |
+| progress out | the lowest of all inputs', if it has risen and arrived in band |
 | cost | the keys of stored and new tuples are numbered once a step; one search per probing tuple and other input |
 
-It merges if all inputs are ordered and at most one is without a window, as the tree of joins of two inputs would that
-it stands for, or if some window counts rows and time moves on all inputs; otherwise tuples join as they arrive. Of two
-inputs it is a window join.
+It merges if all inputs are ordered and at most one has no window, like the equivalent tree of window joins, or if a
+window counts rows and all inputs make progress. Otherwise tuples join as they arrive. With two inputs it is a window
+join.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from millstream.runtime.state.table import StateTable
 @carries_out("multi_join")
 class MultiJoin(Operator):
     """`schema` names the columns of the inputs, one input after the other, in their order; `residual` is over these
-    names. `keys[i]` are the key columns of input i, by its own names; those at the same place are equal."""
+    names. `keys[i]` lists the key columns of input i, by its own names; columns at the same place are equal."""
 
     def __init__(
         self,
@@ -96,15 +96,15 @@ class MultiJoin(Operator):
         arrived, count = self._incoming(inputs)
         rows = self._kernel.results(arrived, count) if any(own.fresh for own in arrived) else None
         risen = self._registers.take(inputs)
-        fresh = self._told(inputs)
-        came = any(port.rows is not None and port.rows.height for port in inputs)  # NULL keys count in windows of rows
-        if risen or fresh or came or any(side.stale for side in self._sides):
-            self._settle(arrived, count, fresh)
+        fresh = self._take_punctuation(inputs)
+        any_rows = any(port.rows is not None and port.rows.height for port in inputs)  # NULL keys count in ROWS windows
+        if risen or fresh or any_rows or any(side.stale for side in self._sides):
+            self._purge(arrived, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
         return Output(rows, punctuations or None)
 
     def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], int]:
-        """Stored and new tuples of all inputs with the numbers of their keys, and how many numbers there are."""
+        """Return stored and new tuples of all inputs with the numbers of their keys, and an upper limit of these."""
         new = self._columns.take(inputs)
         numbers = self._numbered(new) if self._kernel.by_rows else [(None, {}) for _ in new]
         arrived: list[Arrivals] = []
@@ -131,11 +131,11 @@ class MultiJoin(Operator):
         return arrived, count
 
     def _numbered(self, new: Sequence[pl.DataFrame | None]) -> list[tuple[Places | None, dict[int, Places]]]:
-        """For the new tuples of each input their numbers, if its window counts, and how many tuples of every other
-        counting input came before each of them."""
+        """Return for the new tuples of each input their numbers, if it has a ROWS window, and the number of tuples of
+        every other such input before each of them."""
         heights = [0 if rows is None else rows.height for rows in new]
         times = [np.zeros(0, np.int64) if rows is None else rows.get_column(TS).to_numpy() for rows in new]
-        made: list[tuple[Places | None, dict[int, Places]]] = []
+        numbers: list[tuple[Places | None, dict[int, Places]]] = []
         for i, own in enumerate(self._sides):
             before: dict[int, Places] = {}
             for j, side in enumerate(self._sides):
@@ -147,13 +147,13 @@ class MultiJoin(Operator):
                     earlier = np.full(heights[i], heights[j] if j < i else 0)
                 before[j] = side.count + earlier.astype(np.int64)
             seq = None if own.window.rows is None else own.count + 1 + np.arange(heights[i], dtype=np.int64)
-            made.append((seq, before))
+            numbers.append((seq, before))
         for side, height in zip(self._sides, heights, strict=True):
             side.count += height
-        return made
+        return numbers
 
-    def _told(self, inputs: Sequence[Input]) -> dict[int, Punctuations]:
-        """Take the punctuation of a step; returns what each input has closed anew."""
+    def _take_punctuation(self, inputs: Sequence[Input]) -> dict[int, Punctuations]:
+        """Hand the punctuation of a step to the inputs; returns what each has newly closed."""
         fresh: dict[int, Punctuations] = {}
         for i, port in enumerate(inputs):
             if port.punctuations is not None and len(port.punctuations):
@@ -166,8 +166,8 @@ class MultiJoin(Operator):
 
     # --- state ----------------------------------------------------------------------------------------------------
 
-    def _settle(self, arrived: Sequence[Arrivals], count: int, fresh: Mapping[int, Punctuations]) -> None:
-        """Keep of all tuples those that may still be part of a result."""
+    def _purge(self, arrived: Sequence[Arrivals], count: int, fresh: Mapping[int, Punctuations]) -> None:
+        """Store the tuples that may still be part of a result, and purge the others."""
         bounds = self._registers.bounds
         lowest = [min(bounds[:i] + bounds[i + 1 :]) for i in range(self.arity)]
         held = [
@@ -182,35 +182,32 @@ class MultiJoin(Operator):
         ]
         alive = useful(held, bounds, count, timely=self._timely)
         for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True)):
-            side.settle(own, alive[i], held[i].closed, lowest[i])
+            side.store(own, alive[i], held[i].closed, lowest[i])
 
     def _closed(self, i: int, own: Arrivals, fresh: Mapping[int, Punctuations]) -> Places | None:
-        """For each tuple of input i a bit for every other input that has closed its key."""
+        """Return for each tuple of input i a bit for every other input that has closed its key; None: none has."""
         side = self._sides[i]
-        if not any(closing.any for j, closing in enumerate(self._closings) if j != i):
-            side.stale = False
-            return None
-        height = len(own.codes)
-        made = np.zeros(height, dtype=np.int64)
         known = 0 if side.stale else own.held
-        if side.closed is not None and known:
-            made[:known] = side.closed
         side.stale = False
+        others = [(j, closing.known) for j, closing in enumerate(self._closings) if j != i and closing.any]
+        if not others:
+            return None
+        closed = np.zeros(len(own.codes), dtype=np.int64)
+        if side.closed is not None and known:
+            closed[:known] = side.closed
         keyed = pl.DataFrame([*self._index.keys(i, own.rows), side.expiring(own.times)])
-        for j, closing in enumerate(self._closings):
-            if j == i or not closing.any:
-                continue
-            if height > known:
-                made[known:] |= closing.known.match(keyed.slice(known)).to_numpy().astype(np.int64) << j
+        for j, patterns in others:
+            if len(closed) > known:
+                closed[known:] |= patterns.match(keyed.slice(known)).to_numpy().astype(np.int64) << j
             if known and j in fresh:
-                made[:known] |= fresh[j].match(keyed.slice(0, known)).to_numpy().astype(np.int64) << j
-        return made
+                closed[:known] |= fresh[j].match(keyed.slice(0, known)).to_numpy().astype(np.int64) << j
+        return closed
 
     def _release(self) -> Punctuations:
         if not any(side.freed for side in self._sides):
             return NO_PUNCTUATIONS
-        told = [rename(side.release()) for side, rename in zip(self._sides, self._canonical, strict=True)]
-        return self._emitted.release(told)
+        released = [rename(side.release()) for side, rename in zip(self._sides, self._canonical, strict=True)]
+        return self._emitted.release(released)
 
     def tables(self) -> Mapping[str, StateTable]:
         return {f"input{i}": side.table for i, side in enumerate(self._sides)}

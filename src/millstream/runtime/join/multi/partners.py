@@ -1,8 +1,8 @@
-"""Tuples of one input by key and, within a key, by position: what a probing tuple may join is one stretch of them.
+"""Tuples of one input by key and, within a key, by position: the partners of a probing tuple are one stretch of them.
 
-The position is a timestamp or a tuple's number in its stream, so a window is a stretch of positions. How many results
-a probing tuple has is the product of the lengths of its stretches, known before any of them is built; if one stretch is
-empty there are none (early failing), in whatever order the inputs are looked at.
+The position is a timestamp or a tuple's number in its stream, so a window is a stretch of positions. The number of
+results of a probing tuple is the product of the lengths of its stretches, known before any result is built. If one
+stretch is empty there are none (early failing), whatever the order of the inputs.
 
 >>> partners = Partners(np.array([1, 0, 1, 1]), np.array([10, 20, 30, 40]), np.array([True, True]))
 >>> first, count = partners.find(np.array([1, 0]), np.array([20, 0]), np.array([99, 20]))
@@ -20,8 +20,8 @@ _ROOM = 1 << 62
 
 
 class Partners:
-    """`codes` number the keys; `positions` are None if all tuples of a key are partners. Only keys that are `wanted`
-    are looked for."""
+    """`codes`: the numbers of the keys. `positions`: None if all tuples of a key are partners. Only tuples with
+    `wanted` keys are indexed."""
 
     __slots__ = ("_base", "_ends", "_joint", "_span", "_spots", "rows")
 
@@ -34,7 +34,7 @@ class Partners:
         picked = codes[rows]
         order = by_code(picked, len(wanted))
         self.rows = rows[order]
-        """The tuples, by key and position."""
+        """Row numbers of the tuples, by key and position."""
         self._ends = np.cumsum(np.bincount(picked, minlength=len(wanted)))
         self._joint: Places | None = None
         self._spots: Places | None = None
@@ -43,7 +43,7 @@ class Partners:
             self._place(picked[order], positions[self.rows], len(wanted))
 
     def _place(self, codes: Places, positions: Places, count: int) -> None:
-        """Number pairs of key and position so that they ascend."""
+        """Number the pairs of key and position in ascending order."""
         self._base = int(positions.min())
         self._span = int(positions.max()) - self._base + 2
         if self._span * count >= _ROOM:
@@ -52,7 +52,7 @@ class Partners:
         self._joint = codes * self._span + (positions - self._base)
 
     def find(self, codes: Places, low: Places | None, high: Places | None) -> tuple[Places, Places]:
-        """For each probing key the first of its partners in `rows` with `low <= position < high`, and their number."""
+        """Return for each probing key the first partner in `rows` with `low <= position < high`, and their number."""
         ends = self._ends[codes]
         starts = np.where(codes > 0, self._ends[codes - 1], 0)
         first = starts if low is None else self._search(codes, low)
@@ -69,7 +69,7 @@ class Partners:
 
 
 def by_code(codes: Places, count: int) -> Places:
-    """The order of small numbers, equal ones as they come: sixteen bits at a time, which numpy sorts by counting."""
+    """Return the stable order of numbers below `count`: sixteen bits at a time, which numpy sorts by counting."""
     order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
     shift = 16
     while count > 1 << shift:
@@ -80,9 +80,8 @@ def by_code(codes: Places, count: int) -> Places:
 
 
 def combined(stretches: list[tuple[Places, Places]], probing: Places) -> tuple[Places, list[Places]]:
-    """All combinations of a probing tuple with one of each of its stretches (first and length, none empty): the
-    probing tuples, and for each stretch the places in it."""
-    chosen = probing
+    """Return all combinations of a probing tuple with one tuple of each of its stretches (first and length, none
+    empty): the probing tuples, and for each stretch the places in it."""
     places: list[Places] = []
     at = np.arange(len(probing))
     for first, count in stretches:
@@ -95,4 +94,4 @@ def combined(stretches: list[tuple[Places, Places]], probing: Places) -> tuple[P
         places = [place[repeated] for place in places]
         places.append(np.arange(int(ends[-1])) + (own_first - ends + own_count)[repeated])
         at = at[repeated]
-    return chosen[at], places
+    return probing[at], places

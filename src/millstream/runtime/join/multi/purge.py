@@ -1,17 +1,17 @@
-"""Which stored tuples of an n-way join may still be part of a result.
+"""Stored tuples of an n-way join that may still be part of a result.
 
-A result has one tuple of every input, all within their windows of the newest one. A later result that contains the
-stored tuple u of input i contains some tuple that is still to come, and nothing in it is newer than `u.ts + W_i`. So
-input j can still bring a partner *for u* only if it has not closed u's key, and its bound on time (or that of the
-key, where punctuation is on key and time) is not above `u.ts + W_i`. u is useful if
+A result has one tuple of every input, all within their windows of the newest one. A later result with the stored tuple
+u of input i contains some future tuple, and no tuple newer than `u.ts + W_i`. So input j can still deliver a partner
+*for u* only if it has not closed u's key, and its bound on time (or that of the key, where punctuation is on key and
+time) is not above `u.ts + W_i`. u is useful if
 
-1. some other input can still bring a partner (Lemma 6, and expiry by the slowest of the other inputs), and
+1. some other input can still deliver a partner (Lemma 6, and expiry by the slowest of the other inputs), and
 2. every other input can, or holds a useful partner that is not newer than `u.ts + W_i` (purge-and-drop, Definition 2).
 
-What is useful by 2. depends on what else is useful; the largest set of tuples that satisfies both is kept. A tuple that
-is not in it never joins anything later, so what is held does not depend on how the input was cut into steps. Since no
-tuple stays that cannot be part of a result, a punctuation of any input goes out at the earliest moment at which it may
-(Lemmas 4, 7 and 8), and that the earliest of several decides ("bring-forward") needs no rule of its own.
+Condition 2 makes tuples depend on each other; the largest set of tuples that satisfies both conditions is kept. No
+other tuple joins anything later, so the state does not depend on how the input was cut into steps. Since every stored
+tuple can be part of a result, a punctuation of any input is emitted as early as possible (Lemmas 4, 7 and 8), and
+"bring-forward", where the earliest of several inputs decides, needs no rule of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from millstream.algebra.schema import FOREVER
 @dataclass(slots=True)
 class Held:
     """Tuples of one input: the numbers of their keys, their timestamps, and a bit for each other input that has closed
-    a tuple's key. `reach` is how long after a tuple a result may end; None: any time. `alive`: still in its window."""
+    a tuple's key. `reach`: the most that a result may be newer than the tuple; None: any. `alive`: in its window."""
 
     codes: Places
     times: Places
@@ -37,60 +37,50 @@ class Held:
     alive: Mask
 
     def out_of_reach(self, j: int, bound: int, *, timely: bool) -> Mask | None:
-        """For which tuples input j brings no partner any more; None if for none. Not `timely`: only an end counts."""
-        limit = FOREVER if bound == FOREVER else None
-        if limit is None and timely and self.reach is not None:
-            limit = bound - self.reach
-        made = None
-        if limit == FOREVER:
-            made = np.ones(len(self.times), dtype=np.bool_)
-        elif limit is not None and limit > self.earliest:
-            made = self.times < limit
+        """Return the mask of the tuples for which input j delivers no partner any more; None if there are none. Not
+        `timely`: of its bounds only the end counts."""
+        if not len(self.times):
+            return None
+        out = None
+        if bound == FOREVER:
+            out = np.ones(len(self.times), dtype=np.bool_)
+        elif timely and self.reach is not None and bound - self.reach > int(self.times.min()):
+            out = self.times < bound - self.reach
         if self.closed is not None:
-            shut = (self.closed >> j & 1).astype(np.bool_)
-            made = shut if made is None else made | shut
-        return made if made is not None and made.any() else None
+            closed = (self.closed >> j & 1).astype(np.bool_)
+            out = closed if out is None else out | closed
+        return out if out is not None and out.any() else None
 
-    def latest(self, asked: Places, *, timely: bool) -> Places | int:
-        """The latest timestamp that a partner of these tuples may have."""
+    def latest(self, places: Places, *, timely: bool) -> Places | int:
+        """Return the latest timestamp that a partner of these tuples may have."""
         if self.reach is None or not timely:
             return FOREVER - 1
-        return np.minimum(self.times[asked], FOREVER - 1 - self.reach) + self.reach
-
-    @property
-    def earliest(self) -> int:
-        return int(self.times.min()) if len(self.times) else FOREVER
+        return np.minimum(self.times[places], FOREVER - 1 - self.reach) + self.reach
 
 
 def useful(sides: Sequence[Held], bounds: Sequence[int], count: int, *, timely: bool) -> list[Mask]:
-    """For every input, which tuples may still be part of a result; keys have numbers below `count`. Not `timely`: a
-    result may have parts that are newer than its last one, so 2. cannot be told from times."""
-    without = [
-        {j: out for j, bound in enumerate(bounds) if j != i and (out := _out(side, j, bound, True)) is not None}
-        for i, side in enumerate(sides)
-    ]
+    """Return for every input the mask of the tuples that may still be part of a result. Keys have numbers below
+    `count`. Not `timely`: a result may have parts newer than its last one, so times do not decide about condition 2."""
+    without = _without_partners(sides, bounds, timely=True)
     alive = [side.alive.copy() for side in sides]
     for i, missing in enumerate(without):
         if len(missing) == len(sides) - 1:
             alive[i] &= ~np.logical_and.reduce(list(missing.values()))
     if not timely:
-        without = [
-            {j: out for j, bound in enumerate(bounds) if j != i and (out := _out(side, j, bound, False)) is not None}
-            for i, side in enumerate(sides)
-        ]
+        without = _without_partners(sides, bounds, timely=False)
     first: dict[int, Places] = {}
     changed = any(without)
     while changed:
         changed = False
         for i, side in enumerate(sides):
             for j, out in without[i].items():
-                asked = np.flatnonzero(alive[i] & out)
-                if not len(asked):
+                places = np.flatnonzero(alive[i] & out)
+                if not len(places):
                     continue
                 if j not in first:
                     first[j] = _first_times(sides[j], alive[j], count)
-                partner = first[j][side.codes[asked]]
-                gone = asked[partner > side.latest(asked, timely=timely)]
+                partner = first[j][side.codes[places]]
+                gone = places[partner > side.latest(places, timely=timely)]
                 if len(gone):
                     alive[i][gone] = False
                     first.pop(i, None)
@@ -98,12 +88,20 @@ def useful(sides: Sequence[Held], bounds: Sequence[int], count: int, *, timely: 
     return alive
 
 
-def _out(side: Held, j: int, bound: int, timely: bool) -> Mask | None:
-    return side.out_of_reach(j, bound, timely=timely) if len(side.times) else None
+def _without_partners(sides: Sequence[Held], bounds: Sequence[int], *, timely: bool) -> list[dict[int, Mask]]:
+    """Return for every input, by other input, the mask of the tuples for which that one delivers no partner."""
+    return [
+        {
+            j: out
+            for j, bound in enumerate(bounds)
+            if j != i and (out := side.out_of_reach(j, bound, timely=timely)) is not None
+        }
+        for i, side in enumerate(sides)
+    ]
 
 
 def _first_times(side: Held, alive: Mask, count: int) -> Places:
-    """The lowest timestamp of every key, FOREVER for those that are not there."""
-    made = np.full(count, FOREVER, dtype=np.int64)
-    np.minimum.at(made, side.codes[alive], side.times[alive])
-    return made
+    """Return the lowest timestamp of every key; FOREVER for keys without tuples."""
+    first = np.full(count, FOREVER, dtype=np.int64)
+    np.minimum.at(first, side.codes[alive], side.times[alive])
+    return first

@@ -1,13 +1,13 @@
-"""One input of an n-way join: its stored tuples, which other inputs have closed their keys, its punctuations that wait.
+"""One input of an n-way join: its stored tuples, the inputs that have closed their keys, its waiting punctuations.
 
 | | |
 |---|---|
-| stored | tuples that may still be part of a result (`multi_join_purge`), under the output's column names |
-| counted | every tuple that comes, stored or not, so that purging never shifts a ROWS window |
-| closed | what this input's own punctuation closes, for tuples of the others: over keys, or keys and time |
+| stored | tuples that may still be part of a result (`purge`), under the output's column names |
+| counted | every tuple that arrives, stored or not, so that purging never shifts a ROWS window |
+| closed | tuples of the other inputs that this input's own punctuation matches: over keys, or keys and time |
 
-A punctuation on keys and an upper bound v on time closes a tuple u of another input for which a result cannot end as
-late as v: those with `u.ts + W < v`. So for matching a tuple has, beside its keys, the time `EXPIRES`.
+A punctuation on keys and an upper bound v on time closes a tuple u of another input if no result with u can end as late
+as v: if `u.ts + W < v`. So tuples are matched by their keys and the time `EXPIRES`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ EXPIRES = "__expires"
 
 
 class Closings:
-    """What the punctuation of one input closes, over the common names of keys. `time` is its visible time, if it is
-    not a key and results can be bounded by it."""
+    """Patterns of the tuples that the punctuation of one input closes, over the common names of keys. `time`: its
+    visible time, if it bounds results."""
 
     def __init__(self, names: Mapping[str, str], time: str | None) -> None:
         self._translation = Translation(names, time, 0, EXPIRES)
@@ -42,7 +42,7 @@ class Closings:
         self.any = False
 
     def take(self, own: Punctuations) -> Punctuations:
-        """Take punctuation of the input; returns what is closed anew."""
+        """Add punctuation of the input; returns what is newly closed."""
         translated = self._translation(own)
         if not len(translated):
             return NO_PUNCTUATIONS
@@ -59,28 +59,28 @@ class MultiJoinSide:
         self.table = StateTable({**schema, **numbers})
         self.window = window
         self.count = 0
-        """How many tuples have come, stored or not."""
+        """Number of tuples that have arrived, stored or not, if some window counts rows."""
         self.closed: Places | None = None
-        """For each stored tuple a bit for every other input that has closed its key; None: for none has any."""
+        """For each stored tuple a bit for every other input that has closed its key; None: no input has closed any."""
         self.stale = False
-        """Whether `closed` has to be found anew."""
+        """Whether `closed` has to be computed again."""
         self._pending = Pending()
-        self._told = self._shrunk = False
+        self._promised = self._shrunk = False
 
     @property
     def freed(self) -> bool:
-        """Whether punctuation may have become free since the last release."""
-        return len(self._pending) > 0 and (self._told or self._shrunk)
+        """True if punctuation may have become free since the last release."""
+        return len(self._pending) > 0 and (self._promised or self._shrunk)
 
     def expiring(self, times: Places) -> pl.Series:
-        """When tuples are in no later result any more."""
+        """Return the last timestamp of a result that each tuple may be part of."""
         if self.window.range is None:
             return pl.Series(EXPIRES, np.full(len(times), FOREVER, dtype=np.int64))
         reach = self.window.range
         return pl.Series(EXPIRES, np.minimum(times, FOREVER - reach) + reach)
 
     def in_window(self, times: Places, seq: Places | None, bound: int) -> Mask:
-        """Which tuples the window still holds, given the lowest bound of the other inputs."""
+        """Return the mask of the tuples in the window, given the lowest bound of the other inputs."""
         column, limit = self._limit(bound)
         if column is None:
             return np.ones(len(times), dtype=np.bool_)
@@ -89,18 +89,19 @@ class MultiJoinSide:
         return numbers >= limit
 
     def _limit(self, bound: int) -> tuple[str | None, int]:
-        """The column whose values below a limit are out of the window, and the limit."""
+        """Return a column and a limit: tuples with a lower value are out of the window."""
         if self.window.rows is not None:
             return SEQ, self.count - self.window.rows + 1
         if self.window.range is not None and bound > NEVER:
             return TS, bound - self.window.range
         return None, NEVER
 
-    def settle(self, own: Arrivals, alive: Mask, closed: Places | None, bound: int) -> None:
-        """Store what is alive of the stored and the new tuples together, purge the rest."""
+    def store(self, own: Arrivals, alive: Mask, closed: Places | None, bound: int) -> None:
+        """Store the new tuples that are alive, and purge the stored ones that are not. `alive` masks stored tuples,
+        then new ones."""
         fresh, held = alive[own.held :], own.held
         if own.new is not None and fresh.any():
-            # The new tuples as they came: a part of the whole would keep all of it in memory.
+            # Append `own.new`: a slice of `own.rows` would keep all of it in memory.
             self.table.append(own.new if fresh.all() else where(own.new, fresh), own.rows if fresh.all() else None)
         stays = alive[:held]
         if not stays.all():
@@ -110,7 +111,7 @@ class MultiJoinSide:
         self.closed = closed[alive] if closed is not None else None
 
     def _purge(self, kept: Mask, bound: int) -> None:
-        """Purge from the front what is out of the window, and then whatever else is not kept."""
+        """Purge the tuples out of the window from the front, then the others that are not kept."""
         column, limit = self._limit(bound)
         if column is not None:
             inside = self.table.frame().get_column(column).to_numpy() >= limit
@@ -120,14 +121,14 @@ class MultiJoinSide:
         self.table.keep(pl.Series(kept, dtype=pl.Boolean))
 
     def promise(self, punctuations: Punctuations) -> None:
-        """Take punctuation of this input, to be put out when nothing stored matches it."""
+        """Add punctuation of this input, to be emitted when no stored tuple matches it."""
         self._pending.add(punctuations)
-        self._told = True
+        self._promised = True
 
     def release(self) -> Punctuations:
-        """The punctuations of this input that may go out now."""
+        """Remove and return the punctuations of this input that may be emitted now."""
         free = self._pending.release(self.table.frame(), shrunk=self._shrunk) if self.freed else NO_PUNCTUATIONS
-        self._told = self._shrunk = False
+        self._promised = self._shrunk = False
         return free
 
     def to_value(self) -> dict[str, Any]:
@@ -136,4 +137,4 @@ class MultiJoinSide:
     def restore(self, value: Mapping[str, Any]) -> None:
         self.count = value["count"]
         self._pending.restore(value["pending"])
-        self._told = self.stale = True
+        self._promised = self.stale = True

@@ -42,10 +42,10 @@ def run_file(
         mill = connection.mill
         if mill.journal.noted:
             console.print(f"resumed from {checkpoint}: {', '.join(mill.queries)}", markup=False)
-        for number in range(mill.journal.left_off(len(statements)), len(statements)):
-            mill.journal.carry_on(number)
+        for number in range(mill.journal.statements_done(len(statements)), len(statements)):
+            mill.journal.note_file(number)
             _run(connection, statements[number], console)
-        mill.journal.carry_on(None)
+        mill.journal.note_file(None)
         if not mill.queries:
             console.print("no query runs", markup=False)
             return

@@ -192,16 +192,16 @@ def test_values_that_an_option_cannot_have(name: str, value: object) -> None:
     assert caught.value.code == "M6002" and caught.value.hint
 
 
-def test_explain_says_why_streams_are_joined_by_twos() -> None:
+def test_explain_says_why_streams_are_joined_pairwise() -> None:
     made = mill()
     made.execute("CREATE STREAM parcels (item BIGINT, weight DOUBLE) PUNCTUATED ON (item #)")
     three = (
         "EXPLAIN SELECT a.item, b.price FROM auctions a, bids b, parcels c WHERE a.item = b.item AND b.item = c.item"
     )
-    assert "MultiJoin" in made.execute(three) and "by twos" not in made.execute(three)
+    assert "MultiJoin" in made.execute(three) and "pairwise" not in made.execute(three)
     made.execute("SET join_memory = '1 MB'")
-    assert made.execute(three).endswith("\n\njoined by twos because join_memory is set")
+    assert made.execute(three).endswith("\n\njoined pairwise because join_memory is set")
     made.execute("SET propagation = 'request'")
     assert made.execute(three).endswith("because join_memory and propagation are set")
     made.execute("SET multi_join = 'always'")
-    assert "MultiJoin" in made.execute(three) and "by twos" not in made.execute(three)
+    assert "MultiJoin" in made.execute(three) and "pairwise" not in made.execute(three)

@@ -95,22 +95,22 @@ def test_a_name_that_is_used_again(tmp_path: Path) -> None:
 
 def test_a_file_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 0
-    mill.journal.carry_on(0)
+    assert mill.journal.statements_done(3) == 0
+    mill.journal.note_file(0)
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 0
+    assert mill.journal.statements_done(3) == 0
     mill.execute(STREAM)  # done, but not what comes after it
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 1
-    mill.journal.carry_on(1)
+    assert mill.journal.statements_done(3) == 1
+    mill.journal.note_file(1)
     mill.execute("SET strategy = 'bfs'")
-    mill.journal.carry_on(2)
+    mill.journal.note_file(2)
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 2
+    assert mill.journal.statements_done(3) == 2
     mill.execute("CREATE QUERY q AS SELECT k FROM s")
-    mill.journal.carry_on(None)
+    mill.journal.note_file(None)
     mill.jobs.close()
-    assert opened(tmp_path).journal.left_off(5) == 5
+    assert opened(tmp_path).journal.statements_done(5) == 5

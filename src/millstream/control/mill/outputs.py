@@ -1,7 +1,7 @@
-"""What a running query has put out and nobody has taken yet, put together from its shards.
+"""The output of a running query: results of its shards, merged and kept until taken.
 
-Rows are simply collected. A punctuation holds for the whole query only when every shard has promised it, so it is put
-out when the last shard does.
+Rows are collected. A punctuation holds for the whole query only when every shard has promised it, so it is emitted when
+the last shard promises it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class QueryOutput:
                 self._sink(element)
 
     def _merge(self) -> None:
-        """Put out what the last shard has promised now, and nothing that was put out before."""
+        """Emit the pending punctuations that every shard has promised and that were not emitted before."""
         agreed = self._promised[0].covered(self._pending)
         for promised in self._promised[1:]:
             agreed &= promised.covered(self._pending)
@@ -57,7 +57,8 @@ class QueryOutput:
         return self._sink.take_punctuations()
 
     def snapshot(self) -> dict[str, object]:
-        """The part that later punctuations depend on; rows already out are the taker's."""
+        """The state that later punctuations depend on. Rows are not part of it: they belong to the caller of
+        `take_rows`."""
         return {
             "promised": [promised.to_value() for promised in self._promised],
             "merged": self._merged.to_value(),

@@ -93,6 +93,22 @@ def test_a_name_that_is_used_again(tmp_path: Path) -> None:
     again.jobs.close()
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_name_that_is_used_again_in_another_job(tmp_path: Path, first: int) -> None:
+    texts = {1: "SELECT k FROM s", 2: "SELECT s.k FROM s JOIN t ON s.k = t.k JOIN u ON t.ts = u.k"}
+    mill = recovered(LocalJobs(tmp_path, shards=2), options=Options(), wall=True)
+    mill.execute(f"{STREAM}; {STREAM.replace(' s ', ' t ')}; {STREAM.replace(' s ', ' u ')}")
+    mill.add_query("q", texts[first])
+    mill.execute("DROP QUERY q")
+    mill.add_query("q", texts[3 - first])
+    stages = mill.job("q").stages
+    mill.jobs.close()
+    for _ in range(2):
+        again = recovered(LocalJobs(tmp_path, shards=2), options=Options(), wall=True)
+        assert set(again.queries) == {"q"} and again.job("q").stages == stages == 3 - first
+        again.jobs.close()
+
+
 def test_a_file_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
     mill = opened(tmp_path)
     assert mill.journal.statements_done(3) == 0

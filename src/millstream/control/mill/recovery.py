@@ -36,7 +36,8 @@ def recover(mill: Mill) -> None:
     jobs = mill.jobs
     mill.journal.recovering = True
     saved = [job.outputs_state(mill.name) for job in jobs.all()]  # before a job can ask the mill for it
-    stopped = set[str]().union(*[_find_groups(mill, job) for job in jobs.all()])
+    for job in jobs.all():
+        _find_placements(mill, job)
     for record in jobs.log.read(0, jobs.log.end()):
         if isinstance(record, Remember) and record.mill == mill.name:
             _replay(mill, record)
@@ -45,16 +46,16 @@ def recover(mill: Mill) -> None:
             if query in mill.queries:
                 mill.queries[query].output.restore(state)
     mill.journal.recovering = False
-    _reconcile(mill, stopped)
+    _reconcile(mill)
     if not mill.time.wall and mill.placements.groups:
         mill.call_roll()  # to learn which operators wait for time
 
 
-def _find_groups(mill: Mill, job: Job) -> set[str]:
-    """Find the groups of the mill in a job and the placements of its queries; return the queries that have stopped."""
+def _find_placements(mill: Mill, job: Job) -> None:
+    """Find the groups of the mill in a job, and the placements of its queries there."""
     opened: dict[int, OpenGroup] = {}
-    wholes: dict[str, str] = {}
-    stopped: set[str] = set()
+    found: dict[str, Placement] = {}
+    of_part: dict[str, Placement] = {}
     for record in job.log.read(0, job.log.end()):
         match record:
             case OpenGroup(group=number, mill=mill.name):
@@ -62,18 +63,19 @@ def _find_groups(mill: Mill, job: Job) -> set[str]:
             case CloseGroup(group=number) if number in opened:
                 del opened[number]
             case StartQuery(group=number, name=part) if number in opened:
-                wholes[part] = query = record.whole
                 if record.query is None:  # the topmost part comes first
-                    mill.placements.of[query] = Placement(job)
-                mill.placements.of[query].parts.append(PlacedPart(part, opened[number], _reads(record)))
-                stopped.discard(query)
+                    found[record.whole] = Placement(job)
+                of_part[part] = placement = found[record.whole]
+                placement.parts.append(PlacedPart(part, opened[number], _reads(record)))
             case StopQuery(group=number, name=part) if number in opened:
-                mill.placements.of[wholes[part]].stopped.add(part)
-                stopped.add(wholes[part])
+                of_part[part].stopped.add(part)
+    for query, placement in found.items():
+        # A query that was stopped here may run in another job, started again under the same name.
+        if query not in mill.placements.of or len(placement.stopped) < len(placement.parts):
+            mill.placements.of[query] = placement
     for group in opened.values():
         mill.placements.groups[group_key(job, group.keys, group.stage)] = group
     job.admit([label for group in opened.values() for label in group.labels], mill.deliveries)
-    return stopped
 
 
 def _reads(record: StartQuery) -> frozenset[str]:
@@ -104,11 +106,12 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.feeds.restore(promised, held)
 
 
-def _reconcile(mill: Mill, stopped: set[str]) -> None:
+def _reconcile(mill: Mill) -> None:
     """Complete what the driver left half-done. It writes to a job's log before its own: a query that only the job knows
     was being started; a query that the job has stopped and the driver still knows was being stopped."""
     for name in mill.placements.of.keys() - mill.queries.keys():
         mill.placements.remove(name)
-    for name in mill.queries.keys() & stopped:
-        mill.stop_query(name)
+    for name in [*mill.queries]:
+        if mill.placements.of[name].stopped:
+            mill.stop_query(name)
     mill.placements.close_unused()

@@ -132,10 +132,8 @@ class Connection:
 
     def _statement(self, statement: ast.Statement) -> Any:
         if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
-            try:
+            with statement.placing():
                 plan = self.mill.plan(statement.select)
-            except MillstreamError as error:
-                raise error.at(statement.line, statement.column) from None
             return Query(self, statement, plan.schema)
         self.mill.batch()
         text = run_statement(self.mill, statement)

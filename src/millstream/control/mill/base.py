@@ -344,6 +344,7 @@ class Mill:
 
     def close(self) -> None:
         """Stop all queries of this mill in its jobs."""
-        self.placements.clear()
+        self.placements.of.clear()
+        self.placements.close_unused()
         self.queries.clear()
         self.deliveries.close()

@@ -49,8 +49,6 @@ class Feeds:
 
     def take(self) -> list[tuple[str, Element]]:
         """Take the first arrivals, up to those of another stream, through the source of their stream."""
-        if not self._arrived:
-            return []
         name = self._arrived[0][0]
         run = [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
         source = self.sources[name]

@@ -6,6 +6,9 @@ the last shard promises it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from millstream.algebra.element import Element, Page
@@ -65,9 +68,7 @@ class QueryOutput:
             "pending": self._pending,
         }
 
-    def restore(self, values: dict[str, object]) -> None:
-        promised, merged, pending = values["promised"], values["merged"], values["pending"]
-        assert isinstance(promised, list) and isinstance(pending, Punctuations)
-        self._promised = [PunctuationSet.from_value(value) for value in promised]
-        self._merged = PunctuationSet.from_value(merged)
-        self._pending = pending
+    def restore(self, values: Mapping[str, Any]) -> None:
+        self._promised = [PunctuationSet.from_value(value) for value in values["promised"]]
+        self._merged = PunctuationSet.from_value(values["merged"])
+        self._pending = values["pending"]

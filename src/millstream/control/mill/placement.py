@@ -126,11 +126,6 @@ class Placements:
                 del self.groups[key]
                 job.forget(group.labels)
 
-    def clear(self) -> None:
-        """Close all groups."""
-        self.of.clear()
-        self.close_unused()
-
     def requested(self) -> set[str]:
         """The streams of the catalog whose time an operator, in any stage, requested in the last batch."""
         reports = [job.heard.get(label) for (job, *_), group in [*self.groups.items()] for label in group.labels]

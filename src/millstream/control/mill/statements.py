@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from millstream.errors import BindError, MillstreamError, did_you_mean
+from millstream.errors import BindError, did_you_mean
 from millstream.ingest.tables import read_table
 from millstream.lang import ast
 from millstream.logical.bind import bind_select, bind_stream, bind_table
@@ -24,10 +23,8 @@ if TYPE_CHECKING:
 
 def run_statement(mill: Mill, statement: ast.Statement) -> str:
     """Run one statement; return the text of `EXPLAIN` and `SHOW`."""
-    try:
+    with statement.placing():
         return _run(mill, statement)
-    except MillstreamError as error:
-        raise error.at(statement.line, statement.column) from None
 
 
 def _run(mill: Mill, statement: ast.Statement) -> str:
@@ -68,16 +65,12 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
     return ""
 
 
-def relations(node: Any) -> Iterator[str]:
+def relations(node: ast.Node) -> Iterator[str]:
     """The names of all relations that a query reads, as spelled in its text."""
     if isinstance(node, ast.Source) and isinstance(node.relation, str):
         yield node.relation
-    if is_dataclass(node):
-        for field in fields(node):
-            yield from relations(getattr(node, field.name))
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from relations(item)
+    for child in node.children():
+        yield from relations(child)
 
 
 def scanned(plan: Plan) -> Iterator[str]:

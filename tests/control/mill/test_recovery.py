@@ -1,4 +1,4 @@
-"""A mill that is recovered from its logs, wherever the driver ended."""
+"""Recovery of a mill from its logs, whenever the driver ended."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def opened(folder: Path) -> Mill:
 
 
 def killed_before_note(mill: Mill, statement: str) -> None:
-    """Run a statement in a driver that ends just before it writes to its own log."""
+    """Run a statement in a driver that ends just before it writes to its log."""
 
     def kill(kind: str, value: object) -> None:
         raise Killed
@@ -34,7 +34,7 @@ def killed_before_note(mill: Mill, statement: str) -> None:
 
 
 def running(mill: Mill) -> set[str]:
-    """The queries that the job runs, as its log says."""
+    """The queries that run according to the job's log."""
     log, found = mill.jobs.job().log, set()
     for record in log.read(0, log.end()):
         if isinstance(record, StartQuery):
@@ -70,7 +70,7 @@ def test_a_query_that_was_only_half_stopped(tmp_path: Path) -> None:
         again.jobs.close()
 
 
-def test_a_query_that_is_gone_before_the_first_batch(tmp_path: Path) -> None:
+def test_a_query_that_is_dropped_before_the_first_batch(tmp_path: Path) -> None:
     mill = opened(tmp_path)
     mill.execute(f"{STREAM}; CREATE QUERY gone AS SELECT k FROM s WHERE k > 0; DROP QUERY gone")
     mill.jobs.step()
@@ -109,14 +109,14 @@ def test_a_name_that_is_used_again_in_another_job(tmp_path: Path, first: int) ->
         again.jobs.close()
 
 
-def test_a_file_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
+def test_a_file_resumes_at_the_next_statement(tmp_path: Path) -> None:
     mill = opened(tmp_path)
     assert mill.journal.statements_done(3) == 0
     mill.journal.note_file(0)
     mill.jobs.close()
     mill = opened(tmp_path)
     assert mill.journal.statements_done(3) == 0
-    mill.execute(STREAM)  # done, but not what comes after it
+    mill.execute(STREAM)  # done, but not noted
     mill.jobs.close()
     mill = opened(tmp_path)
     assert mill.journal.statements_done(3) == 1

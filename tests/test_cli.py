@@ -1,4 +1,4 @@
-"""The command line, as a user meets it."""
+"""The command line."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def test_explain_prints_every_query(tmp_path: Path) -> None:
         assert status == 0 and "-- q" in lines and "-- query" in lines
 
 
-def test_commands_of_a_package_that_is_not_installed_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_a_missing_package_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     status, lines = run("bench", "--help")
     assert status == 0 and any("joins" in line for line in lines)
     monkeypatch.setattr(cli.COMMANDS, "get", lambda _: None)

@@ -1,4 +1,4 @@
-"""The demos as far as they go without a JVM: what they print, and that their statements do what is said of them."""
+"""The demos without a JVM: their output, and the results that their text claims."""
 
 import io
 import re
@@ -25,14 +25,14 @@ def plain(seconds: float = 10, now: list[float] | None = None) -> tuple[Narrator
 
 
 def test_plain_output_has_no_escape_codes() -> None:
-    told, file = plain()
-    told.title("A title")
-    told.statement("SELECT a\nFROM s [RANGE 5 SECONDS]")
-    with told.waiting("starting"):
+    narrator, file = plain()
+    narrator.title("A title")
+    narrator.statement("SELECT a\nFROM s [RANGE 5 SECONDS]")
+    with narrator.waiting("starting"):
         pass
-    told.columns("second", "open auctions")
-    told.line(1, 1234567)
-    told.table(("item", "price"), [("blue [red]clock", 12345), (None, 1.25)])
+    narrator.columns("second", "open auctions")
+    narrator.line(1, 1234567)
+    narrator.table(("item", "price"), [("blue [red]clock", 12345), (None, 1.25)])
     assert file.getvalue().splitlines() == [
         "A title",
         "",
@@ -51,29 +51,29 @@ def test_plain_output_has_no_escape_codes() -> None:
 
 def test_a_terminal_gets_colours() -> None:
     file = io.StringIO()
-    told = Narrator(Console(file=file, width=100, force_terminal=True, color_system="standard"), 10)
-    told.statement("SELECT a FROM s")
+    narrator = Narrator(Console(file=file, width=100, force_terminal=True, color_system="standard"), 10)
+    narrator.statement("SELECT a FROM s")
     assert "\x1b[" in file.getvalue() and "SELECT" in re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
 
 
 def test_time_left() -> None:
     now = [100.0]
-    told, _ = plain(60, now)
+    narrator, _ = plain(60, now)
     now[0] += 25
-    assert told.left() == 35 and stage.lasting(told) == 35 - stage.CLOSING
+    assert narrator.left() == 35 and stage.lasting(narrator) == 35 - stage.CLOSING
     now[0] += 100
-    assert told.left() == 0 and stage.lasting(told) == stage.SHORTEST
+    assert narrator.left() == 0 and stage.lasting(narrator) == stage.SHORTEST
 
 
 def fed(statements: str) -> LocalMill:
-    """A mill whose streams are not read by jobs."""
+    """A mill whose streams are fed from the driver."""
     mill = LocalMill()
     mill.execute(re.sub(r"WITH \(.*?\)", "", statements, flags=re.DOTALL))
     return mill
 
 
 def feed(mill: LocalMill, statements: str, streams: tuple[str, ...], upto: int) -> None:
-    """The first events of generated streams, as their statements say."""
+    """Insert the first events of the streams that the statements generate."""
     declared = LocalMill()
     declared.execute(statements)
     for name in streams:
@@ -145,7 +145,7 @@ def test_a_product_is_in_the_case_before_it() -> None:
     mill.execute(containment.WITHOUT)
 
 
-def test_every_page_named_is_there() -> None:
+def test_every_named_page_exists() -> None:
     for demo in (auction, traffic, containment):
         text = Path(str(demo.__file__)).read_text()
         named = re.findall(r"(?:docs/)?[\w/-]+\.md", text)

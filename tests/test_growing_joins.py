@@ -1,4 +1,4 @@
-"""The page on joins whose state grows shows what `EXPLAIN CONTRACT` says."""
+"""The page on joins with growing state shows the output of `EXPLAIN CONTRACT`."""
 
 import os
 import re

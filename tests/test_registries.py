@@ -1,4 +1,4 @@
-"""Sources, sinks and strategies of other packages: those that the documentation shows, installed, and broken ones."""
+"""Sources, sinks and strategies of other packages: those shown in the documentation, installed, and broken ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SQUARES = Schema.of(("n", Type.BIGINT), ("square", Type.BIGINT), kind=TimeKind.E
 
 
 def install(folder: Path, package: str, points: dict[str, dict[str, str]], **modules: str) -> None:
-    """Lay a distribution into a folder, as an installer does."""
+    """Write a distribution into a folder, as an installer does."""
     made = folder / f"{package}-1.0.dist-info"
     made.mkdir(parents=True)
     (made / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
@@ -48,7 +48,7 @@ def install(folder: Path, package: str, points: dict[str, dict[str, str]], **mod
 
 
 def shown(page: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """The entry points and the module that a page shows in its section on other packages."""
+    """The entry points and the module shown in a page's section on other packages."""
     section = (ROOT / "docs" / page).read_text().split(" of other packages\n")[-1].split("\n## ")[0]
     ((points,), (code,)) = (re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL) for kind in ("toml", "python"))
     found = tomllib.loads(points)["project"]["entry-points"]
@@ -58,7 +58,7 @@ def shown(page: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place for packages; what registries learn of them is forgotten afterwards."""
+    """A folder for packages; the registries forget them afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     for registry in (SOURCES, SINKS, STRATEGIES):
         monkeypatch.setattr(registry, "known", dict(registry.known))
@@ -88,7 +88,7 @@ def test_a_source(installed: Path) -> None:
     assert splits[0].read([]).rows.height == splits[0].rows == 1000 and not read[0].bad.height
 
 
-def test_a_split_is_known_where_it_arrives(installed: Path) -> None:
+def test_another_process_decodes_a_split(installed: Path) -> None:
     (split,) = open_paged("s", SQUARES, {"connector": "squares"}, []).splits({"n": 0}, {"n": 3}, 1)
     (installed / "split").write_bytes(encode(split))
     read = "import pathlib, sys, millstream.physical.shard.durable as d; from millstream.algebra.values import decode; "
@@ -136,7 +136,7 @@ def test_a_strategy(installed: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_answers_do_not_notice_a_strategy(installed: Path, path: Path) -> None:
+def test_a_strategy_does_not_change_results(installed: Path, path: Path) -> None:
     variant = Variant(options=(("strategy", "quantum:2"), ("page_rows", 1)), shards=2)
     outcome = run_text(path.read_text(), variant)
     assert outcome.passed, "\n".join(outcome.failures)
@@ -175,7 +175,7 @@ def test_packages_that_clash_or_are_broken(folder: Path) -> None:
         names.get("unheard")
 
 
-def test_a_broken_strategy_is_no_wrong_value(folder: Path) -> None:
+def test_a_broken_strategy_is_not_an_invalid_value(folder: Path) -> None:
     install(folder, "broken", {"millstream.strategies": {"broken": "no_strategies:NONE"}})
     with pytest.raises(OptionError, match=r"M6007: .*of package 'broken' cannot be loaded"):
         Options.read(strategy="broken")

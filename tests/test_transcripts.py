@@ -1,4 +1,4 @@
-"""Every transcript, in every variant that must not change an answer. As it stands it is run from the command line."""
+"""Every transcript, in every variant that must not change results. The command line runs the plain variant."""
 
 from pathlib import Path
 

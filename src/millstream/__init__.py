@@ -1,7 +1,7 @@
 """Millstream: a data stream management system on Apache Spark.
 
 `connect` opens a connection; `millstream.control.mill.LocalMill` runs in this process alone. Importing this package
-starts nothing and is quick: what a name stands for is loaded when it is first used.
+starts nothing and is quick: a name is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line. Every mistake of a user ends in one clear message and exit status 2, never in a stack trace."""
+"""The command line. A mistake of the user ends with one message and exit status 2, never with a stack trace."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from millstream.errors import MillstreamError, OptionError
 from millstream.registry import Registry
 
 COMMANDS: Registry[typer.Typer] = Registry("millstream.commands", {}, fits=lambda thing: isinstance(thing, typer.Typer))
-"""Commands that other packages bring."""
+"""Commands of other packages."""
 BENCH = ("bench", "soak")
-"""Those of millstream-bench, which are named even where it is not installed."""
+"""Commands of millstream-bench, which are listed even if it is not installed."""
 
 
 class Commands(TyperGroup):
-    """The commands below, and those of other packages, which are imported when they are called."""
+    """The commands below, and those of other packages, which are imported when they are used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *sorted({*COMMANDS.names(), *BENCH})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
-        if found is None and (brought := COMMANDS.get(cmd_name)):
-            found = get_command(brought)
+        if found is None and (other := COMMANDS.get(cmd_name)):
+            found = get_command(other)
             found.name = cmd_name
         if found is None and cmd_name in BENCH:
             found = get_command(_not_installed(cmd_name))
@@ -39,18 +39,15 @@ class Commands(TyperGroup):
 
 
 def _not_installed(name: str) -> typer.Typer:
-    """The command as it is without its package: any arguments, and word of what to install."""
+    """A stand-in for a command whose package is missing: it accepts any arguments and raises M6061."""
     absent = typer.Typer(add_completion=False)
 
     @absent.command(name, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
     def refuse() -> None:
-        """Not installed: it is part of the package millstream-bench."""
-        raise OptionError(
-            "M6061",
-            f"'millstream {name}' is not installed",
-            detail="It is part of the package millstream-bench.",
-            hint="in a checkout of Millstream: pip install ./bench",
-        )
+        """Not installed: part of the package millstream-bench."""
+        detail = "It is part of the package millstream-bench."
+        hint = "in a checkout of Millstream: pip install ./bench"
+        raise OptionError("M6061", f"'millstream {name}' is not installed", detail=detail, hint=hint)
 
     return absent
 
@@ -64,21 +61,21 @@ console = Console(highlight=False, soft_wrap=True)
 @app.command()
 def test(
     paths: Annotated[list[Path], typer.Argument(help="*.transcript files, or folders of them")],
-    on: Annotated[str, typer.Option(help="local, or spark")] = "local",
-    shards: Annotated[int, typer.Option(min=1, help="parts of the key space")] = 1,
-    cut: Annotated[str, typer.Option(help="elements per micro-batch: N, or random:SEED")] = "",
-    restart: Annotated[bool, typer.Option("--restart", help="resume from a checkpoint after every batch")] = False,
+    on: Annotated[str, typer.Option(help="local or spark")] = "local",
+    shards: Annotated[int, typer.Option(min=1, help="number of shards")] = 1,
+    cut: Annotated[str, typer.Option(help="elements per batch: N, or random:SEED")] = "",
+    restart: Annotated[bool, typer.Option("--restart", help="restart from the checkpoint after every batch")] = False,
 ) -> None:
     """Run transcripts."""
     from millstream.testing.runner import Outcome, Variant, check_cut, run_paths
 
     if on not in ("local", "spark"):
-        raise OptionError("M6022", f"transcripts cannot run on '{on}'", hint="--on local, or --on spark")
+        raise OptionError("M6022", f"transcripts cannot run on '{on}'", hint="--on local or --on spark")
     variant = Variant(shards=shards, cut=check_cut(cut), restart=restart)
 
     def report(outcome: Outcome) -> None:
-        mark = "[green]ok[/]    " if outcome.passed else "[red]FAILED[/]"
-        console.print(f"{mark} {outcome.name}")
+        result = "[green]ok[/]    " if outcome.passed else "[red]FAILED[/]"
+        console.print(f"{result} {outcome.name}")
         for failure in outcome.failures:
             console.print(f"       {failure}", markup=False)
 
@@ -101,39 +98,40 @@ def test(
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
-    local: Annotated[bool, typer.Option("--local", help="in this process, without Spark and Java")] = False,
-    master: Annotated[str | None, typer.Option(help="where Spark runs: local[*] (the default), spark://…")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="folder to keep state in, and to resume from")] = None,
-    shards: Annotated[int | None, typer.Option(min=1, help="parts of the key space; as many as cores")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0, help="stop after so many seconds")] = None,
-    log: Annotated[Path | None, typer.Option(help="file for what Spark has to say")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="serve metrics for Prometheus here")] = None,
+    local: Annotated[bool, typer.Option("--local", help="run in this process, without Spark and Java")] = False,
+    master: Annotated[str | None, typer.Option(help="Spark master: local[*] (the default), spark://…")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="folder that keeps the state, to resume from")] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="number of shards; default on Spark: cores")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds")] = None,
+    log: Annotated[Path | None, typer.Option(help="file for Spark's messages")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="port for Prometheus metrics")] = None,
 ) -> None:
-    """Run a file of statements, on Spark unless it is to be local, until its sources end, or Ctrl-C."""
+    """Run a file of statements, on Spark or with --local in this process, until its sources end, or Ctrl-C."""
     from millstream.control.runner import run_file
 
     if local and master is not None:
         raise OptionError("M6052", "--local and --master", hint="--local runs without Spark")
-    given: dict[str, Any] = {} if shards is None else {"shards": shards}
-    given |= {"checkpoint": checkpoint, "seconds": seconds, "log": log, "port": metrics_port}
-    run_file(_read(file), console, local=local, master=master or "local[*]", **given)
+    options: dict[str, Any] = {"checkpoint": checkpoint, "seconds": seconds, "log": log, "port": metrics_port}
+    if shards is not None:
+        options["shards"] = shards
+    run_file(_read(file), console, local=local, master=master, **options)
 
 
 @app.command()
 def prepare() -> None:
-    """Archive the classes of Spark's JVM, so that it starts some seconds faster. Once for each environment."""
+    """Archive the classes of Spark's JVM, which then starts some seconds faster. Run it once per environment."""
     from millstream.control.spark.class_archive import prepare as write
 
-    with console.status("running a query to see which classes it needs"):
-        made = write()
-    console.print(f"{made.stat().st_size / 1e6:.0f} MB in {made}", markup=False)
+    with console.status("running a query to find the classes it needs"):
+        archive = write()
+    console.print(f"{archive.stat().st_size / 1e6:.0f} MB in {archive}", markup=False)
 
 
 @app.command()
 def explain(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
     stage: Annotated[str, typer.Option(help="logical, optimized, physical or contract")] = "optimized",
-    shards: Annotated[int, typer.Option(min=1, help="parts of the key space, for physical")] = os.cpu_count() or 1,
+    shards: Annotated[int, typer.Option(min=1, help="number of shards, for the physical plan")] = os.cpu_count() or 1,
 ) -> None:
     """Print the plan of every query in a file, as Spark would run it."""
     from millstream.config import Options
@@ -152,10 +150,10 @@ def explain(
 
 @app.command()
 def demo(
-    name: Annotated[Demo, typer.Argument(help="what to show")] = Demo.AUCTION,
-    seconds: Annotated[float, typer.Option(min=1, help="how long it takes, about; ten seconds of data at least")] = 55,
+    name: Annotated[Demo, typer.Argument(help="the demo")] = Demo.AUCTION,
+    seconds: Annotated[float, typer.Option(min=1, help="approximate duration; 15 s of data at least")] = 55,
 ) -> None:
-    """Show what Millstream does, on Spark: statements, results and state as they come. Takes about a minute."""
+    """Run a demo on Spark: its statements, results and state, second by second. Takes about a minute."""
     from millstream.demo import run
 
     run(console, name, seconds)

@@ -1,8 +1,8 @@
-"""A stream that keeps its promises for as long as one likes: new keys come and close, and time goes on.
+"""Endless streams that keep their promises: keys open and close, and time advances.
 
-Step i brings a tuple of key `i // 5` to the first stream, and to the second if the key is even; `v` is the number of
-the step here, from one on, and its negative there, so that no two streams share one. Keys and numbers that are over
-are closed on every stream that declares it, whether or not they came there.
+Step i inserts a tuple with key `i // 5` into the first stream, and into the second if the key is even. `v` is the
+number of the step, counted from 1, in the first stream and its negative in the second, so no two streams share a value.
+Each stream that declares it closes keys and numbers that are over, whether or not it has had them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ COLUMNS = "(k BIGINT, v BIGINT, ts BIGINT)"
 EVERY = 20
 """Steps between two rounds of punctuation."""
 KEY = 5
-"""Steps for which a key lasts."""
+"""Steps per key."""
 LAG = 40
 """Steps after which a key or a number is closed."""
 LASTING = 100
-"""Steps for which bounds on the time of one key go on rising after its last tuple; longer than all windows."""
+"""Steps for which bounds on the time of one key keep rising after its last tuple; longer than all windows."""
 
 
 @dataclass
 class Feed:
-    """`streams` are declarations by name; `steps` is how far the streams have come; `peaks` is the most that each
-    operator held after a round, in its state and in front of it."""
+    """`streams`: declarations by name; `steps`: the number of steps so far; `peaks`: the most tuples that each operator
+    held after a round, in its state and at its inputs."""
 
     streams: dict[str, str]
     query: str
@@ -58,7 +58,7 @@ class Feed:
         self.peaks |= {name: max(count, self.peaks.get(name, 0)) for name, count in held.items()}
 
     def run(self, until: int) -> int:
-        """Go on up to a step; the most that all operators held, each in its worst round."""
+        """Run up to a step; return the sum of the peaks of all operators."""
         while self.steps < until:
             steps = range(self.steps, self.steps + EVERY)
             for place, name in enumerate(self.streams):

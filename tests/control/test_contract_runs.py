@@ -1,4 +1,4 @@
-"""EXPLAIN CONTRACT against what happens: what it calls bounded stays bounded, and what it says goes on does go on."""
+"""EXPLAIN CONTRACT against running queries: bounded state stays bounded, and propagated punctuation is emitted."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def contract_of(feed: Feed) -> Contract:
 
 @settings(max_examples=tries(8), suppress_health_check=SLOW)
 @given(feeds())
-def test_what_is_called_bounded_is_bounded(feed: Feed) -> None:
+def test_state_called_bounded_is_bounded(feed: Feed) -> None:
     stateful = [made for made in contract_of(feed).walk() if made.parts and all(part.bounded for part in made.parts)]
     assume(stateful)
     feed.run(160)
@@ -188,7 +188,7 @@ def test_what_is_called_bounded_is_bounded(feed: Feed) -> None:
 
 @settings(max_examples=tries(8), suppress_health_check=SLOW)
 @given(feeds())
-def test_what_is_passed_on_goes_out(feed: Feed) -> None:
+def test_propagated_punctuation_is_emitted(feed: Feed) -> None:
     templates = contract_of(feed).offers.templates
     assume(templates)
     feed.run(160)

@@ -1,5 +1,5 @@
-"""Joins of two to four streams on keys and bounds of their times: the pairs are those that the conditions say, whatever
-windows come of them, and nothing is held when time has passed."""
+"""Joins of two to four streams on keys and bounds of their times: the results satisfy the conditions, whatever windows
+the optimizer derives, and the state is empty when time has passed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.tries import tries
 
 END = 10_000
 Tuple = tuple[int, int, int]
-"""The key, the time, a number that tells tuples apart."""
+"""Key, time, and a unique number."""
 Row = tuple[Tuple | None, ...]
 
 
 class Case:
-    """A join of some streams, each bounded by a range of time beside one that stands before it."""
+    """A join of several streams; a range of time relates each one to an earlier one."""
 
     def __init__(self, seed: int, kind: str) -> None:
         self.draw, self.kind = random.Random(seed), kind
@@ -30,7 +30,7 @@ class Case:
             (self.draw.randrange(place), self.draw.choice([-2, 0, 3]), self.draw.choice([3, 5, 9]))
             for place in range(1, len(self.names))
         ]
-        """For each stream after the first: the earlier one, and from when to when after it its tuples may come."""
+        """For each stream after the first: the earlier stream, and the least and greatest time difference to it."""
 
     @property
     def query(self) -> str:
@@ -56,7 +56,7 @@ class Case:
 @pytest.mark.parametrize("kind", ["INNER", "LEFT"])
 @settings(max_examples=tries(25))
 @given(st.integers(0, 2**40), st.sampled_from([1, 3]), st.booleans())
-def test_conditions_on_time_decide_and_state_goes_with_it(kind: str, seed: int, shards: int, ordered: bool) -> None:
+def test_conditions_on_time_select_results_and_bound_state(kind: str, seed: int, shards: int, ordered: bool) -> None:
     case = Case(seed, kind)
     draw, streams = case.draw, {name: list[Tuple]() for name in case.names}
     mill = LocalMill(Options(shards=shards))

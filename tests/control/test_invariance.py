@@ -1,9 +1,9 @@
 """The central property: results are the same bag for every page cut, batch cut, shard count, stage and strategy.
 
-Random queries over random streams of every kind of time, random tuples and punctuations among them, run in one piece
-and then in every other way: selections, unions, joins of two streams and of three, outer joins, joins with a table,
-streams that another one closes, aggregates (also over joins, by another key, which takes another stage), sequences,
-duplicates. `test_every_operator_is_here` holds the list to all plan nodes.
+Random queries over random streams of every kind of time, with random tuples and punctuations, run in one piece and then
+in every other way: selections, unions, joins of two and of three streams, outer joins, joins with a table, streams that
+another one closes, aggregates (also over joins by another key, which need another stage), sequences, duplicates.
+`test_every_operator_is_here` checks that the list covers all plan nodes.
 """
 
 from __future__ import annotations
@@ -132,10 +132,10 @@ def cases(draw: st.DrawFn, shapes: tuple[str, ...] = SHAPES) -> Case:
     kinds = draw(
         st.one_of(st.tuples(explicit, explicit, explicit), st.just(("ordered",) * 3), st.just(("latent",) * 3))
     )
-    if shape == "sequence":  # they need an order that does not depend on arrival
+    if shape == "sequence":  # sequences need an order that does not depend on arrival
         kinds = tuple("ordered" if kind == "latent" else kind for kind in kinds)
     query = draw(queries(kinds, shape))
-    assume(query.count("[ROWS 0]") < 2)  # nothing would ever come
+    assume(query.count("[ROWS 0]") < 2)  # there would never be a result
     elements: list[tuple[str, str]] = []
     now = 0
     for _ in range(draw(st.integers(0, 30))):
@@ -167,12 +167,12 @@ def outcome(
     mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=cached))
     begin(case, mill)
     rows: Counter = Counter()
-    said: Counter = Counter()
+    emitted: Counter = Counter()
 
     def take() -> None:
         mill.batch()
         rows.update(mill.take_rows("q").rows())
-        said.update(map(str, mill.take_punctuations("q")))
+        emitted.update(map(str, mill.take_punctuations("q")))
 
     for stream, line in [*case.elements, *((name, f"[*, *, < {END}]") for name in STREAMS)]:
         mill.feed_line(stream, line)
@@ -185,7 +185,7 @@ def outcome(
     for name in STREAMS:
         mill.feed_line(name, "[*, *, *]")
     take()
-    return rows, said, state
+    return rows, emitted, state
 
 
 WAYS = {

@@ -1,4 +1,4 @@
-"""Outer joins in whole queries: the same rows for every cut, shard count and strategy, and those that SQL asks for."""
+"""Outer joins in whole queries: the rows that SQL defines, the same for every cut, shard count and strategy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def outer_queries(draw: st.DrawFn) -> str:
 def outer_cases(draw: st.DrawFn) -> Case:
     case = replace(draw(cases()), query=draw(outer_queries()))
     if "UNION" in case.query:
-        # A union waits for tuples that may still be padded, on each shard for its own: it is the same when all are out.
+        # On each shard a union waits for tuples that may still be padded: compare after all are emitted.
         case = replace(case, elements=(*case.elements, ("s1", "[*, *, *]"), ("s2", "[*, *, *]"), ("s3", "[*, *, *]")))
     return case
 
@@ -64,7 +64,7 @@ Pairs = Counter[tuple[int | None, int | None]]
 
 
 def defined(rows: list[tuple[str, str, int]], kind: str, window: int) -> Pairs:
-    """By the definition, the numbers of the tuples (stream, key, time) that are in a row together."""
+    """By the definition: the numbers of the tuples (stream, key, time) that form each row."""
     number = {name: [n for n, (stream, _, _) in enumerate(rows) if stream == name] for name in ("s1", "s2")}
     together = [
         (a, b)

@@ -1,4 +1,4 @@
-"""Windows that count rows, in joins of two to four streams: what they mean, for every cut, shard count and strategy."""
+"""Windows that count rows, in joins of two to four streams: results for every cut, shard count and strategy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Rows = Counter[tuple[int | None, ...]]
 
 @dataclass(frozen=True)
 class Tuple:
-    """`number` tells tuples apart; None: the key is NULL."""
+    """`number` is unique; `key` None: NULL."""
 
     stream: str
     key: int | None
@@ -57,16 +57,16 @@ class Input:
 class Case:
     inputs: tuple[Input, ...]
     less: bool
-    """Whether the first number of a result must be less than the last one."""
+    """True if the first number of a result must be less than the last one."""
     least: int | None
-    """What the first number must be at least."""
+    """Lower bound of the first number."""
     tuples: tuple[Tuple, ...]
     closed: tuple[tuple[int, str, int], ...] = ()
     """Keys that a stream closes, each with the number of tuples before."""
     outer: str = ""
     """LEFT, RIGHT or FULL, of two inputs."""
     delay: int = 0
-    """By how much tuples may be older than one before them; 0: they come in order."""
+    """The most by which a tuple may be older than an earlier one; 0: tuples arrive in order."""
 
     @property
     def time(self) -> str:
@@ -92,7 +92,7 @@ class Case:
         yield from ((name, "[*, *, *]" if self.outer else f"[*, *, < {END}]") for name in STREAMS)
 
     def defined(self) -> Rows:
-        """Results by the definition: every part is in its own window when the newest of them comes."""
+        """Results by the definition: every part is in its own window when the newest part arrives."""
         came: list[list[Tuple]] = [[] for _ in self.inputs]
         found: Rows = Counter()
         arrivals = [
@@ -163,8 +163,8 @@ Outcome = tuple[Rows, Counter[str], int]
 
 
 def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | None) -> Outcome:
-    """Rows and punctuations as bags and the state at the end, with batches cut at random; `again` starts anew."""
-    chance, said = random.Random(seed), Counter[str]()
+    """Rows and punctuations as bags and the state at the end, with batches cut at random; `again` restarts the mill."""
+    chance, emitted = random.Random(seed), Counter[str]()
     rows: Rows = Counter()
     for name in STREAMS:
         mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {case.time}")
@@ -174,13 +174,13 @@ def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | N
         if seed and chance.random() < 0.3:
             mill.batch()
             rows.update(mill.take_rows("q").rows())
-            said.update(map(str, mill.take_punctuations("q")))
+            emitted.update(map(str, mill.take_punctuations("q")))
             if again is not None and chance.random() < 0.3:
                 mill = again(mill)
     mill.batch()
     rows.update(mill.take_rows("q").rows())
-    said.update(map(str, mill.take_punctuations("q")))
-    return rows, said, mill.state_rows("q")
+    emitted.update(map(str, mill.take_punctuations("q")))
+    return rows, emitted, mill.state_rows("q")
 
 
 def restored(mill: Mill) -> Mill:
@@ -206,7 +206,7 @@ def test_against_the_definition(case: Case, seed: int, ways: list[str]) -> None:
 
 @given(st.one_of(cases(), outer_cases()), st.integers(1, 1000), st.integers(1, 3), st.booleans())
 @settings(max_examples=tries(20))
-def test_jobs_give_the_same(case: Case, seed: int, shards: int, cached: bool) -> None:
+def test_jobs_return_the_same(case: Case, seed: int, shards: int, cached: bool) -> None:
     host = LocalHost(cached=cached)
     found = outcome(host.open(Options(shards=shards)), case, seed, host.restart)
     whole = outcome(LocalMill(), case, 0, None)

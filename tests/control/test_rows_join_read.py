@@ -30,7 +30,7 @@ DECLARED = """
         WITH (connector = 'csv', path = '{path}', max_files_per_trigger = 1, once = true)
 """
 TIMES = ["ORDER BY ts", "ORDER BY ts PRIMARY KEY (v)", "ORDER BY ts WATERMARK FOR ts AS ts - 2"]
-"""A key that is closed together with the end of everything need not be said to be: shards may say so or not."""
+"""If a key closes together with the end of the stream, shards may emit its punctuation or not."""
 QUERIES = [
     "SELECT x.v, y.v AS w FROM s1 x [ROWS 3], s2 y WHERE x.k = y.k",
     "SELECT x.v, y.v AS w FROM s1 x [ROWS 2], s2 y [ROWS 4] WHERE x.k = y.k AND x.v > y.v",
@@ -48,7 +48,7 @@ OTHERS = [
 
 @st.composite
 def files(draw: st.DrawFn) -> tuple[tuple[Row, ...], ...]:
-    """Rows in files; some of them are late."""
+    """Rows of files, some of them late."""
     made, now, number = [], 0, 0
     for _ in range(draw(st.integers(1, 3))):
         rows: list[Row] = []
@@ -77,10 +77,10 @@ def outcome(
         mill.add_query(name, query)
     mill.drain()
     rows = {name: Counter(mill.take_rows(name).rows()) for name in ("q", "other")}
-    said = Counter(map(str, mill.take_punctuations("q"))) if times == (TIMES[0], TIMES[0]) else None
+    emitted = Counter(map(str, mill.take_punctuations("q"))) if times == (TIMES[0], TIMES[0]) else None
     progress = progress_of(mill, "q")
     streams = [(stream.name, stream.accepted, stream.late) for stream in progress.streams]
-    return {**rows, "said": said, "streams": streams, "rows in": progress.rows_in, "state": progress.state_rows}
+    return {**rows, "emitted": emitted, "streams": streams, "rows in": progress.rows_in, "state": progress.state_rows}
 
 
 @given(
@@ -102,7 +102,7 @@ def test_shards_do_not_change_what_is_read(
     assert one["rows in"] == sum(len(rows) for parts in given_files for rows in parts)
 
 
-def test_of_tuples_of_other_shards_only_the_time_is_sent() -> None:
+def test_shards_get_only_the_time_of_tuples_of_other_shards() -> None:
     mill, sent = LocalMill(Options(shards=2)), 0
     mill.execute("CREATE STREAM s1 (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
     mill.execute("CREATE STREAM s2 (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")

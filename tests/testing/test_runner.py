@@ -1,4 +1,4 @@
-"""The runner must reject what is wrong: each transcript here fails, and for the stated reason."""
+"""The runner rejects wrong transcripts: each one here fails for the stated reason."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def failures(text: str, variant: Variant | None = None) -> str:
     return "\n".join(run_text(PREAMBLE + text, variant).failures)
 
 
-def test_a_right_transcript_passes() -> None:
+def test_a_correct_transcript_passes() -> None:
     assert failures("expect q\n2 | 1.5\n1 | 0.5000000000000001\n\nstate q 0\nlate s 0\nbad s 0\n") == ""
 
 
@@ -66,11 +66,11 @@ def test_wrong_transcripts_fail_in_every_variant(variant: Variant) -> None:
     assert "extra:   2 | 1.5" in failures("expect q\n1 | 0.5\n", variant)
 
 
-def test_rows_before_a_restart_are_not_forgotten() -> None:
+def test_rows_before_a_restart_are_kept() -> None:
     assert "extra:   2 | 1.5" in failures("restart\n\nexpect q\n1 | 0.5\n")
 
 
-def test_what_is_no_text_fails_alone(tmp_path) -> None:
+def test_a_file_that_is_not_text_fails_alone(tmp_path) -> None:
     (tmp_path / "a.transcript").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "b.transcript").write_text("\ufeff" + PREAMBLE + "expect q\n1 | 0.5\n2 | 1.5\n", encoding="utf-8")
     outcomes = run_paths([tmp_path], Variant())

@@ -8,16 +8,17 @@
         hot = mill.sql("SELECT auction, price FROM bids WHERE price > 100").start("console")
         hot.await_end(timeout=60)
 
-Statements act at once; a SELECT gives a query that runs when it is started, or that becomes a plain Spark DataFrame.
-A session that was handed in is never stopped.
+Statements take effect at once. A SELECT returns a query; `start` runs it, `to_df` turns it into a Spark DataFrame. A
+connection does not stop a session that it was given.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -58,51 +59,56 @@ def connect(
 ) -> Connection:
     """Connect to Millstream.
 
-    `spark`       a session to use; None: one is started, and stopped when the connection is closed.
-    `local`       run in this process, without Spark and without Java. Batches run while the program waits: in
-                  `insert`, `take` and `await_end`.
-    `master`      for a session of our own: `local[*]`, `spark://…`
-    `checkpoint`  a folder that all jobs can reach; a connection to a folder that was used before goes on where it was.
-                  None: a temporary folder.
-    `settings`    Spark settings for a session of our own.
-    `log`         where the JVM and the workers of a session of our own write their messages; None: nowhere.
-    `options`     Millstream's options: strategy, ets, heartbeat, page_rows, shards, paned.
+    `spark`       the session to use; None: start one, and stop it when the connection is closed.
+    `local`       run in this process, without Spark and Java. Batches run while the program waits: in `insert`,
+                  `punctuate`, `take` and `await_end`.
+    `master`      the master of a new session: `local[*]`, `spark://…`
+    `checkpoint`  a folder that all jobs can reach; a connection to a folder used before resumes. None: a temporary
+                  folder, with `local` memory.
+    `settings`    Spark settings of a new session.
+    `log`         the file for the messages of the JVM and the workers of a new session; None: discard them.
+    `options`     Millstream's options, such as strategy, ets, page_rows, shards.
     """
     if local:
         if spark is not None or master is not None:
-            raise OptionError("M6052", "local, and a session or a master", hint="local=True needs neither")
+            raise OptionError("M6052", "local with a session or a master", hint="local=True needs neither")
         return Connection(None, checkpoint, Options.read(**options), own=False)
     own = spark is None
     if spark is None:
         spark = start_session(master or "local[*]", settings, log)
     elif master is not None:
         raise OptionError("M6052", "a session and a master were given", hint="a session has its master already")
-    given = {"shards": spark.sparkContext.defaultParallelism, **options}
-    return Connection(spark, checkpoint, Options.read(**given), own=own)
+    defaults = {"shards": spark.sparkContext.defaultParallelism}
+    return Connection(spark, checkpoint, Options.read(**defaults | options), own=own)
 
 
 class Connection:
-    """Without `spark` everything runs in this process."""
+    """Without `spark` everything runs in this process. `own`: stop the session when the connection is closed."""
 
     def __init__(
         self, spark: SparkSession | None, checkpoint: str | Path | None, options: Options, *, own: bool
     ) -> None:
         self.spark = spark
-        self._own = own
-        kept = checkpoint is not None or spark is None
-        self._scratch = None if kept else tempfile.TemporaryDirectory(prefix="millstream-")
-        place = checkpoint if self._scratch is None else self._scratch.name
-        self.checkpoint = None if place is None else Path(place).absolute()
+        self._closing = ExitStack()
+        if checkpoint is None and spark is not None:
+            checkpoint = self._closing.enter_context(TemporaryDirectory(prefix="millstream-"))
+        self.checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
         if spark is None:
             self._jobs: Jobs = LocalJobs(self.checkpoint, shards=options.shards)
         else:
             assert self.checkpoint is not None
             self._jobs = SparkJobs(spark, self.checkpoint, shards=options.shards)
+            if own:
+                self._closing.callback(spark.stop)
         self.mill = Mill(self._jobs, options=options, wall=True)
         recover(self.mill)
         self._pacer = Pacer(self.mill)
         self._listener = BatchListener(self.mill)
-        self._at_close: list[Callable[[], None]] = []
+        self._closing.callback(self._jobs.close)  # callbacks run last to first
+        self._closing.callback(self.mill.deliveries.close)
+        self._closing.callback(self._listener.detach)
+        self._closing.callback(self._jobs.stop)
+        self._closing.callback(self._pacer.stop)
         self._closed = False
         if self.mill.queries:
             self.mill.call_roll()
@@ -117,8 +123,8 @@ class Connection:
     # --- statements -------------------------------------------------------------------------------------------------
 
     def sql(self, text: str) -> Any:
-        """Run statements. The last one decides what comes back: a `Query` for SELECT and CREATE QUERY, text for EXPLAIN
-        and SHOW, None otherwise. A bare SELECT waits for `start` or `to_df`; CREATE QUERY runs at once."""
+        """Run statements; return the result of the last one: a `Query` for SELECT and CREATE QUERY, text for EXPLAIN
+        and SHOW, None otherwise. A SELECT without INTO runs after `start` or `to_df`; CREATE QUERY runs at once."""
         self._check_open()
         result: Any = None
         for statement in parse(text):
@@ -127,22 +133,19 @@ class Connection:
 
     def _statement(self, statement: ast.Statement) -> Any:
         if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
-            try:
+            with statement.placing():
                 plan = self.mill.plan(statement.select)
-            except MillstreamError as error:
-                raise error.at(statement.line, statement.column) from None
             return Query(self, statement, plan.schema)
         self.mill.batch()
-        names = set(self.mill.queries)
-        said = run_statement(self.mill, statement)
+        text = run_statement(self.mill, statement)
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             self._start()
-            (name,) = set(self.mill.queries) - names
+            *_, name = self.mill.queries
             return Query(self, statement, self.mill.schema(name), name)
-        return said or None
+        return text or None
 
     def query(self, name: str) -> Query:
-        """A running query by its name."""
+        """Return the running query of that name."""
         self._check_open()
         running = self.mill.query(name)
         (statement,) = parse(running.text)
@@ -156,7 +159,7 @@ class Connection:
     # --- data -------------------------------------------------------------------------------------------------------
 
     def insert(self, stream: str, rows: Any) -> None:
-        """Feed rows to a stream without a connector, or to a table: tuples, dicts, a Polars frame, an Arrow table."""
+        """Insert rows into a stream without a connector or a table: tuples, dicts, a Polars frame, an Arrow table."""
         self._check_open()
         self.mill.insert(stream, rows)
         self._feed()
@@ -171,9 +174,9 @@ class Connection:
         primary_key: Sequence[str] = (),
         ascending: Sequence[str] = (),
     ) -> None:
-        """Let a streaming DataFrame be a stream. `order_by`: its time column; `watermark`: how late rows may be, such
-        as '5 seconds'; `ascending`: columns that never fall, one partition after the other. After a restart from a
-        checkpoint it is handed over again, and its queries go on."""
+        """Declare a streaming DataFrame as a stream. `order_by`: its time column; `watermark`: the longest delay of a
+        row, such as '5 seconds'; `ascending`: columns that never decrease, partition after partition. After a restart
+        from a checkpoint, call it again with the DataFrame; its queries then resume."""
         name = name.lower()
         if name not in self.mill.catalog:
             time = {"order_by": order_by, "watermark": watermark}
@@ -183,13 +186,13 @@ class Connection:
             self._start()
 
     def punctuate(self, stream: str, *patterns: str) -> None:
-        """Promise that nothing that matches these patterns comes any more."""
+        """Promise that no later row matches one of these patterns."""
         self._check_open()
         self.mill.punctuate(stream, *patterns)
         self._feed()
 
     def _feed(self) -> None:
-        """Hand over what was fed; in this process, work it off."""
+        """Write the queued elements to the jobs' logs; in this process, process them too."""
         self.mill.batch()
         if self.spark is None:
             self.mill.sync()
@@ -210,25 +213,25 @@ class Connection:
             self._pacer.start()
 
     def on_progress(self, callback: OnProgress) -> Callable[[], None]:
-        """Call this with a `Progress` after every batch, for each query, from a thread of Spark's; calling what comes
-        back ends it."""
+        """Call the callback with a `Progress` after every batch, for each query; on Spark, from a thread of Spark's.
+        Return a function that removes it."""
         return self._listener.add(callback)
 
     def at_close(self, action: Callable[[], None]) -> None:
-        """Do this when the connection is closed."""
-        self._at_close.append(action)
+        """Run an action when the connection is closed, before its queries stop."""
+        self._closing.callback(action)
 
     def ended(self) -> bool:
-        """Whether all streams with a connector that some query reads have ended and been worked off."""
+        """Return whether all streams with a connector that a query reads have ended and been processed."""
         return self.mill.ended()
 
     def check(self) -> None:
-        """Raise what has stopped a job, if one has stopped."""
+        """Raise the error that has stopped a job, if there is one."""
         for job in self._jobs.all():
             job.check()
 
     def await_end(self, timeout: float | None = None, poll: Callable[[], None] = lambda: None) -> bool:
-        """Wait until all streams have ended; false if the time is up before that."""
+        """Wait until all streams have ended; return False if `timeout` seconds pass first."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.ended():
             self.check()
@@ -240,32 +243,20 @@ class Connection:
         return True
 
     def _work(self) -> bool:
-        """Run a batch in this process, if there is something to do."""
+        """Run a batch in this process; return whether there was something to do."""
         worked = [job.step() for job in self._jobs.all() if isinstance(job, LocalJob)]
         if worked and not any(worked):
-            self._pacer.look()
+            self._pacer.poll()
         return any(worked)
 
     def close(self) -> None:
-        """Stop all queries. What has been worked off stays in the checkpoint."""
-        if self._closed:
-            return
+        """Stop all queries. The checkpoint keeps their state."""
         self._closed = True
-        for action in self._at_close:
-            action()
-        self._pacer.stop()
-        self._jobs.stop()
-        self._listener.detach()
-        self.mill.deliveries.close()
-        self._jobs.close()
-        if self._own and self.spark is not None:
-            self.spark.stop()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        self._closing.close()
 
 
 class Query:
-    """A query, running or not."""
+    """A query, started or not."""
 
     def __init__(
         self,
@@ -288,18 +279,18 @@ class Query:
             self.stop()
 
     def start(self, sink: SinkLike = None, *, name: str | None = None, **options: Any) -> Query:
-        """Run the query. `sink`: None keeps results for `take`; 'console', 'parquet' (with path=…), 'none', a function
-        of a batch number and a Polars frame, or any object with open, write and close."""
+        """Start the query. `sink`: None keeps results for `take`; 'console', 'parquet' (with path=…), 'none', a
+        function of a batch number and a Polars frame, or any object with open, write and close."""
         if self.name is not None:
-            raise BindError("M2091", f"query '{self.name}' runs already")
+            raise BindError("M2091", f"query '{self.name}' is already running")
         self._connection._check_open()
         mill = self._connection.mill
         self.name = (name or mill.free_name()).lower()
-        given = {option: str(value) for option, value in options.items()}
-        into, with_options = sink_of(self._statement)
+        sink_options = {option: str(value) for option, value in options.items()}
+        into, into_options = sink_of(self._statement)
         text = f'CREATE QUERY "{self.name}" AS {self._statement.text}'
         try:
-            mill.start_query(self.name, text, self._statement.select, sink or into, with_options | given)
+            mill.start_query(self.name, text, self._statement.select, sink or into, into_options | sink_options)
         except MillstreamError:
             self.name = None
             raise
@@ -307,37 +298,37 @@ class Query:
         return self
 
     def to_df(self) -> DataFrame:
-        """The query as a plain Spark streaming DataFrame of rows, to be combined with anything in Spark."""
+        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark."""
         from millstream.control.spark.query_dataframe import to_frame
 
         return to_frame(self._connection, self._statement, self.schema)
 
     def explain(self, stage: str = "optimized") -> str:
-        """The plan: logical, optimized, physical or contract."""
+        """Return the plan as text. `stage`: logical, optimized, physical or contract."""
         return self._connection.mill.execute(f"EXPLAIN {stage} {self._statement.text}")
 
     def take(self) -> pl.DataFrame:
-        """The rows since the last call, of a query without a sink, once all that was fed has been worked off."""
+        """Return the rows since the last call, of a query without a sink. Wait until everything fed is processed."""
         return self._connection.mill.take_rows(self._running())
 
     def punctuations(self) -> list[str]:
-        """The punctuations since the last call, of a query without a sink."""
+        """Return the punctuations since the last call, of a query without a sink. Wait as `take` does."""
         return [p.format(self.schema) for p in self._connection.mill.take_punctuations(self._running())]
 
     def request_punctuation(self) -> None:
-        """Let the joins of the query put out the punctuation that they hold back (see the option `propagation`)."""
+        """Have the joins of the query emit the punctuation that they hold back (see the option `propagation`)."""
         self._connection.mill.request_punctuation(self._running())
 
     def progress(self) -> Progress:
-        """How the query fares."""
+        """Return counts, times and state sizes of the query."""
         return progress_of(self._connection.mill, self._running())
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Wait until all streams have ended; false if the time is up before that."""
+        """Wait until all streams have ended; return False if `timeout` seconds pass first."""
         return self._connection.await_end(timeout)
 
     def stop(self) -> None:
-        """Stop the query; others go on."""
+        """Stop the query; others keep running."""
         self._connection.mill.stop_query(self._running())
         self.name = None
 

@@ -1,7 +1,7 @@
-"""Lets time pass for operators that wait: on demand as long as one waits, or by heartbeat.
+"""The pacer gives waiting operators the time: on demand while one waits, or by heartbeat.
 
-A thread looks, a few times a second, whether the last batch has left an operator waiting for the time of a stream that
-could promise some; if so it writes the promise to the control log, and the job has a batch in which it is heard.
+A thread checks several times a second whether the last batch left an operator waiting for the time of a stream that can
+promise it. If so, it writes the promise to the control log, and the job runs a batch with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
 
 INTERVAL = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class Pacer:
@@ -22,7 +22,7 @@ class Pacer:
         self._mill = mill
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looked = 0.0
+        self._polled = 0.0
 
     def start(self) -> None:
         if self._thread is None:
@@ -41,10 +41,10 @@ class Pacer:
     def _interval(self) -> float:
         return self._mill.options.heartbeat if self._mill.options.ets == "heartbeat" else INTERVAL
 
-    def look(self) -> None:
-        """For jobs that have no thread of their own: tell the time, if that is due."""
-        if time.monotonic() >= self._looked + self._interval():
-            self._looked = time.monotonic()
+    def poll(self) -> None:
+        """Check if a check is due; for jobs in this process, which need no thread."""
+        if time.monotonic() >= self._polled + self._interval():
+            self._polled = time.monotonic()
             self._pace()
 
     def _pace(self) -> None:

@@ -1,4 +1,4 @@
-"""`millstream run`: a file of statements, on Spark or in this process, with a line that says how it goes."""
+"""`millstream run`: run a file of statements, on Spark or in this process, with a progress line."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def run_file(
     console: Console,
     *,
     local: bool = False,
-    master: str = "local[*]",
+    master: str | None = None,
     checkpoint: Path | None,
     seconds: float | None = None,
     log: Path | None = None,
     port: int | None = None,
     **options: Any,
 ) -> None:
-    """Run until the sources end, the time is up, or Ctrl-C. A SELECT without INTO goes to the console."""
+    """Run until the sources end, `seconds` have passed, or Ctrl-C. A SELECT without INTO prints to the console."""
     statements = parse(text)
     if local:
         connection = connect(local=True, checkpoint=checkpoint, **options)
@@ -42,10 +42,10 @@ def run_file(
         mill = connection.mill
         if mill.journal.noted:
             console.print(f"resumed from {checkpoint}: {', '.join(mill.queries)}", markup=False)
-        for number in range(mill.journal.left_off(len(statements)), len(statements)):
-            mill.journal.carry_on(number)
+        for number in range(mill.journal.statements_done(len(statements)), len(statements)):
+            mill.journal.note_file(number)
             _run(connection, statements[number], console)
-        mill.journal.carry_on(None)
+        mill.journal.note_file(None)
         if not mill.queries:
             console.print("no query runs", markup=False)
             return
@@ -63,19 +63,19 @@ def _run(connection: Connection, statement: ast.Statement, console: Console) -> 
     text = statement.text
     if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
         text += " INTO console"
-    said = connection.sql(text)
-    if isinstance(said, str):
-        console.print(said, markup=False)
+    result = connection.sql(text)
+    if isinstance(result, str):
+        console.print(result, markup=False)
 
 
 class ProgressLine:
-    """Rows a second, state and lag, on one line that is written over."""
+    """Rows per second, state and lag, on one line that is updated in place."""
 
     def __init__(self, connection: Connection, console: Console) -> None:
         self._connection, self._console = connection, console
         self._begun = self._shown = time.monotonic()
-        shown = console.is_terminal and not TERMINAL.in_use
-        self._status = console.status("waiting for the first batch") if shown else None
+        visible = console.is_terminal and not TERMINAL.in_use
+        self._status = console.status("waiting for the first batch") if visible else None
         if self._status is not None:
             self._status.start()
 
@@ -87,14 +87,14 @@ class ProgressLine:
 
     def _text(self) -> str:
         mill = self._connection.mill
-        shown = [query.progress() for query in self._connection.queries]
-        if not shown:
+        queries = [query.progress() for query in self._connection.queries]
+        if not queries:
             return "no query runs"
-        rate = max(progress.rows_per_second for progress in shown)
-        held = sum(progress.state_rows for progress in shown)
-        waits = sum(mill.waiting().values())
-        lag = f"   {waits:,} rows behind" if waits else ""
-        return f"batch {shown[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}"
+        rate = max(progress.rows_per_second for progress in queries)
+        held = sum(progress.state_rows for progress in queries)
+        waiting = sum(mill.waiting().values())
+        lag = f"   {waiting:,} rows behind" if waiting else ""
+        return f"batch {queries[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}"
 
     def summary(self, how: str) -> str:
         jobs = {self._connection.mill.job(query) for query in self._connection.mill.queries}

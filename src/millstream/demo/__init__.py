@@ -1,10 +1,10 @@
-"""`millstream demo`: small programs on Spark that say what they do as they go. They use nothing but the Python API.
+"""`millstream demo`: small programs on Spark that explain themselves while they run. They use only the Python API.
 
 | demo | shows |
 |---|---|
 | auction | a join without windows whose state is the open auctions, and a query added while it runs |
-| traffic | averages per segment and minute, and a join of probe vehicles with them |
-| containment | which product is in which case, and what silent streams cost without timestamps on demand |
+| traffic | means per segment and minute, and a join of probe vehicles with them |
+| containment | which product is in which case, and the delay of silent streams without timestamps on demand |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Demo(StrEnum):
 
 
 def run(console: Console, demo: Demo = Demo.AUCTION, seconds: float = 55.0) -> None:
-    """Run a demo for about so many seconds, or until Ctrl-C."""
+    """Run a demo for about `seconds` seconds, or until Ctrl-C."""
     narrator = Narrator(console, seconds)
     try:
         import_module(f"millstream.demo.{demo}").run(narrator)

@@ -1,11 +1,11 @@
-"""Open auctions joined with their bids. No window bounds the join: an auction's state goes when the auction closes."""
+"""Open auctions joined with their bids. No window bounds the join: it purges an auction when the auction closes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from millstream.demo.narrator import Cell, Narrator
-from millstream.demo.stage import LATEST, Added, connected, first_rows, lasting, ticks
+from millstream.demo.stage import LATEST, Added, connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query
@@ -33,49 +33,46 @@ ADDED = """
 SELECT auction, COUNT(*) AS bids, MAX(price) AS highest
 FROM bids GROUP BY auction
 """
+ADDED_INTRO = """\
+A second query, added to the running Spark job. It has a row for each auction that closes,
+over the bids from now on:"""
+COLUMNS = ("second", "rows in", "rows/s", "joined", "closed", "open auctions", "in state")
 
 
 def streams(seconds: float) -> str:
-    """The statements that create the streams, which last so many seconds."""
+    """The statements that create streams of `seconds` seconds."""
     events = round(seconds) * RATE
     site = f"rate = {RATE}, auction_duration = '5 seconds', events = {events},\n        {PACE}"
     return STREAMS.format(site=site)
 
 
 def run(narrator: Narrator) -> None:
-    narrator.title("Open auctions joined with their bids, on Spark")
-    with connected(narrator) as mill:
+    with connected(narrator, "Open auctions joined with their bids, on Spark") as mill:
         seconds = lasting(narrator)
-        narrator.statement(streams(seconds))
-        mill.sql(streams(seconds))
-        narrator.say("Two generated streams of an auction site, in real time. When auction 1000 closes,")
-        narrator.say("[auction = 1000] stands among the bids: no later bid has auction = 1000.")
-        narrator.statement(JOIN)
-        joined = mill.sql(JOIN).start(name="joined")
+        shown(narrator, mill, streams(seconds))
+        narrator.say("Two generated streams of an auction site, in real time. When auction 1000 closes, the")
+        narrator.say("bids contain the punctuation [auction = 1000]: no later bid has auction = 1000.")
+        joined = shown(narrator, mill, JOIN).start(name="joined")
         rows = first_rows(mill, joined)
         tally = Tally(joined, rows.height)
         narrator.say("The first rows:")
         narrator.table(rows.columns, rows.head(3).rows())
-        narrator.say("\nNo window bounds this join. What it holds are the open auctions, however long it runs:\n")
-        narrator.columns(*tally.names)
+        narrator.say("\nNo window bounds this join. It holds the open auctions, however long it runs:\n")
+        narrator.columns(*COLUMNS)
+        added = Added(narrator, mill, "sold", ADDED, ADDED_INTRO)
         for second in ticks(mill, seconds + LATEST):
-            narrator.line(*tally.read(second))
-            if tally.added is None and second >= seconds / 2:
-                narrator.say("\nA second query, added to the running Spark job. When an auction closes it has a row,")
-                narrator.say("over the bids from now on:")
-                narrator.statement(ADDED)
-                tally.added = Added(narrator, mill.sql(ADDED), "sold")
-            elif tally.added is not None and tally.added.take():
-                narrator.columns(*tally.names, "sold")
+            narrator.line(*tally.read(second), *([added.rows] if added.rows else []))
+            if added.poll(due=second >= seconds / 2):
+                narrator.columns(*COLUMNS, "sold")
         _sum_up(narrator, tally)
 
 
 def _sum_up(narrator: Narrator, tally: Tally) -> None:
     narrator.say()
     if tally.held == 0:
-        narrator.say("The streams have ended, all auctions are closed, and nothing is held any more.")
+        narrator.say("The streams have ended, all auctions are closed, and the join holds nothing.")
     narrator.say(
-        f"{tally.rows:,} tuples went through the join. Without punctuation it would hold all of them now;\n"
+        f"The join has processed {tally.rows:,} tuples. Without punctuation it would hold all of them now;\n"
         f"it held {tally.peak:,} at most."
     )
     narrator.say("\nNext: README.md, docs/language.md for the language, docs/python.md for the API,")
@@ -83,32 +80,26 @@ def _sum_up(narrator: Narrator, tally: Tally) -> None:
 
 
 class Tally:
-    """What there is to say about the join every second."""
-
-    names = ("second", "rows in", "rows/s", "joined", "closed", "open auctions", "in state")
+    """The figures of the join, second by second."""
 
     def __init__(self, query: Query, joined: int) -> None:
         self._query, self._joined = query, joined
-        self.added: Added | None = None
-        self.open = self.held = self.peak = 0
-        self._closed = 0
+        self.held = self.peak = self._closed = 0
         self._seconds, self.rows = 0.0, sum(stream.accepted for stream in query.progress().streams)
 
     def read(self, second: float) -> list[Cell]:
-        """The next line."""
-        moment = self._moment()
-        came = {stream.name: stream.accepted for stream in moment.streams}
-        rows = sum(came.values())
+        """Return the next line."""
+        progress = self._settled()
+        accepted = {stream.name: stream.accepted for stream in progress.streams}
+        rows = sum(accepted.values())
         rate = (rows - self.rows) / max(second - self._seconds, 1e-3)
-        self._seconds, self.rows = second, rows
-        self.open, self.held = came["auctions"] - self._closed, moment.state_rows
+        self._seconds, self.rows, self.held = second, rows, progress.state_rows
         self.peak = max(self.peak, self.held)
-        line: list[Cell] = [round(second), rows, round(rate), self._joined, self._closed, self.open]
-        sold = [self.added.rows] if self.added is not None and self.added.rows else []
-        return [*line, self.held, *sold]
+        open_auctions = accepted["auctions"] - self._closed
+        return [round(second), rows, round(rate), self._joined, self._closed, open_auctions, self.held]
 
-    def _moment(self) -> Progress:
-        """The progress at one moment, with all that was put out until then taken."""
+    def _settled(self) -> Progress:
+        """Take all results; return the progress at a moment when no result was left."""
         while True:
             before = self._query.progress()
             self._joined += self._query.take().height
@@ -119,7 +110,7 @@ class Tally:
 
 
 def closes(punctuation: str) -> bool:
-    """Whether a punctuation closes an auction, and not the whole stream.
+    """Return whether a punctuation closes one auction, not the whole stream.
 
     >>> closes("[1000, *, *, *]"), closes("[*, *, *, *]")
     (True, False)

@@ -1,8 +1,8 @@
-"""RFID readers at a packing line: a case comes and waits, and products are put into it until the next case comes.
+"""RFID readers at a packing line: a case arrives, and products are put into it until the next case arrives.
 
-The demo feeds the readings itself, as two readers would. Which case a product is in can be told at once only if it is
-known that no later case was read before it: the silent reader of cases is asked for the time. Half-way that is
-switched off.
+The demo feeds the readings itself, like two readers. The case of a product is certain only when no other case can have
+been read before the product, so the engine requests the time of the silent reader of cases. The last third of the demo
+runs without such requests.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.demo.narrator import Narrator
-from millstream.demo.stage import connected, lasting
+from millstream.demo.stage import connected, lasting, shown
 
 if TYPE_CHECKING:
     from millstream import Connection
 
 PER_SECOND = 1.5
-"""Products read a second, on average."""
+"""Products read per second, on average."""
 CASE_SECONDS = (4.0, 7.0)
-"""Seconds between two cases."""
+"""Shortest and longest time between two cases, in seconds."""
 
 STREAMS = """
 CREATE STREAM cases (tag VARCHAR) ORDER BY current_time;
@@ -37,11 +37,11 @@ FROM cases c, products p WHERE SEQ(c, p) MODE RECENT
 ADDED = "SELECT window_end, COUNT(*) AS products FROM products [RANGE 5 SECONDS]"
 WITHOUT = "SET ets = 'none'"
 Reading = tuple[float, str, str]
-"""When, at which reader, which tag."""
+"""Time in seconds, reader, tag."""
 
 
 def readings(seed: int = 1) -> Iterator[Reading]:
-    """Cases every few seconds, products at random in between, without end."""
+    """An endless sequence of cases every few seconds, and products at random times."""
     draw = random.Random(seed)
     next_case, next_product = 0.0, 0.5
     cases = products = 0
@@ -57,66 +57,57 @@ def readings(seed: int = 1) -> Iterator[Reading]:
 
 
 def run(narrator: Narrator) -> None:
-    narrator.title("Which product is in which case: two RFID readers, on Spark")
-    with connected(narrator) as mill:
-        narrator.statement(STREAMS)
-        mill.sql(STREAMS)
+    with connected(narrator, "Which product is in which case: two RFID readers, on Spark") as mill:
+        shown(narrator, mill, STREAMS)
         narrator.say("A product is in the case that was read last before it:")
-        narrator.statement(CONTAINED)
         line = PackingLine(narrator, mill)
-        mill.sql(CONTAINED).start(line.packed, name="contained")
+        shown(narrator, mill, CONTAINED).start(line.packed, name="contained")
         third = lasting(narrator) / 3
-        narrator.say("Each product, its case, and the seconds from its reading to the answer:\n")
+        narrator.say("Each product, its case, and the seconds from the reading to the answer:\n")
         narrator.columns("case", "product", "seconds", "in state")
         line.run(third)
         narrator.say("\nA second query, added to the running Spark job:")
-        narrator.statement(ADDED)
-        mill.sql(ADDED).start(line.counted, name="per_five_seconds")
+        shown(narrator, mill, ADDED).start(line.counted, name="per_five_seconds")
         line.run(third)
-        narrator.say("\nNow the silent reader is no longer asked for the time:")
-        narrator.statement(WITHOUT)
-        mill.sql(WITHOUT)
+        narrator.say("\nFrom now on the engine does not request the time of the silent reader:")
+        shown(narrator, mill, WITHOUT)
         switched = time.monotonic()
         line.run(third)
-        asked = [wait for read, wait in line.waits if read < switched]
-        unasked = [wait for read, wait in line.waits if read >= switched]
-        waiting = [time.monotonic() - read for read in line.missing]
+        before = [wait for read, wait in line.waits if read < switched]
+        after = [wait for read, wait in line.waits if read >= switched]
+        waiting = [time.monotonic() - read for read in line.unanswered.values()]
         narrator.say(
-            f"\nWhile the reader of cases was asked for the time, a product had its case after {_mean(asked)} on\n"
-            f"average. Unasked it takes {_mean(unasked + waiting)} so far, and {len(waiting)} products still wait for\n"
+            f"\nWith requests for the time, the case of a product was known after {_mean(before)} on average.\n"
+            f"Without them it takes {_mean(after + waiting)} so far, and {len(waiting)} products still wait for\n"
             "the next case."
         )
         narrator.say("\nNext: docs/operators/sequence.md for sequences, docs/engine.md for timestamps on demand")
 
 
 class PackingLine:
-    """Feeds the readings when they are due, and takes the answers."""
+    """Feed the readings when they are due, and print the answers."""
 
     def __init__(self, narrator: Narrator, mill: Connection) -> None:
         self._narrator, self._mill = narrator, mill
         self._readings = readings()
         self._next = next(self._readings)
         self._begun = time.monotonic()
-        self._read: dict[str, float] = {}
+        self.unanswered: dict[str, float] = {}
+        """Times at which products were read whose case is not known yet, by tag."""
         self._answers: list[tuple[str, str, float]] = []
         self._counts: list[tuple[str, int]] = []
         self.waits: list[tuple[float, float]] = []
-        """When a product was read, and the seconds until its case was known."""
-
-    @property
-    def missing(self) -> list[float]:
-        """When the products were read whose case is not known yet."""
-        return list(self._read.values())
+        """The time at which a product was read, and the seconds until its case was known."""
 
     def run(self, seconds: float) -> None:
-        """So many seconds of readings and answers."""
+        """Feed readings and print answers for `seconds` seconds."""
         until = time.monotonic() + seconds
         while (now := time.monotonic()) < until:
             self._mill.check()
             due, stream, tag = self._next
             if now - self._begun >= due:
                 if stream == "products":
-                    self._read[tag] = now
+                    self.unanswered[tag] = now
                 self._mill.insert(stream, [(tag,)])
                 self._next = next(self._readings)
             self._show()
@@ -134,7 +125,7 @@ class PackingLine:
     def _show(self) -> None:
         while self._answers:
             case, product, at = self._answers.pop(0)
-            read = self._read.pop(product)
+            read = self.unanswered.pop(product)
             self.waits.append((read, at - read))
             self._narrator.line(case, product, at - read, self._mill.query("contained").progress().state_rows)
         while self._counts:

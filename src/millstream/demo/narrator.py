@@ -1,6 +1,6 @@
-"""What a demo prints: statements before they are run, a line for every second, small tables of results.
+"""The narrator prints a demo: statements before they run, a line every second, small tables of results.
 
-On a terminal statements are coloured and waiting has a spinner; anywhere else everything is a plain line.
+On a terminal, statements are coloured and a wait has a spinner; elsewhere all output is plain lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Narrator:
         self._widths: list[int] = []
 
     def left(self, least: float = 0.0) -> float:
-        """Seconds until the demo should be over, or `least`."""
+        """Seconds until the demo should end, at least `least`."""
         return max(least, self._begun + self._seconds - self._clock())
 
     def say(self, text: str = "") -> None:
@@ -45,7 +45,7 @@ class Narrator:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Say what is waited for, and then how long it took."""
+        """Print the purpose of a wait, then its duration."""
         begun = self._clock()
         if self.console.is_terminal:
             spinner = (SpinnerColumn(), TextColumn("{task.description} …"), TimeElapsedColumn())
@@ -58,7 +58,7 @@ class Narrator:
         self.say(f"{what}: {self._clock() - begun:.1f} s")
 
     def columns(self, *names: str) -> None:
-        """Begin lines under these names."""
+        """Print the names of the columns of the lines that follow."""
         self._widths = [max(len(name), 8) for name in names]
         self.console.print(_aligned(names, self._widths), markup=False, style="bold")
 
@@ -66,7 +66,7 @@ class Narrator:
         self.say(_aligned([text_of(value) for value in values], self._widths))
 
     def table(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Rows of results, indented; their numbers may be names, and are not grouped."""
+        """Print rows of results, indented. Integers may be identifiers, so their digits are not grouped."""
         shown = [[str(value) if isinstance(value, int) else text_of(value) for value in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(names, *shown, strict=True)]
         self.console.print(f"    {_aligned(names, widths)}", markup=False, style="bold")

@@ -1,11 +1,11 @@
-"""What the demos have in common on Spark: a connection that is ready, first rows, and the passing of seconds."""
+"""Shared by the demos: a connection with a warm Spark job, first rows, a tick every second, a query added later."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.control.spark.session import calm
 from millstream.demo.narrator import Narrator
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from millstream import Connection, Query
 
 CLOSING = 4.0
-"""Seconds that the end of a demo takes."""
+"""Seconds reserved for the end of a demo."""
 SHORTEST = 15.0
-"""Seconds that its streams last at least."""
+"""Shortest duration of the streams of a demo, in seconds."""
 LATEST = 30.0
-"""Seconds by which a busy machine may be late."""
+"""Seconds to wait longer on a busy machine."""
 WARM_UP = "CREATE STREAM warm_up (k BIGINT) PUNCTUATED ON (k #)"
 
 
 @contextmanager
-def connected(narrator: Narrator) -> Iterator[Connection]:
-    """A connection of our own, closed at the end, whose Spark job has been through its first batch."""
+def connected(narrator: Narrator, title: str) -> Iterator[Connection]:
+    """Print a title; yield a new connection whose Spark job has run its first batch, and close it at the end."""
+    narrator.title(title)
     with narrator.waiting("starting Spark"):
         import millstream as ms
 
@@ -49,8 +50,14 @@ def _warm_up(mill: Connection) -> None:
     mill.sql("DROP STREAM warm_up")
 
 
+def shown(narrator: Narrator, mill: Connection, text: str) -> Any:
+    """Show statements and run them."""
+    narrator.statement(text)
+    return mill.sql(text)
+
+
 def lasting(narrator: Narrator) -> float:
-    """How many seconds the streams of a demo should last from now on."""
+    """Seconds that the streams of a demo should last from now on."""
     return narrator.left(SHORTEST + CLOSING) - CLOSING
 
 
@@ -64,33 +71,40 @@ def first_rows(mill: Connection, query: Query) -> DataFrame:
 
 
 def ticks(mill: Connection, limit: float) -> Iterator[float]:
-    """Once a second, the seconds so far; a last time when the streams have ended or the limit is reached."""
-    begun = due = time.monotonic()
-    while True:
-        due = max(due + 1.0, time.monotonic())
-        while True:
-            mill.check()
-            now = time.monotonic()
-            over = mill.ended() or now - begun >= limit
-            if over or now >= due:
-                break
+    """Yield the elapsed seconds once a second, and a last time when the streams have ended or at the limit."""
+    begun = time.monotonic()
+    due, over = begun + 1.0, False
+    while not over:
+        mill.check()
+        now = time.monotonic()
+        over = mill.ended() or now - begun >= limit
+        if over or now >= due:
+            yield now - begun
+            due = max(due + 1.0, time.monotonic())
+        else:
             time.sleep(0.05)
-        yield now - begun
-        if over:
-            return
 
 
 class Added:
-    """A query that was added to those that run: its first rows are shown, then they are counted."""
+    """A query that joins the running job half-way: it prints its first rows and counts all."""
 
-    def __init__(self, narrator: Narrator, query: Query, name: str) -> None:
-        self._narrator, self._begun = narrator, time.monotonic()
-        self.query = query.start(name=name)
+    def __init__(self, narrator: Narrator, mill: Connection, name: str, text: str, intro: str) -> None:
+        self._narrator, self._mill = narrator, mill
+        self._name, self._text, self._intro = name, text, intro
+        self._query: Query | None = None
+        self._begun = 0.0
         self.rows = 0
 
-    def take(self) -> bool:
-        """Take what has come. True if these were the first rows, and they have been shown."""
-        rows = self.query.take()
+    def poll(self, *, due: bool) -> bool:
+        """Start the query when it is due, later take its rows. Return True if the first rows were printed."""
+        if self._query is None:
+            if due:
+                self._narrator.say(f"\n{self._intro}")
+                query = shown(self._narrator, self._mill, self._text)
+                self._begun = time.monotonic()
+                self._query = query.start(name=self._name)
+            return False
+        rows = self._query.take()
         first = rows.height > 0 and self.rows == 0
         self.rows += rows.height
         if first:

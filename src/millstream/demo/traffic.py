@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.demo.narrator import Narrator
-from millstream.demo.stage import Added, connected, first_rows, lasting, ticks
+from millstream.demo.stage import Added, connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query
 
 SPEED = 120
-"""Event time is so many times as fast as real time."""
+"""Seconds of event time per second."""
 FREEWAYS, MILES = 5, 10
 FREEWAY = "start = '2010-02-15 06:50:00', congestion = 0.8, probes = 400, faulty = 0.05"
 
@@ -41,14 +41,12 @@ WHERE m.mean < 30 AND p.speed < m.mean
 
 
 def run(narrator: Narrator) -> None:
-    narrator.title(f"Freeways at the rush hour, {SPEED} times as fast, on Spark")
-    with connected(narrator) as mill:
-        narrator.statement(STREAMS)
-        mill.sql(STREAMS)
+    with connected(narrator, f"Freeways at the rush hour, {SPEED} times as fast, on Spark") as mill:
+        shown(narrator, mill, STREAMS)
         narrator.say(
             f"{FREEWAYS} freeways of {MILES} segments, 150 detectors that report every 20 s, 400 probe vehicles."
         )
-        narrator.say("[ts < 07:01:00] among the readings says that a minute is complete: its means come out, once.")
+        narrator.say("The punctuation [ts < 07:01:00] completes a minute: its means are emitted, once.")
         narrator.statement(f"{MEANS};\n\n{PROBES}")
         means = mill.sql(MEANS).start(name="means_per_minute")
         probes = mill.sql(PROBES).start(name="probes_per_minute")
@@ -56,24 +54,21 @@ def run(narrator: Narrator) -> None:
         board = Board()
         board.take(first_rows(mill, means).rows())
         narrator.columns(*COLUMNS)
-        added: Added | None = None
+        intro = "A second query, added to the running Spark job: slow probes on slow segments."
+        added = Added(narrator, mill, "slow_probes", ADDED, intro)
         for second in ticks(mill, seconds):
             board.take(means.take().rows())
             board.take_probes(probes.take().rows())
             _line(narrator, board, means)
-            if added is None and second >= seconds / 2:
-                narrator.say("\nA second query, added to the running Spark job: slow probes on slow segments.")
-                narrator.statement(ADDED)
-                added = Added(narrator, mill.sql(ADDED), "slow_probes")
-            elif added is not None and added.take():
+            if added.poll(due=second >= seconds / 2):
                 narrator.columns(*COLUMNS)
         narrator.say("\nMean speed by freeway (down) and mile (across) at the end:\n")
         narrator.table(("freeway", *map(str, range(1, MILES + 1))), board.rows())
         held = means.progress()
         readings = sum(stream.accepted for stream in held.streams)
         narrator.say(
-            f"\n{readings:,} readings came. Without punctuation no minute would be known to be complete, and its\n"
-            f"groups would be held: {board.groups:,} by now, instead of {held.state_rows:,}."
+            f"\n{readings:,} readings have arrived. Without punctuation no minute would be complete, and the query\n"
+            f"would hold all groups: {board.groups:,} by now, instead of {held.state_rows:,}."
         )
         narrator.say("\nNext: docs/sources.md#traffic for the generator, docs/language.md#windows for windows")
 
@@ -100,14 +95,14 @@ class Board:
         self._means: dict[int, float] = {}
 
     def take(self, rows: list[tuple[Any, ...]]) -> None:
-        """Rows of a minute's end, segment, mean and readings."""
+        """Take rows of a minute's end, a segment, its mean and its number of readings."""
         self.groups += len(rows)
         for end, segment, mean, _ in sorted(rows):
             self.minute = f"{end:%H:%M}"
             self._means[segment] = mean
 
     def take_probes(self, rows: list[tuple[Any, ...]]) -> None:
-        """Rows of a minute's end and the mean of all probes in it."""
+        """Take rows of a minute's end and the mean of all probes in it."""
         if rows:
             self.probes = max(rows)[1]
 
@@ -120,9 +115,9 @@ class Board:
         return min(self._means.items(), key=lambda item: item[1]) if self._means else None
 
     def rows(self) -> list[list[int | str | None]]:
-        """A row per freeway, its number and the means of its miles."""
-        made: list[list[int | str | None]] = []
+        """One row per freeway: its number and the means of its miles."""
+        rows: list[list[int | str | None]] = []
         for freeway in range(FREEWAYS):
             means = (self._means.get(freeway * MILES + mile + 1) for mile in range(MILES))
-            made.append([freeway + 1, *(None if mean is None else round(mean) for mean in means)])
-        return made
+            rows.append([freeway + 1, *(None if mean is None else round(mean) for mean in means)])
+        return rows

@@ -1,4 +1,4 @@
-"""Comparing rows: as a bag or in order, numbers with a relative tolerance of 1e-9."""
+"""Comparison of rows: as a bag or in order, numbers with a relative tolerance of 1e-9."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def same_row(left: Row, right: Row) -> bool:
 
 
 def difference(expected: Sequence[Row], found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Expected rows that are missing and found rows that are extra, as bags."""
+    """Return the expected rows that are missing and the found rows that are extra, as bags."""
     pool: dict[Row, list[Row]] = {}
     for row in found:
         pool.setdefault(_rough(row), []).append(row)
     unmatched = [row for row in expected if not _take(row, pool.get(_rough(row), []))]
     extra = [row for rows in pool.values() for row in rows]
-    # Floats near a rounding edge may have fallen into different cells.
+    # Equal floats near a rounding boundary may have different keys.
     missing = [row for row in unmatched if not _take(row, extra)]
     return missing, extra
 
 
 def _take(row: Row, rows: list[Row]) -> bool:
-    """Take a row that is the same out of these; false if there is none."""
+    """Remove one equal row from `rows`; return False if there is none."""
     at = next((i for i, other in enumerate(rows) if same_row(row, other)), None)
     if at is not None:
         rows.pop(at)
@@ -47,7 +47,7 @@ def _take(row: Row, rows: list[Row]) -> bool:
 
 
 def _rough(row: Row) -> Row:
-    """A key under which equal rows fall together, floats rounded to six significant digits."""
+    """A key that equal rows share: numbers rounded to six significant digits."""
     return tuple(float(f"{v:.6g}") if isinstance(v, int | float) and not isinstance(v, bool) else v for v in row)
 
 

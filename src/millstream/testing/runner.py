@@ -1,4 +1,4 @@
-"""Running transcripts, in all the ways that must not change an answer: page cuts, batch cuts, shards, restarts."""
+"""The runner of transcripts, with variants that must not change results: page cuts, batch cuts, shards, restarts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,8 +34,8 @@ from millstream.testing.transcript import (
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to run: `cut` is "", a number of elements, or "random:SEED"; `restart` resumes from a checkpoint after
-    every batch, as no query may notice."""
+    """A variant of a run. `cut`: elements per batch: "" (all), a number, or "random:SEED"; `restart`: restart from the
+    checkpoint after every batch."""
 
     shards: int = 1
     cut: str = ""
@@ -42,19 +43,16 @@ class Variant:
     options: tuple[tuple[str, Any], ...] = ()
 
     def sizes(self) -> Iterator[int]:
-        """How many elements each micro-batch takes, without end."""
+        """Return the numbers of elements per batch, an endless sequence."""
         kind, _, seed = self.cut.partition(":")
         if kind == "random":
             draw = random.Random(seed)
-            while True:
-                yield draw.randint(1, 6)
-        size = int(kind) if kind else 1 << 60
-        while True:
-            yield size
+            return (draw.randint(1, 6) for _ in repeat(None))
+        return repeat(int(kind) if kind else 1 << 60)
 
 
 def check_cut(cut: str) -> str:
-    """The cut as given, if it can be used."""
+    """Return the cut; raise OptionError if it is malformed."""
     if not re.fullmatch(r"|[1-9]\d*|random:\d+", cut):
         raise OptionError("M6010", f"--cut cannot be '{cut}'", hint="a number of elements, or random:SEED")
     return cut
@@ -75,18 +73,15 @@ class Failure(Exception):
 
 
 class Host(Protocol):
-    """Where mills run."""
+    """A host of mills. `restart` stops a mill and resumes it from its checkpoint."""
 
     def open(self, options: Options) -> Mill: ...
-    def restart(self, mill: Mill) -> Mill:
-        """Stop the mill and resume it from its checkpoint."""
-        ...
-
+    def restart(self, mill: Mill) -> Mill: ...
     def close(self, mill: Mill) -> None: ...
 
 
 class LocalHost:
-    """Mills in this process. Without `cached` every batch reads its state back."""
+    """A host in this process. Without `cached` every batch reads its state back."""
 
     def __init__(self, *, cached: bool = True) -> None:
         self._cached = cached
@@ -108,18 +103,20 @@ LOCAL = LocalHost()
 def run_paths(
     paths: Iterable[Path], variant: Variant, report: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
-    """Run every `*.transcript` file among and below the paths, in the order of their names."""
+    """Run the files among the paths and every `*.transcript` file below them, in the order of their names."""
     outcomes = []
     for path in transcripts(paths):
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            outcome = Outcome(str(path), [f"cannot be read as UTF-8 text: {error}"])
-        else:
-            outcome = run_text(text, variant, str(path))
-        report(outcome)
-        outcomes.append(outcome)
+        outcomes.append(run_path(path, variant))
+        report(outcomes[-1])
     return outcomes
+
+
+def run_path(path: Path, variant: Variant, host: Host = LOCAL) -> Outcome:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        return Outcome(str(path), [f"cannot be read as UTF-8 text: {error}"])
+    return run_text(text, variant, str(path), host)
 
 
 def transcripts(paths: Iterable[Path]) -> list[Path]:
@@ -132,7 +129,7 @@ def transcripts(paths: Iterable[Path]) -> list[Path]:
 
 
 def run_text(text: str, variant: Variant | None = None, name: str = "transcript", host: Host = LOCAL) -> Outcome:
-    """Run one transcript to its end; the first failure ends it."""
+    """Run one transcript to its end or its first failure."""
     outcome = Outcome(name)
     try:
         steps = parse_transcript(text)
@@ -169,7 +166,7 @@ class _Run:
             rows, _ = self._output(name)
             if rows:
                 listed = "\n".join(f"    {show(row)}" for row in rows[:10])
-                raise Failure(f"query '{name}' put out {len(rows)} rows that no expect took:\n{listed}")
+                raise Failure(f"query '{name}' emitted {len(rows)} rows that no expect took:\n{listed}")
 
     def _step(self, step: Step) -> None:
         if not isinstance(step, Feed):
@@ -226,7 +223,7 @@ class _Run:
             self.mill.counts(step.stream)
 
     def _keep(self, name: str) -> None:
-        """Collect what a query has put out, so that it outlives a restart."""
+        """Collect the results of a query, to keep them over a restart."""
         rows, patterns = self.untaken.setdefault(name, ([], []))
         rows += self.mill.take_rows(name).rows()
         schema = self.mill.schema(name)
@@ -242,13 +239,13 @@ class _Run:
         rows, patterns = self._output(step.query)
         schema = self.mill.schema(step.query)
         if step.punctuation:
-            expected = [parse_pattern(text, schema).format(schema) for _, text in step.rows]
-            found, patterns[:] = list(patterns), []
-            _compare(step, [(text,) for text in expected], [(text,) for text in found], ordered=False)
-            return
-        wanted = [_expected_row(at, text, schema) for at, text in step.rows]
-        got, rows[:] = list(rows), []
-        _compare(step, wanted, got, ordered=step.ordered and self.variant.shards == 1)
+            expected: list[Row] = [(parse_pattern(text, schema).format(schema),) for _, text in step.rows]
+            _compare(step, expected, [(text,) for text in patterns], ordered=False)
+            patterns.clear()
+        else:
+            expected = [_expected_row(at, text, schema) for at, text in step.rows]
+            _compare(step, expected, rows, ordered=step.ordered and self.variant.shards == 1)
+            rows.clear()
 
     def _count(self, step: Count) -> None:
         if step.what == "state":
@@ -267,7 +264,7 @@ def _expected_row(line: int, text: str, schema: Schema) -> Row:
 
 
 def _compare(step: Expect, expected: list[Row], found: list[Row], *, ordered: bool) -> None:
-    """Raise if they differ. Order is between rows of one shard, so it is not asked for where there are several."""
+    """Raise Failure if they differ. `ordered`: in the order of the rows too, which only the rows of one shard have."""
     if ordered:
         if len(expected) == len(found) and all(map(same_row, expected, found)):
             return

@@ -1,7 +1,7 @@
 """Transcripts on Spark: one running job hosts all of them, each with a mill of its own.
 
-Transcripts run side by side, so that a Spark batch takes a step of many. A restart stops the job for all of them, so it
-waits until every one has asked for it or is done; those that have asked recover their mills from the control log.
+Transcripts run side by side, so one Spark batch serves a step of many. A restart stops the job for all of them, so it
+waits until every transcript has requested it or has ended. Each that requested it then recovers its mill from the logs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.config import Options
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recovered
 from millstream.control.spark.jobs import SparkJobs
-from millstream.testing.runner import Outcome, Variant, run_text, transcripts
+from millstream.testing.runner import Outcome, Variant, run_path, transcripts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,14 +28,14 @@ SIDE_BY_SIDE = 64
 
 
 class SparkHost:
-    """Mills in one Spark job."""
+    """A host of mills in Spark jobs."""
 
     def __init__(self, spark: SparkSession, shards: int, *, cached: bool = True) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-test-"))
         self.jobs = SparkJobs(spark, self._folder, shards=shards, cached=cached)
         self._names = count(1)
         self._changed = threading.Condition()
-        self._open = self._asking = self._restarts = 0
+        self._open = self._requests = self._restarts = 0
 
     def open(self, options: Options) -> Mill:
         with self._changed:
@@ -45,8 +45,8 @@ class SparkHost:
     def restart(self, mill: Mill) -> Mill:
         mill.sync()
         with self._changed:
-            self._asking, before = self._asking + 1, self._restarts
-            self._restart_if_all_ask()
+            self._requests, before = self._requests + 1, self._restarts
+            self._restart_if_all_requested()
             while self._restarts == before:
                 self._changed.wait()
         return recovered(self.jobs, mill.name, mill.options)
@@ -55,14 +55,14 @@ class SparkHost:
         with self._changed:
             self._open -= 1
             mill.close()
-            self._restart_if_all_ask()
+            self._restart_if_all_requested()
 
-    def _restart_if_all_ask(self) -> None:
-        if self._asking and self._asking == self._open:
+    def _restart_if_all_requested(self) -> None:
+        if self._requests and self._requests == self._open:
             try:
                 self.jobs.restart()
             finally:
-                self._asking, self._restarts = 0, self._restarts + 1
+                self._requests, self._restarts = 0, self._restarts + 1
                 self._changed.notify_all()
 
     def stop(self) -> None:
@@ -78,17 +78,13 @@ def run_paths_on_spark(
     *,
     cached: bool = True,
 ) -> list[Outcome]:
-    """Run every `*.transcript` file among and below the paths, side by side."""
-    host = SparkHost(spark, variant.shards, cached=cached)
+    """Run the files among the paths and every `*.transcript` file below them, side by side."""
     files = transcripts(paths)
-
-    def run(path: Path) -> Outcome:
-        return run_text(path.read_text(encoding="utf-8-sig"), variant, str(path), host)
-
+    host = SparkHost(spark, variant.shards, cached=cached)
     outcomes: list[Outcome] = []
     try:
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            for outcome in pool.map(run, files):
+            for outcome in pool.map(lambda path: run_path(path, variant, host), files):
                 report(outcome)
                 outcomes.append(outcome)
     finally:

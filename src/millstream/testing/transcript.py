@@ -1,7 +1,7 @@
 """The transcript format: text → steps.
 
-Blocks are separated by blank lines; `#` starts a comment, except where it is a punctuation class (`(auction #)`).
-The first line of a block says what it is; commands that need only one line may follow one another in a block.
+Blocks are separated by blank lines. `#` starts a comment, unless it is a punctuation class (`(auction #)`). The first
+word of a block is its kind. Several commands of one line each may share a block.
 """
 
 from __future__ import annotations
@@ -12,15 +12,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.types import MICROS
 from millstream.errors import MillstreamError, did_you_mean
-
-UNITS = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": MICROS,
-    "MINUTE": 60 * MICROS,
-    "HOUR": 3_600 * MICROS,
-    "DAY": 86_400 * MICROS,
-}
+from millstream.lang.durations import UNITS
 
 
 class TranscriptError(MillstreamError):
@@ -34,7 +26,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Statement(Step):
-    """A statement, or with a name a query; `error` is a regular expression that its failure must match."""
+    """A statement; with a name, a query. `error`: a regular expression that its error must match."""
 
     text: str
     name: str | None = None
@@ -79,14 +71,32 @@ class Advance(Step):
     micros: int
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a block: its first word in lower case, and the other words."""
+
+    line: int
+    word: str
+    rest: list[str]
+
+    @property
+    def name(self) -> str:
+        if not self.rest:
+            raise self.error("M7007", f"'{self.word}' needs a name")
+        return self.rest[0].lower()
+
+    def error(self, code: str, message: str, hint: str = "") -> TranscriptError:
+        return TranscriptError(code, message, hint=hint, line=self.line, column=1)
+
+
 Lines = list[tuple[int, str]]
 Parsed = tuple[list[Step], Lines]
-"""The steps of a block, and the lines that are left of it."""
-Parser = Callable[[int, list[str], Lines], Parsed]
+"""The steps of a block, and its remaining lines."""
+Parser = Callable[[Header, Lines], Parsed]
 
 
 def parse_transcript(text: str) -> list[Step]:
-    """All steps of a transcript, in order."""
+    """Return the steps of a transcript, in order."""
     steps: list[Step] = []
     block: Lines = []
     for number, raw in enumerate([*text.splitlines(), ""], 1):
@@ -100,7 +110,7 @@ def parse_transcript(text: str) -> list[Step]:
 
 
 def strip_comment(line: str) -> str:
-    """The line without its comment; a `#` in quotes, inside a word, or as a punctuation class is kept.
+    """Return the line without its comment; keep a `#` in quotes, inside a word, or as a punctuation class.
 
     >>> strip_comment("PUNCTUATED ON (auction #)  # a scheme")
     'PUNCTUATED ON (auction #)  '
@@ -110,7 +120,7 @@ def strip_comment(line: str) -> str:
         if quote:
             quote = "" if char == quote else quote
         elif char in "'\"":
-            # An apostrophe that no other closes is a letter, not a quote.
+            # An apostrophe without a closing one is a letter, not a quote.
             quote = char if char in line[i + 1 :] else ""
         elif char == "#" and (i == 0 or line[i - 1].isspace()) and not re.match(r"#\s*[),]", line[i:]):
             return line[:i]
@@ -118,28 +128,20 @@ def strip_comment(line: str) -> str:
 
 
 def _block(lines: Lines) -> list[Step]:
-    number, header = lines[0]
-    word, *rest = header.split()
-    parser = _PARSERS.get(word.lower())
+    (number, text), *body = lines
+    word, *rest = text.split()
+    header = Header(number, word.lower(), rest)
+    parser = _PARSERS.get(header.word)
     if parser is None:
-        hint = did_you_mean(word, _PARSERS)
-        raise TranscriptError("M7001", f"unknown block '{word}'", hint=hint, line=number, column=1)
-    steps, left = parser(number, rest, lines[1:])
+        raise header.error("M7001", f"unknown block '{word}'", did_you_mean(word, _PARSERS))
+    steps, left = parser(header, body)
     return steps + (_block(left) if left else [])
 
 
-def _statement(number: int, words: list[str], body: Lines) -> Parsed:
-    return _text_block(number, None, words, body)
-
-
-def _query(number: int, words: list[str], body: Lines) -> Parsed:
-    name = _name(number, "query", words)
-    return _text_block(number, name, words[1:], body)
-
-
-def _text_block(number: int, name: str | None, extra: list[str], body: Lines) -> Parsed:
+def _statement(header: Header, body: Lines) -> Parsed:
+    name, extra = (header.name, header.rest[1:]) if header.word == "query" else (None, header.rest)
     if extra:
-        body = [(number, " ".join(extra)), *body]
+        body = [(header.line, " ".join(extra)), *body]
     error = None
     if body and (found := re.match(r"\s*error(\s+(.*))?$", body[0][1], re.IGNORECASE)):
         error = (found[2] or "").strip()
@@ -150,88 +152,70 @@ def _text_block(number: int, name: str | None, extra: list[str], body: Lines) ->
             raise TranscriptError("M7009", message, line=body[0][0], column=1) from None
         body = body[1:]
     if not body:
-        raise TranscriptError("M7002", "a statement is expected after its header line", line=number, column=1)
+        raise header.error("M7002", "a statement is expected after its header line")
     return [Statement(body[0][0], "\n".join(line for _, line in body), name, error)], []
 
 
-def _input(number: int, words: list[str], body: Lines) -> Parsed:
-    return [Feed(number, _name(number, "input", words), _stripped(body))], []
+def _input(header: Header, body: Lines) -> Parsed:
+    return [Feed(header.line, header.name, _stripped(body))], []
 
 
-def _expect(number: int, words: list[str], body: Lines) -> Parsed:
-    name = _name(number, "expect", words)
-    flags = {word.lower() for word in words[1:]}
+def _expect(header: Header, body: Lines) -> Parsed:
+    name = header.name
+    flags = {word.lower() for word in header.rest[1:]}
     if unknown := flags - {"ordered", "punctuation"}:
         word = min(unknown)
         hint = did_you_mean(word, ("ordered", "punctuation"))
-        raise TranscriptError("M7003", f"unknown word '{word}' after 'expect {name}'", hint=hint, line=number, column=1)
+        raise header.error("M7003", f"unknown word '{word}' after 'expect {name}'", hint)
     following = re.compile(r"expect\s+\w+(\s+(ordered|punctuation))?", re.IGNORECASE)
     end = next((i for i, (_, line) in enumerate(body) if following.fullmatch(line.strip())), len(body))
     rows = _stripped(body[:end])
-    return [Expect(number, name, rows, "ordered" in flags, "punctuation" in flags)], body[end:]
+    return [Expect(header.line, name, rows, "ordered" in flags, "punctuation" in flags)], body[end:]
 
 
 def _stripped(lines: Lines) -> tuple[tuple[int, str], ...]:
     return tuple((number, line.strip()) for number, line in lines)
 
 
-def _count(what: str) -> Parser:
-    def parse(number: int, words: list[str], body: Lines) -> Parsed:
-        if len(words) != 2 or not words[1].isdigit():
-            raise TranscriptError("M7004", f"'{what}' wants a name and a number", line=number, column=1)
-        return [Count(number, what, words[0].lower(), int(words[1]))], body
-
-    return parse
+def _count(header: Header, body: Lines) -> Parsed:
+    if len(header.rest) != 2 or not header.rest[1].isdigit():
+        raise header.error("M7004", f"'{header.word}' needs a name and a number")
+    return [Count(header.line, header.word, header.name, int(header.rest[1]))], body
 
 
-def _alone(what: str, kind: type[Step]) -> Parser:
-    def parse(number: int, words: list[str], body: Lines) -> Parsed:
-        if words:
-            message = f"'{what}' stands alone, found '{words[0]}'"
-            raise TranscriptError("M7008", message, line=number, column=1)
-        return [kind(number)], body
-
-    return parse
+def _command(header: Header, body: Lines) -> Parsed:
+    if header.rest:
+        raise header.error("M7008", f"'{header.word}' takes no arguments, found '{header.rest[0]}'")
+    return [Batch(header.line) if header.word == "batch" else Restart(header.line)], body
 
 
-def _advance(number: int, words: list[str], body: Lines) -> Parsed:
-    unit = words[1].upper().removesuffix("S") if len(words) == 2 else ""
+def _advance(header: Header, body: Lines) -> Parsed:
     try:
-        micros = round(float(words[0]) * UNITS[unit])
+        number, unit = header.rest
+        micros = round(float(number) * (UNITS[unit.lower()][1] * MICROS))
         if not 0 <= micros < 1 << 60:
-            raise ValueError("time does not go back, nor beyond what a timestamp holds")
-    except (IndexError, KeyError, ValueError, OverflowError):
-        hint = "write for example: advance 5 SECONDS"
-        raise TranscriptError(
-            "M7005", "'advance' wants a number and a unit", hint=hint, line=number, column=1
-        ) from None
-    return [Advance(number, micros)], body
+            raise ValueError("negative, or more than a timestamp holds")
+    except (KeyError, ValueError, OverflowError):
+        message, hint = "'advance' needs a number and a unit", "write for example: advance 5 SECONDS"
+        raise header.error("M7005", message, hint) from None
+    return [Advance(header.line, micros)], body
 
 
-def _later(what: str) -> Parser:
-    def parse(number: int, _: list[str], __: Lines) -> Parsed:
-        raise TranscriptError("M7006", f"'{what}' is not available yet", line=number, column=1)
-
-    return parse
-
-
-def _name(number: int, what: str, words: list[str]) -> str:
-    if not words:
-        raise TranscriptError("M7007", f"'{what}' wants a name", line=number, column=1)
-    return words[0].lower()
+def _later(header: Header, _: Lines) -> Parsed:
+    raise header.error("M7006", f"'{header.word}' is not available yet")
 
 
 _PARSERS: dict[str, Parser] = {
     "statement": _statement,
-    "query": _query,
+    "query": _statement,
     "input": _input,
     "expect": _expect,
-    "state": _count("state"),
-    "late": _count("late"),
-    "bad": _count("bad"),
-    "batch": _alone("batch", Batch),
-    "restart": _alone("restart", Restart),
+    "state": _count,
+    "late": _count,
+    "bad": _count,
+    "batch": _command,
+    "restart": _command,
     "advance": _advance,
-    "feedback": _later("feedback"),
-    "prod": _later("prod"),
+    "feedback": _later,
+    "prod": _later,
 }

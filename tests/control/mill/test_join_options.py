@@ -67,19 +67,19 @@ def test_punctuation_on_request(shards: int) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 2])
-def test_punctuation_by_time_of_streams_that_have_none(shards: int) -> None:
+def test_punctuation_by_time_of_streams_without_time(shards: int) -> None:
     made = mill(shards=shards, propagation="time:5 s")
-    said = []
+    taken = []
     for value in range(3):
         made.punctuate("auctions", item(value))
         made.batch()
-        said.append(made.take_punctuations("q"))
+        taken.append(made.take_punctuations("q"))
         made.advance(6_000_000)
-        said.append(made.take_punctuations("q"))
-    assert said == [[], [item(0)], [], [item(1)], [], [item(2)]]
+        taken.append(made.take_punctuations("q"))
+    assert taken == [[], [item(0)], [], [item(1)], [], [item(2)]]
 
 
-def test_results_from_disk_come_when_the_inputs_pause() -> None:
+def test_results_from_disk_are_emitted_when_the_inputs_pause() -> None:
     made = mill(join_memory=1)
     made.insert("auctions", [(1, "ann"), (2, "bob")])
     made.batch()
@@ -127,7 +127,7 @@ def test_listeners_are_changed_while_a_query_runs(shards: int, restart: bool) ->
     made.punctuate("bids", item(1))
     made.batch()
     assert made.take_rows("q").rows() == [(1, "ann", 10)]
-    assert made.take_punctuations("q") == [] and made.state_rows("q") == 3  # nobody listens
+    assert made.take_punctuations("q") == [] and made.state_rows("q") == 3  # no component listens
     one = made.restarted() if restart else made
     one.request_punctuation("q")
     one.batch()
@@ -139,7 +139,7 @@ def test_listeners_are_changed_while_a_query_runs(shards: int, restart: bool) ->
 
 
 @pytest.mark.parametrize("shards", [1, 2])
-def test_a_threshold_that_is_lowered_purges_what_was_put_off(shards: int) -> None:
+def test_a_lowered_threshold_purges_what_was_deferred(shards: int) -> None:
     made = mill(shards=shards, purge_threshold=10)
     made.insert("auctions", [(1, "ann"), (2, "bob")])
     made.punctuate("bids", item(1))
@@ -186,22 +186,22 @@ def test_a_query_is_restored_as_it_was_planned(option: str) -> None:
         ("disk_join_threshold", 0),
     ],
 )
-def test_values_that_an_option_cannot_have(name: str, value: object) -> None:
+def test_invalid_values_of_options(name: str, value: object) -> None:
     with pytest.raises(OptionError) as caught:
         LocalMill().set_option(name, value)
     assert caught.value.code == "M6002" and caught.value.hint
 
 
-def test_explain_says_why_streams_are_joined_by_twos() -> None:
+def test_explain_says_why_streams_are_joined_pairwise() -> None:
     made = mill()
     made.execute("CREATE STREAM parcels (item BIGINT, weight DOUBLE) PUNCTUATED ON (item #)")
     three = (
         "EXPLAIN SELECT a.item, b.price FROM auctions a, bids b, parcels c WHERE a.item = b.item AND b.item = c.item"
     )
-    assert "MultiJoin" in made.execute(three) and "by twos" not in made.execute(three)
+    assert "MultiJoin" in made.execute(three) and "pairwise" not in made.execute(three)
     made.execute("SET join_memory = '1 MB'")
-    assert made.execute(three).endswith("\n\njoined by twos because join_memory is set")
+    assert made.execute(three).endswith("\n\njoined pairwise because join_memory is set")
     made.execute("SET propagation = 'request'")
     assert made.execute(three).endswith("because join_memory and propagation are set")
     made.execute("SET multi_join = 'always'")
-    assert "MultiJoin" in made.execute(three) and "by twos" not in made.execute(three)
+    assert "MultiJoin" in made.execute(three) and "pairwise" not in made.execute(three)

@@ -1,4 +1,4 @@
-"""The in-process host: statements, queries that come and go, shared operators, checkpoints."""
+"""The in-process host: statements, queries that start and stop, shared operators, checkpoints."""
 
 import polars as pl
 import pytest
@@ -115,7 +115,7 @@ def test_a_checkpoint_holds_everything() -> None:
         ),
     ],
 )
-def test_mistakes_are_answered(mill: LocalMill, act, error) -> None:
+def test_mistakes_raise_errors_with_codes(mill: LocalMill, act, error) -> None:
     with pytest.raises(error) as caught:
         act(mill)
     assert caught.value.code.startswith("M")
@@ -156,7 +156,7 @@ def test_a_derived_stream_protects_what_it_reads(mill: LocalMill) -> None:
     mill.execute("DROP QUERY q; DROP STREAM d; DROP STREAM s")
 
 
-def test_a_mistake_costs_no_input(mill: LocalMill) -> None:
+def test_a_mistake_loses_no_input(mill: LocalMill) -> None:
     mill.add_query("q", "SELECT k FROM s")
     mill.insert("s", [(1, 1.0, 1)])
     with pytest.raises(PatternError):
@@ -172,7 +172,7 @@ def test_a_failed_table_leaves_its_name_free(mill: LocalMill) -> None:
     assert "t (a BIGINT): 0 rows" in mill.execute("SHOW TABLES")
 
 
-def test_errors_in_scripts_have_their_place(mill: LocalMill) -> None:
+def test_errors_in_scripts_have_a_position(mill: LocalMill) -> None:
     with pytest.raises(BindError) as caught:
         mill.execute("SELECT k FROM s;\n\n  DROP QUERY nosuch;")
     assert (caught.value.line, caught.value.column) == (3, 3)
@@ -181,7 +181,7 @@ def test_errors_in_scripts_have_their_place(mill: LocalMill) -> None:
     assert (caught.value.line, caught.value.column) == (2, 8)
 
 
-def test_only_punctuation_moves_time_where_tuples_come_in_any_order() -> None:
+def test_only_punctuation_advances_time_where_tuples_arrive_in_any_order() -> None:
     for cut in (False, True):
         mill = LocalMill()
         mill.execute("CREATE STREAM s (ts BIGINT) ORDER BY ts MAX SKEW 2 PUNCTUATED ON (ts +)")

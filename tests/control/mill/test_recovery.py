@@ -1,4 +1,4 @@
-"""A mill that is recovered from its logs, wherever the driver ended."""
+"""Recovery of a mill from its logs, whenever the driver ended."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def opened(folder: Path) -> Mill:
 
 
 def killed_before_note(mill: Mill, statement: str) -> None:
-    """Run a statement in a driver that ends just before it writes to its own log."""
+    """Run a statement in a driver that ends just before it writes to its log."""
 
     def kill(kind: str, value: object) -> None:
         raise Killed
@@ -34,7 +34,7 @@ def killed_before_note(mill: Mill, statement: str) -> None:
 
 
 def running(mill: Mill) -> set[str]:
-    """The queries that the job runs, as its log says."""
+    """The queries that run according to the job's log."""
     log, found = mill.jobs.job().log, set()
     for record in log.read(0, log.end()):
         if isinstance(record, StartQuery):
@@ -70,7 +70,7 @@ def test_a_query_that_was_only_half_stopped(tmp_path: Path) -> None:
         again.jobs.close()
 
 
-def test_a_query_that_is_gone_before_the_first_batch(tmp_path: Path) -> None:
+def test_a_query_that_is_dropped_before_the_first_batch(tmp_path: Path) -> None:
     mill = opened(tmp_path)
     mill.execute(f"{STREAM}; CREATE QUERY gone AS SELECT k FROM s WHERE k > 0; DROP QUERY gone")
     mill.jobs.step()
@@ -93,24 +93,40 @@ def test_a_name_that_is_used_again(tmp_path: Path) -> None:
     again.jobs.close()
 
 
-def test_a_file_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_name_that_is_used_again_in_another_job(tmp_path: Path, first: int) -> None:
+    texts = {1: "SELECT k FROM s", 2: "SELECT s.k FROM s JOIN t ON s.k = t.k JOIN u ON t.ts = u.k"}
+    mill = recovered(LocalJobs(tmp_path, shards=2), options=Options(), wall=True)
+    mill.execute(f"{STREAM}; {STREAM.replace(' s ', ' t ')}; {STREAM.replace(' s ', ' u ')}")
+    mill.add_query("q", texts[first])
+    mill.execute("DROP QUERY q")
+    mill.add_query("q", texts[3 - first])
+    stages = mill.job("q").stages
+    mill.jobs.close()
+    for _ in range(2):
+        again = recovered(LocalJobs(tmp_path, shards=2), options=Options(), wall=True)
+        assert set(again.queries) == {"q"} and again.job("q").stages == stages == 3 - first
+        again.jobs.close()
+
+
+def test_a_file_resumes_at_the_next_statement(tmp_path: Path) -> None:
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 0
-    mill.journal.carry_on(0)
+    assert mill.journal.statements_done(3) == 0
+    mill.journal.note_file(0)
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 0
-    mill.execute(STREAM)  # done, but not what comes after it
+    assert mill.journal.statements_done(3) == 0
+    mill.execute(STREAM)  # done, but not noted
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 1
-    mill.journal.carry_on(1)
+    assert mill.journal.statements_done(3) == 1
+    mill.journal.note_file(1)
     mill.execute("SET strategy = 'bfs'")
-    mill.journal.carry_on(2)
+    mill.journal.note_file(2)
     mill.jobs.close()
     mill = opened(tmp_path)
-    assert mill.journal.left_off(3) == 2
+    assert mill.journal.statements_done(3) == 2
     mill.execute("CREATE QUERY q AS SELECT k FROM s")
-    mill.journal.carry_on(None)
+    mill.journal.note_file(None)
     mill.jobs.close()
-    assert opened(tmp_path).journal.left_off(5) == 5
+    assert opened(tmp_path).journal.statements_done(5) == 5

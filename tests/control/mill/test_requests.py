@@ -43,13 +43,13 @@ def opened(host: LocalHost, query: str) -> LocalMill:
     return mill
 
 
-def said(mill: Mill) -> list[str]:
+def emitted(mill: Mill) -> list[str]:
     return sorted(map(str, mill.take_punctuations("q")))
 
 
-def asked(mill: Mill) -> list[str]:
+def requested(mill: Mill) -> list[str]:
     mill.request_punctuation("q")
-    return said(mill)
+    return emitted(mill)
 
 
 def close_a(mill: Mill) -> None:
@@ -59,19 +59,19 @@ def close_a(mill: Mill) -> None:
 
 
 @pytest.mark.parametrize("query", [ONE_KEY, TWO_JOINS])
-def test_nothing_goes_out_until_somebody_asks(host: LocalHost, query: str) -> None:
+def test_nothing_is_emitted_before_a_request(host: LocalHost, query: str) -> None:
     for mill in (LocalHost(cached=False).open(Options()), opened(host, query)):
         if not mill.queries:
             begin(mill, query)
         close_a(mill)
-        assert said(mill) == []
-        assert asked(mill) == ["[id = 2]"]
+        assert emitted(mill) == []
+        assert requested(mill) == ["[id = 2]"]
         mill.punctuate("b", "[auction = 1]")
         mill.punctuate("p", "[id = 1]")
         mill.batch()
-        assert said(mill) == []
-        assert len(asked(mill)) == 1
-        assert asked(mill) == []
+        assert emitted(mill) == []
+        assert len(requested(mill)) == 1
+        assert requested(mill) == []
 
 
 def test_a_request_goes_through_the_stages(host: LocalHost) -> None:
@@ -81,17 +81,17 @@ def test_a_request_goes_through_the_stages(host: LocalHost) -> None:
     mill.punctuate("b", "[bidder = 6]")
     mill.punctuate("p", "[id = 6]")
     mill.batch()
-    assert said(mill) == []
-    assert asked(mill) == ["[bidder = 6]"]
-    assert asked(mill) == []
+    assert emitted(mill) == []
+    assert requested(mill) == ["[bidder = 6]"]
+    assert requested(mill) == []
 
 
-def test_only_the_query_that_is_meant_answers(host: LocalHost) -> None:
+def test_only_the_named_query_answers(host: LocalHost) -> None:
     mill = opened(host, ONE_KEY)
     mill.add_query("other", "SELECT b.bidder FROM a JOIN b ON a.id = b.auction WHERE a.seller > 3")
     close_a(mill)
     mill.request_punctuation("OTHER")
-    assert said(mill) == [] and len(mill.take_punctuations("other")) == 0
+    assert emitted(mill) == [] and len(mill.take_punctuations("other")) == 0
     with pytest.raises(BindError, match="unknown query 'third'"):
         mill.request_punctuation("third")
 
@@ -102,18 +102,18 @@ def test_a_request_is_answered_once_over_a_restart(host: LocalHost, query: str) 
     mill.punctuate("b", "[bidder = 6]")
     mill.punctuate("p", "[id = 6]")
     mill.request_punctuation("q")
-    again = LocalMill(mill.options, jobs=mill.jobs)  # before the job has heard of it
-    assert len(said(again)) == 1
+    again = LocalMill(mill.options, jobs=mill.jobs)  # before the job has processed it
+    assert len(emitted(again)) == 1
     third = host.restart(again)
-    assert said(third) == []
+    assert emitted(third) == []
     third.punctuate("b", "[bidder = 7]")
     third.punctuate("p", "[id = 7]")
     third.batch()
-    assert said(third) == []
-    assert len(asked(third)) == 1
+    assert emitted(third) == []
+    assert len(requested(third)) == 1
 
 
-def test_a_query_that_is_gone_is_not_asked(host: LocalHost) -> None:
+def test_a_dropped_query_gets_no_request(host: LocalHost) -> None:
     mill = opened(host, TWO_STAGES)
     close_a(mill)
     mill.request_punctuation("q")
@@ -126,7 +126,7 @@ def test_a_query_that_is_gone_is_not_asked(host: LocalHost) -> None:
 COLUMNS = {"a": ("id", "seller"), "b": ("auction", "bidder"), "p": ("id", "city")}
 keys = st.integers(1, 4)
 rows = st.tuples(st.just("row"), st.sampled_from("abp"), keys, keys)
-punctuations = st.tuples(st.just("mark"), st.sampled_from("aabbp"), st.integers(0, 1), keys)
+punctuations = st.tuples(st.just("punctuation"), st.sampled_from("aabbp"), st.integers(0, 1), keys)
 requests = st.tuples(st.just("request"))
 
 
@@ -150,12 +150,12 @@ def test_jobs_answer_as_one_process_does(
             match step:
                 case "row", stream, first, second:
                     made.insert(stream, [(first, second)])
-                case "mark", stream, column, value:
+                case "punctuation", stream, column, value:
                     made.punctuate(stream, f"[{COLUMNS[stream][column]} = {value}]")
                 case _:
                     made.request_punctuation("q")
                     found[number].update(made.take_rows("q").rows())
         if step[0] == "request":
-            assert said(mill) == said(whole)
+            assert emitted(mill) == emitted(whole)
             assert found[0] == found[1]
             mill = host.restart(mill)

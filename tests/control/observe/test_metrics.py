@@ -61,7 +61,7 @@ def run_all(job: LocalJob) -> None:
 
 
 def report(job: LocalJob) -> dict[str, Any]:
-    """What Spark would say of the last batch."""
+    """Spark's report on the last batch."""
     phases = {"addBatch": 120, "queryPlanning": 30, "walCommit": 8, "triggerExecution": 170}
     return {"name": job.name, "batchId": job.last.batch, "durationMs": phases}
 
@@ -148,8 +148,8 @@ def test_streams_and_batches(mill: Mill, bids: str) -> None:
     assert found["millstream_batch_phase_seconds"]["job-1", "walCommit"] == 0.008
 
 
-def test_rows_are_counted_once_where_shards_look_at_all_of_them(mill: Mill, bids: str) -> None:
-    """A windowed aggregate is given partial groups, or all rows where there are bad ones among them."""
+def test_rows_are_counted_once_where_every_shard_reads_all_of_them(mill: Mill, bids: str) -> None:
+    """A windowed aggregate gets partial groups, or all rows if there are bad ones among them."""
     created, _, _ = bids.split(";", 2)
     mill.execute(created)
     mill.add_query("counts", "SELECT auction, COUNT(*) AS n FROM bids [RANGE INTERVAL '60' SECOND] GROUP BY auction")
@@ -159,7 +159,7 @@ def test_rows_are_counted_once_where_shards_look_at_all_of_them(mill: Mill, bids
     assert (stream.accepted, stream.late, stream.bad) == (ROWS, 1, 1)
 
 
-def test_streams_fed_from_the_driver_and_time_that_is_no_wall_clock(mill: Mill) -> None:
+def test_streams_fed_from_the_driver_and_time_unrelated_to_the_clock(mill: Mill) -> None:
     mill.execute("""
         CREATE STREAM a (ts BIGINT, x BIGINT) ORDER BY ts;
         CREATE STREAM b (x BIGINT, ts TIMESTAMP) ORDER BY ts;
@@ -195,7 +195,7 @@ def test_progress_before_the_first_batch(mill: Mill, bids: str) -> None:
     assert str(progress) and "millstream_rows_behind" not in scrape(mill)
 
 
-def test_callbacks_hear_of_each_batch_once(mill: Mill, bids: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_callbacks_get_each_batch_once(mill: Mill, bids: str, caplog: pytest.LogCaptureFixture) -> None:
     mill.execute(bids)
     run, listener = job_of(mill), BatchListener(mill)
     heard: list[Progress] = []
@@ -245,7 +245,7 @@ def test_the_endpoint_is_for_this_machine_and_closes(mill: Mill, bids: str) -> N
         urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10)
 
 
-def test_a_query_that_is_stopped_is_gone(mill: Mill, bids: str) -> None:
+def test_a_stopped_query_has_no_metrics(mill: Mill, bids: str) -> None:
     mill.execute(bids)
     run = job_of(mill)
     run_all(run)

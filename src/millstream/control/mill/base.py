@@ -1,8 +1,8 @@
-"""A mill: statements, the catalog, queries, and the streams that are fed from here.
+"""A mill: statements, the catalog, queries, and the streams fed from the driver.
 
-Queries run in jobs (`jobs`), in this process or on Spark. What a mill decides goes into the jobs' control logs, in
-order; shards apply it. Results come back batch by batch. Streams with a connector are read by the jobs themselves.
-What the driver alone must know is in a journal of its own, from which a mill is recovered.
+Queries run in jobs (`jobs`), in this process or on Spark. A mill appends its decisions to the jobs' control logs, in
+order; shards apply them. Results arrive batch by batch. Jobs read the streams with a connector themselves. The mill
+keeps what only the driver needs in a journal, and is recovered from it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
 from millstream.control.mill.statements import relations, run_statement, scanned
 from millstream.control.mill.timekeeper import Timekeeper
+from millstream.control.observe.stream_progress import stream_progress
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.rows import read_rows
 from millstream.ingest.source import StreamSource
@@ -42,17 +43,12 @@ from millstream.optimizer import optimize
 from millstream.physical.plan import stages
 from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.batch import Status
-from millstream.physical.wire.records import Configure, Feed, OpenGroup, Send, Settings, StartQuery
-
-
-def wants_punctuation(sink: Any) -> bool:
-    """Whether a sink has a use for the punctuation of a result."""
-    return sink in (None, "memory", "console") or hasattr(sink, "write")
+from millstream.physical.wire.records import Configure, Feed, OpenGroup, Send, Settings
 
 
 @dataclass(slots=True)
 class RunningQuery:
-    """A continuous query. `sink` is where its results go, None: they are kept until taken."""
+    """A continuous query. `sink`: the destination of its results; None: they are kept until taken."""
 
     name: str
     text: str
@@ -63,8 +59,8 @@ class RunningQuery:
 
 
 class Mill:
-    """With `wall` its clock is the machine's, and a pacer tells operators that wait the time; otherwise the clock is
-    virtual, and `sync` does."""
+    """With `wall` its clock is the machine's, and a pacer gives waiting operators the time. Otherwise the clock is
+    virtual, and `sync` gives it."""
 
     def __init__(self, jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> None:
         self.options = options or Options.read()
@@ -80,24 +76,16 @@ class Mill:
         self.placements = Placements(name)
         self._feeding = threading.Lock()
         self.deliveries = Deliveries(name, self.queries, self.placements)
-        self.time = Timekeeper(
-            self.clock,
-            self.options,
-            self.feeds,
-            self.placements,
-            self.connectors,
-            self._note_sources,
-            at_once=jobs.at_once,
-        )
+        self.time = Timekeeper(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
     def execute(self, text: str) -> str:
-        """Run a script of statements; what `EXPLAIN` and `SHOW` have to say comes back as text."""
+        """Run a script of statements; return the text of `EXPLAIN` and `SHOW`."""
         self.batch()
-        said = [run_statement(self, statement) for statement in parse(text)]
+        texts = [run_statement(self, statement) for statement in parse(text)]
         self._take_effect()
-        return "\n".join(part for part in said if part)
+        return "\n".join(filter(None, texts))
 
     def add_query(self, name: str, text: str) -> None:
         """Start a continuous query from a SELECT."""
@@ -109,7 +97,7 @@ class Mill:
         self._take_effect()
 
     def _take_effect(self) -> None:
-        """Where a batch costs little, statements are carried out before the next one is."""
+        """Where a batch costs little, have the jobs apply the statements at once."""
         if self.jobs.at_once and not self.journal.recovering:
             self.jobs.work_off()
             self.sync()
@@ -121,14 +109,15 @@ class Mill:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
         plan = self.plan(select)
         if name not in self.placements.of:  # otherwise it was recovered
-            self._settle(name, plan, punctuated=wants_punctuation(sink))
+            reads_punctuation = sink in (None, "memory", "console") or hasattr(sink, "write")
+            self._place(name, plan, punctuated=reads_punctuation)
         output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels))
         query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))
         self.queries[name] = query
         try:
             self.deliveries.open_sink(query)
         except MillstreamError:
-            self._leave(name)
+            self._unplace(name)
             del self.queries[name]
             raise
         self.journal.statement("query", name, text, (*relations(select), *scanned(plan)))
@@ -141,49 +130,47 @@ class Mill:
         return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
 
     def prepare(self, name: str, plan: Plan) -> list[PreparedPart]:
-        """How a plan would be spread over shards, readers before those they read."""
+        """Return the parts of a plan for the shards; a part precedes the parts it reads."""
         return prepare(name, plan, self.connectors.read_by(plan), self.jobs.shards)
 
-    def _settle(self, name: str, plan: Plan, *, punctuated: bool) -> None:
-        """Start to run a plan."""
+    def _place(self, name: str, plan: Plan, *, punctuated: bool) -> None:
+        """Start the parts of a plan in a job."""
         streams, prepared = self.connectors.read_by(plan), self.prepare(name, plan)
         frames = self.connectors.open_all(streams)
-        job = self.jobs.job(frozenset(frames), stages.depth([made.part for made in prepared]))
-
-        def opened(made: PreparedPart) -> OpenGroup:
-            number, labels = job.allot(job.shards if made.keys is not None else 1, self.deliveries)
-            return OpenGroup(number, self.name, labels, made.keys, self.settings(), made.part.stage)
-
-        def started(made: PreparedPart, groups: dict[str, OpenGroup]) -> StartQuery:
-            return made.start(name, groups, streams, self.tables, punctuated=punctuated)
-
-        self.placements.settle(name, job, prepared, opened, started)
+        job = self.jobs.job(frozenset(frames), stages.depth([part.part for part in prepared]))
+        self.placements.of[name] = placement = Placement(job)
+        groups: dict[str, OpenGroup] = {}
+        for part in prepared:
+            group = self.placements.open_group(job, part, self.settings(), self.deliveries)
+            groups[part.part.name] = group
+            placement.parts.append(PlacedPart(part.part.name, group, part.reads))
+            self.placements.append(part.start(name, groups, streams, self.tables, punctuated=punctuated), job)
         if frames:
             job.adopt(self.name, frames)
 
     def adopt(self, name: str, frame: Any) -> None:
-        """Let a DataFrame be the source of a stream that was declared so."""
+        """Make a DataFrame the source of a stream that was declared for one."""
         self.connectors.frames[name] = frame
         for placement in self.placements.of.values():
-            if any(name in place.reads for place in placement.parts):
+            if any(name in part.reads for part in placement.parts):
                 placement.job.adopt(self.name, {name: frame})
 
     def stop_query(self, name: str) -> None:
-        self._leave(name)
+        self._unplace(name)
         del self.queries[name]
         self.journal.drop("query", name)
         self.deliveries.close_sink(name)
 
-    def _leave(self, name: str) -> None:
+    def _unplace(self, name: str) -> None:
         if name in self.placements.of and not self.journal.recovering:
-            self.placements.leave(name)
+            self.placements.remove(name)
 
     def free_name(self) -> str:
-        """A name for a query that has none."""
+        """Return an unused name for a query."""
         return next(name for n in count(1) if (name := f"query_{n}") not in self.queries)
 
     def forget(self, relation: str) -> None:
-        """A stream or table is gone."""
+        """Forget a dropped stream or table."""
         self.feeds.sources.pop(relation, None)
         self.tables.pop(relation, None)
         self.connectors.forget(relation)
@@ -197,19 +184,19 @@ class Mill:
             self.jobs.reshard(self.options.shards)
         self.time.reconsider()
         if not self.journal.recovering:
-            self.placements.tell(Configure(self.name, self.settings()))
+            self.placements.append(Configure(self.name, self.settings()))
         self.journal.note("option", (name, value))
 
     def settings(self) -> Settings:
-        """How the graphs of this mill's shards run."""
+        """Settings of the graphs in this mill's shards."""
         options = self.options
         return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
 
     # --- data -------------------------------------------------------------------------------------------------------
 
     def insert(self, name: str, rows: Any) -> None:
-        """Queue rows for the next batch: tuples or dicts, a Polars frame, an Arrow table, punctuated rows. Rows of a
-        table are there at once."""
+        """Queue rows for the next batch: tuples or dicts, a Polars frame, an Arrow table, punctuated rows. A table
+        has its rows at once."""
         name = self._relation(name)
         if name in self.tables:
             self._extend_table(name, rows)
@@ -223,7 +210,7 @@ class Mill:
         self.feeds.punctuate(name, patterns)
 
     def feed_line(self, name: str, line: str) -> None:
-        """Queue one line of text: a tuple, or an element in brackets. One that is malformed becomes a bad row."""
+        """Queue one line of text: a tuple, or an element in brackets. A malformed line becomes a bad row."""
         name = self._relation(name)
         if name in self.tables:
             self._extend_table(name, [line])
@@ -243,13 +230,13 @@ class Mill:
     def _extend_table(self, name: str, rows: Any) -> None:
         if readers := self.journal.readers(name):
             what, reader = readers[0]
-            hint = f"fill it before the {what} '{reader}' starts to read it"
+            hint = f"fill it before {what} '{reader}' reads it"
             raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
-        given = read_rows(rows, self.catalog.table(name).schema)
-        if given.bad.height:
-            line, reason = given.bad.row(0)[:2]
+        read = read_rows(rows, self.catalog.table(name).schema)
+        if read.bad.height:
+            line, reason = read.bad.row(0)[:2]
             raise BindError("M2095", f"row '{line}' does not fit table '{name}'", detail=reason)
-        self.tables[name] = pl.concat([self.tables[name], given.frame.select(self.tables[name].columns)])
+        self.tables[name] = pl.concat([self.tables[name], read.frame.select(self.tables[name].columns)])
         self.journal.note("table", (name, self.tables[name]))
 
     def batch(self) -> None:
@@ -259,39 +246,31 @@ class Mill:
                 # A record for each run of one stream's elements: operators see streams in order of arrival.
                 elements = self.feeds.take()
                 if elements:
-                    self.placements.tell(Feed(self.name, self.clock.now(), tuple(elements)))
-                self._note_sources()
+                    self.placements.append(Feed(self.name, self.clock.now(), tuple(elements)))
+                self.note_sources()
         if not self.journal.recovering:
             self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
 
-    def _note_sources(self) -> None:
-        """Note how far the fed streams and the clock are, for recovery."""
-        if self.jobs.folder is not None:
-            self.note_sources()
-
-    def note_sources(self) -> None:
-        self.journal.note("sources", (self.clock.now(), self.time.next_beat, *self.feeds.snapshot()))
-
-    def restore_sources(self, now: int, next_beat: int, told: Mapping[str, int], held: Mapping[str, Any]) -> None:
-        """The streams fed from here go on where they were."""
-        self.time.reach(now)
-        self.time.next_beat = next_beat
-        self.feeds.restore(told, held)
+    def note_sources(self, *, in_memory: bool = False) -> None:
+        """Note the state of the clock and of the fed streams for recovery. Jobs kept in memory need that only when the
+        mill restarts."""
+        if in_memory or self.jobs.folder is not None:
+            self.journal.note("sources", (self.clock.now(), self.time.next_beat, *self.feeds.snapshot()))
 
     # --- time -------------------------------------------------------------------------------------------------------
 
     def advance(self, micros: int) -> None:
-        """Let system time pass; heartbeats that fall into it are sent, and idle operators ask for time."""
+        """Let system time pass: send the heartbeats that fall due, and answer operators that wait for time."""
         self.batch()
         self.time.advance(micros)
 
     def sync(self) -> None:
-        """Wait until the jobs have worked off all that was fed and no operator waits for time that could be told."""
+        """Wait until the jobs have processed everything fed, and no operator waits for time that could be promised."""
         self.time.sync()
 
     def call_roll(self) -> None:
-        """Have every shard report, though there may be nothing left to do."""
-        self.placements.tell(Send(self.name, TimeRequest()))
+        """Make every shard report, even if it has nothing to do."""
+        self.placements.append(Send(self.name, TimeRequest()))
 
     # --- results ----------------------------------------------------------------------------------------------------
 
@@ -318,48 +297,45 @@ class Mill:
             return query.output.take_punctuations()
 
     def state_rows(self, name: str) -> int:
-        """How many tuples the operators of a query hold, over all shards."""
-        query = self.query(name)
+        """Number of tuples that the operators of a query hold on all shards."""
+        placement = self.placement(name)
         self.sync()
-        if not self.placements.heard_all(query.name):
-            self.call_roll()  # after a restart shards have nothing to say until they are asked
+        if not placement.all_reported():
+            self.call_roll()  # after a restart shards report only on request
             self.sync()
-        return sum(status.state[place.name] for place, _, status in self.heard_of(name))
+        return sum(status.state[part.name] for part, _, status in placement.reports())
 
     def request_punctuation(self, name: str) -> None:
-        """Let the joins of a query put out the punctuation that may go, whatever `propagation` says."""
+        """Have the joins of a query emit the punctuation that they can emit, whatever `propagation` says."""
         self.batch()
-        self.placements.tell(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
+        self.placements.append(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
 
     def counts(self, stream: str) -> dict[str, int]:
-        """Rows of a stream, by what became of them; none if nothing has read it."""
-        from millstream.control.observe.stream_progress import stream_progress
-
+        """Numbers of accepted, late and bad rows of a stream; 0 if jobs read it and no query has read it yet."""
         definition = self.catalog.stream(stream)
         fed = self.fed(definition.name)
         read = stream_progress(self).get(definition.name) if fed is None else fed
         return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}
 
     def fed(self, stream: str) -> StreamSource | None:
-        """The source of a stream that is fed from here; None if the jobs read it."""
+        """The source of a stream fed from the driver; None if the jobs read the stream."""
         return None if self.catalog.stream(stream).options.get("connector") else self.feeds.sources.get(stream)
 
     def ended(self) -> bool:
-        """Whether every stream that the jobs read for some query has ended, on every shard."""
+        """Return whether every stream that the jobs read for a query has ended on every shard."""
         if not self.queries or any(not job.settled() for job in self.placements.jobs()):
             return False
         return self.placements.ended(self.connectors.names())
 
     def waiting(self) -> dict[str, int]:
-        """How many rows wait in each of the streams that the jobs read, as far as that is known."""
+        """Number of rows that wait in each stream that the jobs read, where it is known."""
         return self.connectors.waiting(self.name, self.placements.jobs())
 
     def heard_of(self, name: str) -> list[tuple[PlacedPart, int, Status]]:
-        """The last report of the shards that run a query: the part of it, the number of the shard, its status."""
-        return self.placements.heard_of(self.query(name).name)
+        """The last report of each shard that runs a query: the part it runs, its number, its status."""
+        return self.placement(name).reports()
 
     def placement(self, name: str) -> Placement:
-        """Where a query runs."""
         return self.placements.of[self.query(name).name]
 
     def job(self, name: str) -> Job:
@@ -367,7 +343,8 @@ class Mill:
         return self.placement(name).job
 
     def close(self) -> None:
-        """Take everything this mill runs out of its jobs."""
-        self.placements.clear()
+        """Stop all queries of this mill in its jobs."""
+        self.placements.of.clear()
+        self.placements.close_unused()
         self.queries.clear()
         self.deliveries.close()

@@ -1,4 +1,4 @@
-"""The streams that jobs read themselves: those with a connector, and DataFrames of Spark."""
+"""The streams that jobs read themselves: streams with a connector, and Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Connectors:
         return {name: d for name in found if (d := self._catalog.stream(name)).options.get("connector")}
 
     def open_all(self, streams: dict[str, StreamDefinition]) -> dict[str, DataFrame]:
-        """The DataFrames among these streams. One that cannot be opened is refused here: in the job it would stop all
-        queries."""
+        """Open these streams and return the DataFrames among them. A stream that cannot be opened raises here: in the
+        job it would stop all queries."""
         adopted = adopted_streams(streams)
         for name in streams.keys() - adopted:
             self._paged(name)
         for name in adopted - self.frames.keys():
             hint = f"mill.stream('{name}', df)"
-            raise BindError("M2102", f"the DataFrame of stream '{name}' is not here", hint=hint)
+            raise BindError("M2102", f"the DataFrame of stream '{name}' is missing", hint=hint)
         return {name: self.frames[name] for name in adopted}
 
     def _paged(self, name: str) -> PagedSource:
@@ -58,13 +58,13 @@ class Connectors:
         return stream.schema.kind is not TimeKind.EXTERNAL or stream.max_skew is not None
 
     def waiting(self, mill: str, jobs: Iterable[Job]) -> dict[str, int]:
-        """How many rows wait in each of the streams that jobs read for a mill, as far as that is known."""
-        made: dict[str, int] = {}
+        """Number of rows that wait in each stream that jobs read for a mill, where it is known."""
+        found: dict[str, int] = {}
         for job in jobs:
             for key, place in job.places().items():
                 owner, _, name = key.partition("/")
                 if owner == mill and name in self._catalog:
                     rows = self._paged(name).behind(place["at"])
                     if rows is not None:
-                        made[name] = max(rows, made.get(name, 0))
-        return made
+                        found[name] = max(rows, found.get(name, 0))
+        return found

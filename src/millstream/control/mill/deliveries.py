@@ -1,6 +1,6 @@
-"""What jobs bring back to a mill, batch by batch: to the outputs of its queries, and from there to their sinks.
+"""Deliveries: results that jobs hand to a mill, batch by batch, for the outputs of its queries and their sinks.
 
-Jobs deliver in threads of their own, while queries come and go: they see a query whole, or not at all.
+Jobs deliver from threads of their own while queries start and stop: a delivery finds a query complete, or not at all.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Deliveries:
-    """The tenant of jobs on behalf of a mill."""
+    """A mill as a tenant of its jobs."""
 
     def __init__(self, name: str, queries: Mapping[str, RunningQuery], placements: Placements) -> None:
         self.name, self._queries, self._placements = name, queries, placements
         self._sinks: dict[str, Sink] = {}
         self.lock = threading.RLock()
-        """Held while outputs or sinks are used."""
+        """Guards outputs and sinks."""
 
     # --- sinks ------------------------------------------------------------------------------------------------------
 
     def open_sink(self, query: RunningQuery) -> None:
-        """Open the sink of a query that has a placement, if it has a sink."""
+        """Open the sink of a placed query, if it has one."""
         if query.sink is None:
             return
         options = {option: value for option, value in query.sink_options.items() if option != "connector"}
@@ -53,13 +53,13 @@ class Deliveries:
     # --- batches ----------------------------------------------------------------------------------------------------
 
     def deliver(self, label: int, query: str, element: Element) -> None:
-        """Rows or punctuations from a shard."""
+        """Take rows or punctuations from a shard."""
         with self.lock:
             for running, placement in self._running(query):
                 running.output.deliver(placement.top.labels.index(label), element)
 
     def finish_batch(self, job: Job, batch: int) -> None:
-        """A job has delivered all of a batch."""
+        """Write a batch to the sinks, after the job has delivered all of it."""
         with self.lock:
             for name, sink in [*self._sinks.items()]:
                 for running, placement in self._running(name):
@@ -67,12 +67,12 @@ class Deliveries:
                         sink.write(batch, running.output.take_rows(), running.output.take_punctuations())
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
-        """What later punctuations of the queries in a job depend on."""
+        """State of the outputs in a job that later punctuations depend on, by query."""
         with self.lock:
             found = [pair for name in [*self._queries] for pair in self._running(name)]
             return {running.name: running.output.snapshot() for running, placement in found if placement.job is job}
 
     def _running(self, name: str) -> list[tuple[RunningQuery, Placement]]:
-        """A query and where it runs, or nothing."""
+        """A query with its placement; empty if the query does not run."""
         running, placement = self._queries.get(name), self._placements.of.get(name)
         return [] if running is None or placement is None else [(running, placement)]

@@ -1,4 +1,4 @@
-"""The streams that are fed from the driver: what has arrived of each, its source, and the time it has promised."""
+"""Streams fed from the driver: their arrivals, their sources, and the times they have promised."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Feeds:
         self._clock = clock
         self.sources: dict[str, StreamSource] = {}
         self._arrived: list[tuple[str, Any]] = []
-        self._told: dict[str, int] = {}
-        """What each stream has promised last."""
+        self._promised: dict[str, int] = {}
+        """The last promise of each stream."""
 
     def open(self, definition: StreamDefinition, page_rows: int) -> None:
         self.sources[definition.name] = StreamSource(definition, self._clock, page_rows)
@@ -40,7 +40,7 @@ class Feeds:
         self._arrived += [(name, pattern) for pattern in parsed]
 
     def line(self, name: str, line: str) -> None:
-        """One line of text; one that is malformed becomes a bad row."""
+        """Queue one line of text; a malformed line becomes a bad row."""
         try:
             element: Any = read_element(line, self.sources[name].schema) or line
         except (PatternError, InputError) as error:
@@ -48,44 +48,42 @@ class Feeds:
         self._arrived.append((name, element))
 
     def take(self) -> list[tuple[str, Element]]:
-        """What has come of one stream before any of another, as its source lets it in; nothing if nothing has come."""
-        if not self._arrived:
-            return []
+        """Take the first arrivals, up to those of another stream, through the source of their stream."""
         name = self._arrived[0][0]
         run = [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
         source = self.sources[name]
         taken = source.take(run)
         del self._arrived[: len(run)]
-        made: list[tuple[str, Element]] = [(name, element) for element in taken.elements]
+        elements: list[tuple[str, Element]] = [(name, element) for element in taken.elements]
         if (order := source.order()) is not None:
-            made.append((name, order))  # for readers that got none of the tuples: behind a filter, on another shard
-        made += [(f"{name}__late", Page(taken.late))] if taken.late.height else []
-        made += [(f"{name}__bad", Page(taken.bad))] if taken.bad.height else []
-        return made
+            elements.append((name, order))  # for readers without a tuple: behind a filter, on another shard
+        elements += [(f"{name}__late", Page(taken.late))] if taken.late.height else []
+        elements += [(f"{name}__bad", Page(taken.bad))] if taken.bad.height else []
+        return elements
 
     def __bool__(self) -> bool:
-        """Whether something has arrived."""
+        """True if there are arrivals."""
         return bool(self._arrived)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
     def times(self, streams: Iterable[str]) -> dict[str, int]:
-        """What these streams can promise now and have not promised before."""
-        made: dict[str, int] = {}
+        """The times that these streams can promise now and have not promised before."""
+        times: dict[str, int] = {}
         for stream in streams:
             value = self.sources[stream].ets() if stream in self.sources else self._clock.now()
-            if value is not None and value > self._told.get(stream, NEVER):
-                made[stream] = self._told[stream] = value
-        return made
+            if value is not None and value > self._promised.get(stream, NEVER):
+                times[stream] = self._promised[stream] = value
+        return times
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> tuple[dict[str, int], dict[str, Any]]:
-        return dict(self._told), {name: source.snapshot() for name, source in self.sources.items()}
+        return dict(self._promised), {name: source.snapshot() for name, source in self.sources.items()}
 
-    def restore(self, told: Mapping[str, int], held: Mapping[str, Any]) -> None:
-        """Go on where a snapshot was taken."""
-        self._told = dict(told)
+    def restore(self, promised: Mapping[str, int], held: Mapping[str, Any]) -> None:
+        """Resume from a snapshot."""
+        self._promised = dict(promised)
         for name, values in held.items():
             if name in self.sources:
                 self.sources[name].restore(values)

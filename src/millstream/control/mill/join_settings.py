@@ -1,4 +1,4 @@
-"""Options → settings of joins."""
+"""Join settings from options."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a mill writes down so that it can be recovered: its statements, and what follows from none of them.
+"""The journal of a mill, from which it is recovered: its statements, and facts that follow from no statement.
 
-| note | says |
+| note | content |
 |---|---|
-| statement | a statement that was carried out |
-| drop | a query or relation that is gone |
+| statement | a statement that has run |
+| drop | a query or relation that was dropped |
 | option, table | a new value |
-| sources | how far the streams are that are fed from the driver; the last one counts |
-| file | how many statements of a file were carried out; the last one counts |
+| sources | the state of the clock and of the streams fed from the driver; only the last note counts |
+| file | the number of statements of a file that have run; only the last note counts |
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Journal:
         """The relations that each query and each derived relation reads."""
         self.recovering = False
         self.noted = 0
-        """How many things have been noted that statements do."""
-        self.carried_out: tuple[int | None, int] | None = None
-        """How many statements of a file have been carried out (None: all), and how much was noted then."""
+        """Number of notes, without those of which only the last counts."""
+        self.file_progress: tuple[int | None, int] | None = None
+        """Number of statements of a file that have run (None: all), and the value of `noted` at that moment."""
 
     def note(self, kind: str, value: object) -> None:
         self.noted += kind not in LATEST
@@ -34,7 +34,7 @@ class Journal:
             self._jobs.remember(Remember(self._mill, kind, value))
 
     def statement(self, kind: str, name: str, text: str, reads: Iterable[str]) -> None:
-        """Keep a statement, with the relations that it reads."""
+        """Note a statement, with the relations that it reads."""
         bases = {base.lower().removesuffix("__late").removesuffix("__bad") for base in reads}
         self._statements[kind, name] = frozenset(bases)
         self.note("statement", text)
@@ -47,15 +47,15 @@ class Journal:
         """The queries and derived streams that read a relation."""
         return [key for key, reads in self._statements.items() if relation in reads]
 
-    def carry_on(self, done: int | None) -> None:
-        """Note how many statements of the file that is run have been carried out; None: all of them."""
-        self.carried_out = done, self.noted
-        self.note("file", self.carried_out)
+    def note_file(self, done: int | None) -> None:
+        """Note the number of statements of the file that have run; None: all."""
+        self.file_progress = done, self.noted
+        self.note("file", self.file_progress)
 
-    def left_off(self, count: int) -> int:
-        """How many of so many statements of a file an earlier run has carried out, which may have ended at any
-        moment."""
-        done, noted = self.carried_out or (None if self.noted else 0, self.noted)
+    def statements_done(self, count: int) -> int:
+        """Number of statements, of `count` in a file, that an earlier run has completed. That run may have ended after
+        a statement and before its `note_file`."""
+        done, noted = self.file_progress or (None if self.noted else 0, self.noted)
         if done is None:
             return count
         return done if self.noted == noted else done + 1

@@ -23,7 +23,7 @@ from millstream.runtime.engine import NodeStatistics
 
 
 class LocalMill(Mill):
-    """`checkpoint`: a folder to keep everything in; a mill that was kept there goes on. None: in memory."""
+    """`checkpoint`: the folder that keeps the mill; a mill kept there earlier resumes. None: in memory."""
 
     jobs: LocalJobs
 
@@ -37,31 +37,31 @@ class LocalMill(Mill):
         recover(self)
 
     def restarted(self) -> LocalMill:
-        """A new mill that goes on where this one is: in every respect as after the end of the process."""
+        """Return a new mill that resumes where this one stops, exactly as after the end of the process."""
         self.batch()
-        self.note_sources()
+        self.note_sources(in_memory=True)
         self.jobs.stop()
         return LocalMill(self._first, jobs=self.jobs)
 
     def close(self) -> None:
-        """Stop. What is kept in a folder goes on when a mill is opened there."""
+        """Stop. A mill opened later with the same folder resumes."""
         self.deliveries.close()
         self.jobs.close()
 
     def drain(self) -> None:
-        """Read the streams with a connector as far as they have come, or to their end."""
+        """Read the streams with a connector up to their newest rows, or to their end."""
         while self.jobs.step():
             self.sync()
-        self.time.pace()  # the streams that were read may have time to tell
+        self.time.pace()  # the streams that were read may be able to promise time
         self.sync()
 
     def hosts(self, name: str) -> list[ShardHost]:
-        """The shards that run a query, the topmost part of it first."""
+        """The shards that run a query, those of its topmost part first."""
         self.sync()
         placement = self.placement(name)
         assert isinstance(placement.job, LocalJob)
         return [placement.job.host(label) for group in placement.groups for label in group.labels]
 
     def statistics(self, name: str) -> list[dict[str, NodeStatistics]]:
-        """A reading of the operators that run a query (and those it shares the graph with), shard by shard."""
+        """The statistics of all operators in the graphs that run a query, shard by shard."""
         return [host.statistics() for host in self.hosts(name)]

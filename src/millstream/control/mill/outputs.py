@@ -1,10 +1,13 @@
-"""What a running query has put out and nobody has taken yet, put together from its shards.
+"""The output of a running query: results of its shards, merged and kept until taken.
 
-Rows are simply collected. A punctuation holds for the whole query only when every shard has promised it, so it is put
-out when the last shard does.
+Rows are collected. A punctuation holds for the whole query only when every shard has promised it, so it is emitted when
+the last shard promises it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -39,7 +42,7 @@ class QueryOutput:
                 self._sink(element)
 
     def _merge(self) -> None:
-        """Put out what the last shard has promised now, and nothing that was put out before."""
+        """Emit the pending punctuations that every shard has promised and that were not emitted before."""
         agreed = self._promised[0].covered(self._pending)
         for promised in self._promised[1:]:
             agreed &= promised.covered(self._pending)
@@ -57,16 +60,15 @@ class QueryOutput:
         return self._sink.take_punctuations()
 
     def snapshot(self) -> dict[str, object]:
-        """The part that later punctuations depend on; rows already out are the taker's."""
+        """The state that later punctuations depend on. Rows are not part of it: they belong to the caller of
+        `take_rows`."""
         return {
             "promised": [promised.to_value() for promised in self._promised],
             "merged": self._merged.to_value(),
             "pending": self._pending,
         }
 
-    def restore(self, values: dict[str, object]) -> None:
-        promised, merged, pending = values["promised"], values["merged"], values["pending"]
-        assert isinstance(promised, list) and isinstance(pending, Punctuations)
-        self._promised = [PunctuationSet.from_value(value) for value in promised]
-        self._merged = PunctuationSet.from_value(merged)
-        self._pending = pending
+    def restore(self, values: Mapping[str, Any]) -> None:
+        self._promised = [PunctuationSet.from_value(value) for value in values["promised"]]
+        self._merged = PunctuationSet.from_value(values["merged"])
+        self._pending = values["pending"]

@@ -1,7 +1,7 @@
-"""A mill as the logs of its checkpoint have it.
+"""Recovery: a mill rebuilt from the logs of its checkpoint.
 
-The driver's log has the statements, which are carried out again; the jobs' control logs have what became of them. A
-driver may have ended at any moment, also between the writing of the one and of the other.
+The driver's log holds the statements, which run again; the jobs' control logs hold the placements of the queries. The
+driver may have ended at any moment, even after it wrote to one log and before it wrote to the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def recovered(jobs: Jobs, name: str = "main", options: Options | None = None, *, wall: bool = False) -> Mill:
-    """The mill of that name as the logs have it."""
+    """Return the mill of that name as the logs describe it."""
     from millstream.control.mill.base import Mill
 
     mill = Mill(jobs, name, options, wall=wall)
@@ -32,28 +32,30 @@ def recovered(jobs: Jobs, name: str = "main", options: Options | None = None, *,
 
 
 def recover(mill: Mill) -> None:
-    """Bring a new mill to where the logs are."""
+    """Bring a new mill to the state that the logs describe."""
     jobs = mill.jobs
     mill.journal.recovering = True
-    kept = [job.outputs_state(mill.name) for job in jobs.all()]  # before the mill can be asked to keep it
-    stopped = set[str]().union(*[_find_groups(mill, job) for job in jobs.all()])
+    saved = [job.outputs_state(mill.name) for job in jobs.all()]  # before a job can ask the mill for it
+    for job in jobs.all():
+        _find_placements(mill, job)
     for record in jobs.log.read(0, jobs.log.end()):
         if isinstance(record, Remember) and record.mill == mill.name:
             _replay(mill, record)
-    for states in kept:
+    for states in saved:
         for query, state in states.items():
             if query in mill.queries:
                 mill.queries[query].output.restore(state)
     mill.journal.recovering = False
-    _make_good(mill, stopped)
+    _reconcile(mill)
     if not mill.time.wall and mill.placements.groups:
-        mill.call_roll()  # to hear what operators wait for
+        mill.call_roll()  # to learn which operators wait for time
 
 
-def _find_groups(mill: Mill, job: Job) -> set[str]:
-    """The groups of the mill in a job, and which query runs where; returns the queries that run no more."""
+def _find_placements(mill: Mill, job: Job) -> None:
+    """Find the groups of the mill in a job, and the placements of its queries there."""
     opened: dict[int, OpenGroup] = {}
-    stopped: set[str] = set()
+    found: dict[str, Placement] = {}
+    of_part: dict[str, Placement] = {}
     for record in job.log.read(0, job.log.end()):
         match record:
             case OpenGroup(group=number, mill=mill.name):
@@ -61,30 +63,26 @@ def _find_groups(mill: Mill, job: Job) -> set[str]:
             case CloseGroup(group=number) if number in opened:
                 del opened[number]
             case StartQuery(group=number, name=part) if number in opened:
-                query = record.whole
                 if record.query is None:  # the topmost part comes first
-                    mill.placements.of[query] = Placement(job)
-                mill.placements.of[query].parts.append(PlacedPart(part, opened[number], _reads(record)))
-                stopped.discard(query)
+                    found[record.whole] = Placement(job)
+                of_part[part] = placement = found[record.whole]
+                placement.parts.append(PlacedPart(part, opened[number], _reads(record)))
             case StopQuery(group=number, name=part) if number in opened:
-                query = next(
-                    name
-                    for name, placement in mill.placements.of.items()
-                    if part in [place.name for place in placement.parts]
-                )
-                mill.placements.of[query].stopped.add(part)
-                stopped.add(query)
+                of_part[part].stopped.add(part)
+    for query, placement in found.items():
+        # A query that was stopped here may run in another job, started again under the same name.
+        if query not in mill.placements.of or len(placement.stopped) < len(placement.parts):
+            mill.placements.of[query] = placement
     for group in opened.values():
         mill.placements.groups[group_key(job, group.keys, group.stage)] = group
     job.admit([label for group in opened.values() for label in group.labels], mill.deliveries)
-    return stopped
 
 
 def _reads(record: StartQuery) -> frozenset[str]:
     """The streams of the catalog that a part of a query reads."""
-    made_of = {partial: stream for stream, partial, _ in record.partials}
+    sources = {partial: stream for stream, partial, _ in record.partials}
     read = [scan.stream for scan in scans(record.plan) if not exchanged(scan.stream)]
-    return frozenset(base_stream(made_of.get(stream, stream)) for stream in read)
+    return frozenset(base_stream(sources.get(stream, stream)) for stream in read)
 
 
 def _replay(mill: Mill, note: Remember) -> None:
@@ -101,16 +99,19 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.catalog.forget(relation)
             mill.forget(relation)
         case "file", (int() | None as done, int(noted)):
-            mill.journal.carried_out = done, noted
-        case "sources", (int(now), int(beat), dict(told), dict(held)):
-            mill.restore_sources(now, beat, told, held)
+            mill.journal.file_progress = done, noted
+        case "sources", (int(now), int(beat), dict(promised), dict(held)):
+            mill.time.reach(now)
+            mill.time.next_beat = beat
+            mill.feeds.restore(promised, held)
 
 
-def _make_good(mill: Mill, stopped: set[str]) -> None:
-    """A job's log hears of queries before the driver's own does. If the driver ended in between, a query that it does
-    not know had not been started, and one that the job runs no more had been stopped."""
+def _reconcile(mill: Mill) -> None:
+    """Complete what the driver left half-done. It writes to a job's log before its own: a query that only the job knows
+    was being started; a query that the job has stopped and the driver still knows was being stopped."""
     for name in mill.placements.of.keys() - mill.queries.keys():
-        mill.placements.leave(name)
-    for name in mill.queries.keys() & stopped:
-        mill.stop_query(name)
+        mill.placements.remove(name)
+    for name in [*mill.queries]:
+        if mill.placements.of[name].stopped:
+            mill.stop_query(name)
     mill.placements.close_unused()

@@ -1,12 +1,11 @@
-"""Carrying out statements: what each does to a mill's catalog, streams and queries."""
+"""Statements: their effects on a mill's catalog, streams and queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from millstream.errors import BindError, MillstreamError, did_you_mean
+from millstream.errors import BindError, did_you_mean
 from millstream.ingest.tables import read_table
 from millstream.lang import ast
 from millstream.logical.bind import bind_select, bind_stream, bind_table
@@ -23,11 +22,9 @@ if TYPE_CHECKING:
 
 
 def run_statement(mill: Mill, statement: ast.Statement) -> str:
-    """Carry out one statement; what `EXPLAIN` and `SHOW` have to say comes back as text."""
-    try:
+    """Run one statement; return the text of `EXPLAIN` and `SHOW`."""
+    with statement.placing():
         return _run(mill, statement)
-    except MillstreamError as error:
-        raise error.at(statement.line, statement.column) from None
 
 
 def _run(mill: Mill, statement: ast.Statement) -> str:
@@ -68,25 +65,21 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
     return ""
 
 
-def relations(node: Any) -> Iterator[str]:
-    """The names of all relations that a query reads, as written."""
+def relations(node: ast.Node) -> Iterator[str]:
+    """The names of all relations that a query reads, as spelled in its text."""
     if isinstance(node, ast.Source) and isinstance(node.relation, str):
         yield node.relation
-    if is_dataclass(node):
-        for field in fields(node):
-            yield from relations(getattr(node, field.name))
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from relations(item)
+    for child in node.children():
+        yield from relations(child)
 
 
 def scanned(plan: Plan) -> Iterator[str]:
-    """The streams that a plan reads, with those that close them."""
+    """The streams that a plan reads, including the streams that close others."""
     return (node.stream for node in plan.walk() if isinstance(node, Scan))
 
 
 def sink_of(statement: ast.CreateQuery | ast.SelectStatement) -> tuple[str | None, dict[str, str]]:
-    """Where the INTO clause of a query sends its results, and with what options."""
+    """The sink named in the INTO clause of a query, and its options."""
     options = {name: str(value) for name, value in statement.into_options}
     return options.get("connector", statement.into), options
 
@@ -94,17 +87,15 @@ def sink_of(statement: ast.CreateQuery | ast.SelectStatement) -> tuple[str | Non
 def _drop(mill: Mill, statement: ast.Drop) -> None:
     kind, name = statement.kind.lower(), statement.name
     if kind == "query":
-        if name in mill.queries:
-            mill.stop_query(name)
-        elif not statement.if_exists:
-            raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, mill.queries))
+        if name in mill.queries or not statement.if_exists:
+            mill.stop_query(mill.query(name).name)
         return
     readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]
-        word = "QUERY" if what == "query" else "STREAM"
-        message = f"{kind} '{name}' is read by {word.lower()} '{reader}'"
-        raise BindError("M2093", message, hint=f"DROP {word} {reader} first")
+        reading = "query" if what == "query" else "stream"
+        message = f"{kind} '{name}' is read by {reading} '{reader}'"
+        raise BindError("M2093", message, hint=f"DROP {reading.upper()} {reader} first")
     if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
         mill.forget(name)
 
@@ -118,14 +109,14 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets)
     if stage == "PHYSICAL":
-        made = explain_physical(mill.prepare("query", plan), options.shards, options.strategy)
+        text = explain_physical(mill.prepare("query", plan), options.shards, options.strategy)
     else:
-        made = explain(plan)
-    return made + _why_a_tree(mill, statement)
+        text = explain(plan)
+    return text + _why_pairwise(mill, statement)
 
 
-def _why_a_tree(mill: Mill, statement: ast.Explain) -> str:
-    """A line on options for whose sake streams are joined by twos that would otherwise be joined in one operator."""
+def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
+    """A line on the options that keep streams from being joined in one operator; empty if there are none."""
     options = mill.options
     if options.multi_join != "auto" or not options.of_two:
         return ""
@@ -133,7 +124,7 @@ def _why_a_tree(mill: Mill, statement: ast.Explain) -> str:
     if not any(isinstance(part, MultiJoin) for part in plan.walk()):
         return ""
     names = " and ".join(options.of_two)
-    return f"\n\njoined by twos because {names} {'is' if len(options.of_two) == 1 else 'are'} set"
+    return f"\n\njoined pairwise because {names} {'is' if len(options.of_two) == 1 else 'are'} set"
 
 
 def _explain_named(mill: Mill, name: str) -> str:

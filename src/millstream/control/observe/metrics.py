@@ -1,9 +1,9 @@
-"""Metrics for Prometheus: everything is read from the connection when it is scraped; nothing runs in between.
+"""Metrics for Prometheus, read from the connection at each scrape; nothing runs between scrapes.
 
     server = serve(connection, 9464)      # http://127.0.0.1:9464/metrics
 
-`docs/metrics.md` lists the metrics. Counts of operators and streams are part of the state of the shards, so that they
-go on after a restart; those of jobs and of delivered rows begin at nought when a connection is opened.
+`docs/metrics.md` lists the metrics. Counters of operators and streams are part of the shards' state and survive a
+restart. Counters of jobs and of delivered rows start at 0 when a connection is opened.
 """
 
 from __future__ import annotations
@@ -26,47 +26,42 @@ from millstream.errors import OptionError
 
 Labels = tuple[str, ...]
 Family = tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str, str, Callable[[Any], float | None]]
-"""Its kind, its name, its help, and what it reads from a subject; None: the subject has no sample."""
+"""A metric: kind, name, help, and the function that reads its value from a subject; None: the subject has no sample."""
 COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 
 OF_OPERATORS: tuple[Family, ...] = (
-    (COUNTER, "operator_rows_in", "Tuples taken in.", lambda o: o.reading.tuples_in),
-    (COUNTER, "operator_rows_out", "Tuples put out.", lambda o: o.reading.tuples_out),
-    (COUNTER, "operator_rows_late", "Tuples taken for late: their key was closed.", lambda o: o.reading.late),
-    (COUNTER, "operator_punctuations_in", "Punctuations taken in.", lambda o: o.reading.punctuations_in),
-    (COUNTER, "operator_punctuations_out", "Punctuations put out.", lambda o: o.reading.punctuations_out),
+    (COUNTER, "operator_rows_in", "Tuples received.", lambda o: o.reading.tuples_in),
+    (COUNTER, "operator_rows_out", "Tuples emitted.", lambda o: o.reading.tuples_out),
+    (COUNTER, "operator_rows_late", "Tuples that are late because their key was closed.", lambda o: o.reading.late),
+    (COUNTER, "operator_punctuations_in", "Punctuations received.", lambda o: o.reading.punctuations_in),
+    (COUNTER, "operator_punctuations_out", "Punctuations emitted.", lambda o: o.reading.punctuations_out),
     (COUNTER, "operator_steps", "Execution steps.", lambda o: o.reading.steps),
     (COUNTER, "operator_seconds", "Time spent in execution steps.", lambda o: o.reading.seconds),
     (GAUGE, "operator_state_rows", "Tuples or groups held.", lambda o: o.reading.state),
-    (GAUGE, "operator_state_bytes", "Memory that they take, about.", lambda o: o.state_bytes),
-    (
-        GAUGE,
-        "operator_buffered_rows",
-        "Tuples that wait at the inputs after the last batch.",
-        lambda o: o.reading.buffered,
-    ),
+    (GAUGE, "operator_state_bytes", "Approximate memory of the state.", lambda o: o.state_bytes),
+    (GAUGE, "operator_buffered_rows", "Tuples that wait at the inputs.", lambda o: o.reading.buffered),
 )
 OF_STREAMS: tuple[Family, ...] = (
-    (GAUGE, "rows_behind", "Rows that are known to wait.", lambda s: s.behind),
+    (GAUGE, "rows_behind", "Rows known to wait.", lambda s: s.behind),
     (GAUGE, "stream_newest_event_timestamp_seconds", "The newest event time seen.", lambda s: s.newest),
     (GAUGE, "event_lag_seconds", "The wall clock minus the newest event time seen.", lambda s: s.lag),
 )
 OF_JOBS: tuple[Family, ...] = (
-    (GAUGE, "job_up", "Whether the job runs.", lambda job: float(_up(job))),
+    (GAUGE, "job_up", "1 if the job runs, else 0.", lambda job: float(_up(job))),
     (COUNTER, "batches", "Batches delivered.", lambda job: job.batches),
-    (COUNTER, "busy_seconds", "Time that they took.", lambda job: job.seconds),
-    (COUNTER, "job_rows", "Rows taken by the shards.", lambda job: job.rows_in),
+    (COUNTER, "busy_seconds", "Time spent in batches.", lambda job: job.seconds),
+    (COUNTER, "job_rows", "Rows read by the shards.", lambda job: job.rows_in),
 )
 OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "batch_seconds", "The last batch: time.", lambda batch: batch.seconds),
-    (GAUGE, "batch_rows", "The last batch: rows taken.", lambda batch: batch.rows),
+    (GAUGE, "batch_rows", "The last batch: rows read.", lambda batch: batch.rows),
     (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
-    (GAUGE, "batch_end_timestamp_seconds", "When the last batch was delivered.", lambda batch: batch.ended),
+    (GAUGE, "batch_end_timestamp_seconds", "Time of the last delivery.", lambda batch: batch.ended),
 )
 ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows delivered.", lambda q: q.rows_out)
-SHARDS: Family = (GAUGE, "shard_seconds", "How long a shard worked in the last batch.", float)
-ROWS: Family = (COUNTER, "stream_rows", "Rows that have come.", float)
-PHASES: Family = (GAUGE, "batch_phase_seconds", "The last batch by Spark's own account.", float)
+SHARDS: Family = (GAUGE, "shard_seconds", "Time that a shard worked in the last batch.", float)
+ROWS: Family = (COUNTER, "stream_rows", "Rows that have arrived.", float)
+PHASES: Family = (GAUGE, "batch_phase_seconds", "The last batch: time per phase, as Spark reports it.", float)
 
 
 class MillCollector(Collector):
@@ -107,14 +102,14 @@ def _up(job: Job) -> bool:
 
 
 class MetricsServer:
-    """`port` is where it listens, also if any free one was asked for (0)."""
+    """`port`: the bound port, even if 0 was requested."""
 
     def __init__(self, server: WSGIServer, thread: threading.Thread) -> None:
         self._server, self._thread = server, thread
         self.port: int = server.server_port
 
     def close(self) -> None:
-        """Stop listening. May be called twice."""
+        """Stop listening. A second call does nothing."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join(timeout=5)
@@ -122,15 +117,15 @@ class MetricsServer:
 
 
 def serve(connection: Connection, port: int, address: str = "127.0.0.1") -> MetricsServer:
-    """Answer Prometheus at this port until the connection is closed. The default address is for this machine alone;
-    there is no password, so think before you give another one."""
+    """Serve metrics at this port until the connection is closed. There is no password: the default address admits only
+    this machine."""
     registry = CollectorRegistry()
     registry.register(MillCollector(connection.mill))
     try:
         server = MetricsServer(*start_http_server(port, address, registry))
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        hint = "take another port, or 0 for any that is free"
+        hint = "use another port, or 0 for any free port"
         raise OptionError("M6060", f"cannot serve metrics at {address}:{port}: {reason}", hint=hint) from error
     connection.at_close(server.close)
     return server

@@ -1,4 +1,4 @@
-"""How a running query fares, put together from its shards' last words and Spark's own report.
+"""The progress of a running query: the last reports of its shards, and Spark's own report.
 
 print(query.progress())           # a table
 query.progress().to_dict()        # plain values, for JSON
@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.control.observe.stream_progress import StreamProgress, stream_progress, streams_read
+from millstream.control.observe.stream_progress import StreamProgress, stream_progress
 from millstream.errors import MillstreamError
+from millstream.physical.shard.topology import base_stream, scans
 from millstream.runtime.engine import NodeStatistics
 
 if TYPE_CHECKING:
@@ -34,19 +35,19 @@ class OperatorProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a query fares. What is said of a batch is said of the last one.
+    """Progress of a query. Figures of a batch are those of the last one.
 
     | | |
     |---|---|
-    | `batch_seconds`, `shard_seconds` | how long it took to compute and deliver; the longest that any shard worked |
-    | `rows_in`, `rows_per_second` | taken by all shards of the job: since it was opened; in the last batch |
-    | `rows_out` | of the query, since the job was opened |
-    | `punctuations` | put out by the query's shards, each counted by itself |
-    | `state_rows`, `state_bytes` | held by the query's operators, also by those that other queries share |
-    | `state_bytes_written` | by the query's shards in the last batch, for all queries there |
-    | `behind` | rows known to wait in the streams of the query; None: no stream can tell |
-    | `lag` | seconds from the newest event seen to now, of the stream where it is longest; None: there is no such |
-    | `durations` | Spark's own account of the last batch it has reported on, by phase, in seconds |
+    | `batch_seconds`, `shard_seconds` | time to compute and deliver the batch; the longest time that a shard worked |
+    | `rows_in`, `rows_per_second` | rows read by all shards of the job: since it was opened; in the last batch |
+    | `rows_out` | rows of the query since the job was opened |
+    | `punctuations` | punctuations emitted by the query's shards; each shard counts its own |
+    | `state_rows`, `state_bytes` | state of the query's operators, including those shared with other queries |
+    | `state_bytes_written` | bytes that the query's shards wrote in the last batch, for all queries in them |
+    | `behind` | rows known to wait in the streams of the query; None: unknown for all of them |
+    | `lag` | seconds since the newest event seen, of the stream with the longest lag; None: no stream has a lag |
+    | `durations` | seconds per phase of the last batch that Spark has reported |
     """
 
     query: str
@@ -65,7 +66,7 @@ class Progress:
     operators: tuple[OperatorProgress, ...]
     streams: tuple[StreamProgress, ...] = ()
     shards: tuple[float, ...] = ()
-    """How long each shard worked in the last batch, in seconds."""
+    """Seconds that each shard worked in the last batch."""
     durations: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,24 +92,23 @@ class Progress:
 
 
 def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
-    """`streams`: how far the streams are, if the caller knows."""
-    query, job = mill.query(name), mill.job(name)
-    name, heard = query.name, mill.heard_of(name)
-    statuses = [status for _, _, status in heard]
-    read = streams_read(query.plan)
+    """Return the progress of a query. `streams`: the progress of all streams, if the caller has it."""
+    query, job, reports = mill.query(name), mill.job(name), mill.heard_of(name)
+    statuses = [status for _, _, status in reports]
+    read = {base_stream(scan.stream) for scan in scans(query.plan)}
     known = stream_progress(mill) if streams is None else streams
     found = tuple(known[stream] for stream in sorted(read & known.keys()))
     behind = [stream.behind for stream in found if stream.behind is not None]
-    nodes = dict.fromkeys((part.name, node) for part, _, status in heard for node in status.nodes.get(part.name, ()))
+    nodes = dict.fromkeys((part.name, node) for part, _, status in reports for node in status.nodes.get(part.name, ()))
     operators = tuple(
         OperatorProgress(node, shard, status.operators[node], status.sizes.get(node, 0))
-        for part, node in nodes
-        for place, shard, status in heard
-        if place.name == part and node in status.operators
+        for part_name, node in nodes
+        for part, shard, status in reports
+        if part.name == part_name and node in status.operators
     )
     last = job.last
     return Progress(
-        query=name,
+        query=query.name,
         batch=last.batch,
         batch_seconds=last.seconds,
         shard_seconds=max((status.seconds for status in statuses), default=0.0),
@@ -116,7 +116,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         rows_out=query.output.rows_out,
         rows_per_second=last.rows_per_second,
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
-        state_rows=sum(status.state.get(place.name, 0) for place, _, status in heard),
+        state_rows=sum(status.state.get(part.name, 0) for part, _, status in reports),
         state_bytes=sum(operator.state_bytes for operator in operators),
         state_bytes_written=sum(status.written for status in statuses),
         behind=sum(behind) if behind else None,
@@ -129,7 +129,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
 
 
 def running(mill: Mill, job: Job | None = None) -> Iterator[Progress]:
-    """All queries, or those that a job runs. One that is stopped meanwhile is left out."""
+    """The progress of all queries, or of those that a job runs; without queries that stop meanwhile."""
     streams = stream_progress(mill)
     for name in list(mill.queries):
         try:
@@ -140,8 +140,8 @@ def running(mill: Mill, job: Job | None = None) -> Iterator[Progress]:
 
 
 def durations(job: Job) -> dict[str, float]:
-    """How long the phases of the last batch that Spark has reported on took, in seconds."""
-    return {phase: taken / 1000 for phase, taken in (job.report or {}).get("durationMs", {}).items()}
+    """Seconds per phase of the last batch that Spark has reported."""
+    return {phase: millis / 1000 for phase, millis in (job.report or {}).get("durationMs", {}).items()}
 
 
 def size_text(count: float) -> str:
@@ -164,7 +164,7 @@ def _cells(operator: OperatorProgress) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines in columns, the first one to the left and numbers to the right."""
+    """Lines of aligned columns: the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rest = [[cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)] for row in rows]
     return ["  ".join([row[0].ljust(widths[0]), *cells]) for row, cells in zip(rows, rest, strict=True)]

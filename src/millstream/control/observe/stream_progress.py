@@ -1,15 +1,15 @@
-"""How far each stream has been read, put together from the last words of the shards that read it.
+"""The progress of each stream, from the last reports of the shards that read it.
 
 | | |
 |---|---|
-| accepted, late, bad | the shards of a group added up; of several groups that read it, the one that has read most |
-| behind | rows that wait, by what the source can tell of them |
+| accepted, late, bad | rows summed over the shards of a group; of several groups, those of the one that has read most |
+| behind | rows that wait, as far as the source knows |
 | newest | the newest event time seen, of a stream whose time column is a TIMESTAMP |
-| lag | the wall clock minus that, as long as the stream has not ended |
+| lag | the wall clock minus `newest`, until the stream ends |
 
-The lag says how old the newest event is, wherever the time went: on its way here, in a backlog, or because nothing has
-happened since. There is none for a BIGINT time column, which need not have anything to do with the clock, for a stream
-stamped on entry, whose newest event is always from just now, and on a virtual clock.
+The lag is the age of the newest event, whatever the cause: a delay before Millstream, a backlog, or a stream without
+new events. There is no lag for a BIGINT time column, which may be unrelated to the clock; for a stream stamped on
+entry, whose newest event is always recent; and on a virtual clock.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import MillstreamError
 from millstream.logical.catalog import LATE, StreamDefinition
-from millstream.logical.plan import EVERYWHERE, Plan
+from millstream.logical.plan import EVERYWHERE
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.shard.batch import Status
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -35,7 +35,7 @@ Counts = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """`newest` is in seconds since the epoch, `lag` in seconds; None: it cannot be told."""
+    """`newest`: seconds since the epoch; `lag`: seconds; None: unknown."""
 
     name: str
     accepted: int
@@ -48,15 +48,15 @@ class StreamProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Readers:
-    """A group of shards, by the last word of each."""
+    """A group of shards: the last status of each, the streams that its queries read, its keys."""
 
     statuses: list[Status]
     reads: set[str]
     keys: Keys
 
     def counts(self, stream: str) -> Counts:
-        """Rows accepted, late and bad. Each shard counts its own; all of them count all, if late rows are read, or if
-        the stream goes to every shard."""
+        """Numbers of accepted, late and bad rows. Each shard counts its own rows; if a query reads the late rows or
+        the stream goes to every shard, each shard counts all."""
         counts = [status.counts[stream] for status in self.statuses if stream in status.counts] or [(0, 0, 0)]
         whole = stream + LATE in self.reads or self.keys.get(stream) == EVERYWHERE
         accepted, late, bad = map(max if whole else sum, zip(*counts, strict=True))
@@ -64,9 +64,9 @@ class _Readers:
 
 
 def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
-    """All streams that some query reads, and all that are fed from the driver."""
+    """The progress of all streams that a query reads or that are fed from the driver."""
     waiting, groups = _waiting(mill), _groups(mill)
-    made: dict[str, StreamProgress] = {}
+    found: dict[str, StreamProgress] = {}
     for stream in mill.catalog.streams:
         source, name = mill.fed(stream.name), stream.name
         statuses = [status for readers in groups for status in readers.statuses if name in status.counts]
@@ -80,38 +80,31 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
             continue
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
         lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
-        made[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag)
-    return made
-
-
-def streams_read(plan: Plan) -> set[str]:
-    """The base streams that a plan reads, or reads a companion of."""
-    return {base_stream(scan.stream) for scan in scans(plan)}
+        found[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag)
+    return found
 
 
 def _waiting(mill: Mill) -> dict[str, int]:
     try:
         return mill.waiting()
-    except (MillstreamError, OSError):  # a folder that is gone ends the job; here it only cannot be looked into
+    except (MillstreamError, OSError):  # a missing folder stops the job; here only its rows are unknown
         return {}
 
 
 def _groups(mill: Mill) -> Iterable[_Readers]:
-    made: dict[tuple[str, int], _Readers] = {}
+    found: dict[tuple[str, int], _Readers] = {}
     for name, query in list(mill.queries.items()):
         try:
-            job, heard = mill.job(name), mill.heard_of(name)
+            job, reports = mill.job(name), mill.heard_of(name)
         except (MillstreamError, KeyError):  # it has just been stopped
             continue
-        for group, keys in {place.group.group: place.group.keys for place, _, _ in heard}.items():
-            statuses = [status for place, _, status in heard if place.group.group == group]
-            readers = made.setdefault((job.id, group), _Readers(statuses, set(), keys or {}))
+        for group, keys in {part.group.group: part.group.keys for part, _, _ in reports}.items():
+            statuses = [status for part, _, status in reports if part.group.group == group]
+            readers = found.setdefault((job.id, group), _Readers(statuses, set(), keys or {}))
             readers.reads.update(scan.stream for scan in scans(query.plan))
-    return made.values()
+    return found.values()
 
 
 def _has_wall_time(stream: StreamDefinition) -> bool:
-    schema = stream.schema
-    return (
-        schema.kind is TimeKind.EXTERNAL and schema.time is not None and schema.type_of(schema.time) is Type.TIMESTAMP
-    )
+    kind, time = stream.schema.kind, stream.schema.time
+    return kind is TimeKind.EXTERNAL and time is not None and stream.schema.type_of(time) is Type.TIMESTAMP

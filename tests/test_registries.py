@@ -145,7 +145,7 @@ def test_answers_do_not_notice_a_strategy(installed: Path, path: Path) -> None:
 def test_a_name_for_this_process(folder: Path) -> None:
     SINKS.register("Kept", lambda options: make_sink("memory"))
     assert isinstance(make_sink("kept"), Sink) and "kept" in SINKS.names()
-    with pytest.raises(OptionError, match="M6006: 'CSV' takes a name that is built in"):
+    with pytest.raises(OptionError, match="M6006: 'CSV' takes a built-in name"):
         SOURCES.register("CSV", lambda name, schema, options, required: None)
     with pytest.raises(OptionError, match=r"M6007: 'mine' does not fit into millstream.strategies"):
         STRATEGIES.register("mine", lambda forward, more, count, k: None)
@@ -162,7 +162,7 @@ def test_packages_that_clash_or_are_broken(folder: Path) -> None:
         (
             "twice",
             "M6006",
-            r"several packages bring 'twice'\n.*'TWICE = .* of package 'second'.*'twice = .* of package 'first'",
+            r"several packages provide 'twice'\n.*'TWICE = .* of package 'second'.*'twice = .* of package 'first'",
         ),
         ("none", "M6007", r"'none = no_names:TWO' .* of package 'second' cannot be loaded\n .*No module named"),
         ("number", "M6007", r"'number = first_names:NUMBER' .* of package 'first' does not fit into .*\n .*It is 1"),
@@ -171,7 +171,7 @@ def test_packages_that_clash_or_are_broken(folder: Path) -> None:
             names.get(name)
     install(folder, "third", {"millstream.tests": {"own": "first_names:ONE"}})
     assert names.get("own") == "built in"
-    with pytest.raises(OptionError, match=r"M6006: .*'own = .* of package 'third' takes a name that is built in"):
+    with pytest.raises(OptionError, match=r"M6006: .*'own = .* of package 'third' takes a built-in name"):
         names.get("unheard")
 
 

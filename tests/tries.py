@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: `make test` tries few of those that a property states, `make fuzz` many."""
+"""Number of examples per property: `make test` tries a share of the number that a property states, `make fuzz` more."""
 
 import os
 

@@ -12,29 +12,29 @@ from millstream.join_rules import listeners_of
 from millstream.options import Bytes, measured, one_of, refusal
 from millstream.strategies import Strategy, strategies
 
-PROPAGATIONS = ("eager", "count", "time", "request")
 DEFAULT = "default"
 _LENGTHS = {"": 1, "us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
 
 
 def propagation_of(text: str) -> tuple[str, int]:
-    """How punctuation is put out, and the number that goes with it: a count, or a period in units of the timestamps,
-    which are microseconds where a unit is given.
+    """Parse a propagation mode and its number: a count, or a period in timestamp units; a period with a time unit is
+    converted to microseconds.
 
     >>> propagation_of("eager"), propagation_of("count:10"), propagation_of("time:5 s"), propagation_of("time:30")
     (('eager', 0), ('count', 10), ('time', 5000000), ('time', 30))
     """
-    name, colon, number = text.lower().partition(":")
-    if name not in PROPAGATIONS or bool(colon) != (name in ("count", "time")):
+    mode, colon, number = text.lower().partition(":")
+    if mode in ("eager", "request") and not colon:
+        return mode, 0
+    if mode not in ("count", "time") or not colon:
         raise ValueError("one of eager, count:N, time:DURATION, request")
-    if name == "count" and (not number.strip().isdigit() or int(number) < 1):
-        raise ValueError("count:N with N at least 1")
-    if not colon:
-        return name, 0
-    value = int(number) if name == "count" else measured(number, _LENGTHS, "time:DURATION such as time:5s")
+    if mode == "time":
+        value = measured(number, _LENGTHS, "time:DURATION such as time:5s")
+    else:
+        value = int(number) if number.strip().isdigit() else 0
     if value < 1:
-        raise ValueError("a period of more than nothing")
-    return name, value
+        raise ValueError("count:N with N at least 1" if mode == "count" else "a positive period")
+    return mode, value
 
 
 def _known_strategy(value: str) -> str:
@@ -59,7 +59,7 @@ def _known_listeners(value: str) -> str:
 
 
 class Options(BaseSettings):
-    """All options with their defaults; a doc line each."""
+    """All options, with defaults and descriptions."""
 
     model_config = SettingsConfigDict(env_prefix="MILLSTREAM_", extra="forbid", validate_assignment=True)
 
@@ -67,31 +67,33 @@ class Options(BaseSettings):
         default="batch:16", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)"
     )
     ets: Annotated[str, one_of("demand", "punctuation", "heartbeat", "none")] = Field(
-        default="demand", description="how idle streams promise time: demand, punctuation, heartbeat, none"
+        default="demand", description="how silent sources promise time: demand, punctuation, heartbeat, none"
     )
     heartbeat: float = Field(default=1.0, gt=0, description="seconds between heartbeats, with ets = heartbeat")
-    page_rows: int = Field(default=8192, ge=1, description="most tuples in a page; 1 is tuple at a time")
-    shards: int = Field(default=1, ge=1, description="how many parts the key space is hashed into")
+    page_rows: int = Field(default=8192, ge=1, description="maximum number of tuples in a page; 1: tuple at a time")
+    shards: int = Field(default=1, ge=1, description="number of shards that the key space is hashed into")
     paned: bool = Field(default=True, description="compute sliding aggregates from panes")
     multi_join: Annotated[str, one_of("auto", "always", "never")] = Field(
         default="auto",
-        description="joins of three streams or more on a common key in one operator: auto, always, never",
+        description="when to join three or more streams on a common key in one operator: auto, always, never",
     )
     purge_threshold: int = Field(
-        default=1, ge=1, description="joins purge their state every so many punctuations; 1 is at once"
+        default=1, ge=1, description="number of punctuations after which joins purge their state; 1: at once"
     )
     propagation: Annotated[str, AfterValidator(_known_propagation)] = Field(
-        default="eager", description="when joins put punctuation out: eager, count:N, time:DURATION, request"
+        default="eager", description="when joins emit punctuation: eager, count:N, time:DURATION, request"
     )
     punctuation_index: Annotated[str, one_of("eager", "lazy")] = Field(
         default="lazy",
-        description="how joins know what a punctuation waits for: eager (tuples are counted) or lazy (looked at)",
+        description="how joins find the tuples that block a punctuation: eager (count them) or lazy (look for them)",
     )
     join_memory: Bytes = Field(
-        default=0, ge=0, description="most memory for the state of a join on a shard, such as 64 MB; 0 is no limit"
+        default=0, ge=0, description="memory limit for the state of a join on a shard, such as 64 MB; 0: no limit"
     )
     disk_join_threshold: int = Field(
-        default=1, ge=1, description="so many tuples must have missed partners on disk before a pause is used for them"
+        default=1,
+        ge=1,
+        description="number of tuples that must have missed partners on disk before a pause is used to find them",
     )
     join_listeners: Annotated[str, AfterValidator(_known_listeners)] = Field(
         default=DEFAULT,
@@ -100,13 +102,12 @@ class Options(BaseSettings):
 
     @property
     def join_grouping(self) -> str:
-        """How joins are grouped."""
+        """The value of `multi_join` in effect: never, if it is auto and an option of pairwise joins is set."""
         return "never" if self.multi_join == "auto" and self.of_two else self.multi_join
 
     @property
     def of_two(self) -> list[str]:
-        """The options that are set and that only joins of two know: to use the disk, to have listeners, to put
-        punctuation out at other times than at once."""
+        """The options set that only pairwise joins support: disk, listeners, and propagation other than eager."""
         changed = {
             "join_memory": self.join_memory > 0,
             "propagation": self.propagation != "eager",
@@ -116,14 +117,14 @@ class Options(BaseSettings):
 
     @classmethod
     def read(cls, **given: Any) -> Options:
-        """Options from the environment and these values; OptionError on the first that cannot be."""
+        """Read options from the environment and these values; raise OptionError naming the first invalid one."""
         try:
             return cls(**given)
         except ValidationError as error:
-            raise refusal(error, given, lambda name: f"set by MILLSTREAM_{name.upper()}, or given") from None
+            raise refusal(error, given, lambda name: f"set by MILLSTREAM_{name.upper()} or by keyword") from None
 
     def change(self, name: str, value: Any) -> None:
-        """Set one option; OptionError if it is unknown or cannot be that."""
+        """Set one option; raise OptionError if it is unknown or the value is invalid."""
         name, known = name.lower(), type(self).model_fields
         if name not in known:
             raise OptionError("M6001", f"unknown option '{name}'", hint=did_you_mean(name, known))

@@ -1,7 +1,7 @@
 """Errors a user can act on: a code, a short primary message, a detail, a hint and a position.
 
-The primary message is short, lower case and has no full stop; detail and hint are sentences. Every error pickles, so
-that it survives the way back from a worker.
+The primary message is short, in lower case and without a full stop; detail and hint are sentences or commands. Every
+error can be pickled, so that workers can send it to the driver.
 
 >>> print(MillstreamError("M2001", "unknown column 'pric'", hint="did you mean 'price'?", line=2, column=8))
 M2001: unknown column 'pric' (line 2, column 8)
@@ -33,7 +33,7 @@ class MillstreamError(Exception):
         self.line, self.column = line, column
 
     def at(self, line: int | None, column: int | None) -> MillstreamError:
-        """The same error, placed in a text (a position already known is kept)."""
+        """Set the position in the text, unless it is known already, and return the error."""
         if self.line is None:
             self.line, self.column = line, column
         return self
@@ -50,7 +50,7 @@ class MillstreamError(Exception):
 
 
 def rebuild(kind: type[MillstreamError], fields: dict[str, Any]) -> MillstreamError:
-    """An error of that kind with these fields."""
+    """Create an error of this class with these fields."""
     error = kind.__new__(kind, fields["code"], fields["message"])
     error.__dict__.update(fields)
     return error
@@ -81,8 +81,8 @@ class OptionError(MillstreamError):
 
 
 class OperatorError(MillstreamError):
-    """An operator failed on what it was handed (code M6053). `stream` and `row` say what that was, if it is known;
-    `reason` what the operator had to say."""
+    """An operator failed (code M6053). `reason` is the cause; `stream` and `row` are the input on which it failed, if
+    known."""
 
     def __init__(
         self, operator: str, reason: str, *, of: str = "", on: str = "", detail: str = "", hint: str = ""
@@ -94,7 +94,7 @@ class OperatorError(MillstreamError):
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error says, in a line.
+    """The message of an error in one line.
 
     >>> reason_of(ValueError("no such day\\nin that month")), reason_of(InputError("M5003", "cannot read 'a'"))
     ('ValueError: no such day', "cannot read 'a'")
@@ -103,12 +103,12 @@ def reason_of(error: BaseException) -> str:
         return error.reason
     if isinstance(error, MillstreamError):
         return error.message
-    said = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A hint that names the closest choice, or lists them all.
+    """A hint that names the closest choice, or lists all choices.
 
     >>> did_you_mean("pric", ["price", "bidder"])
     "did you mean 'price'?"

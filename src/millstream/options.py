@@ -1,7 +1,7 @@
-"""Options given as text, read into typed models, and the types of value that several of them take.
+"""Options given as text, read into typed models, and the value types that several of them share.
 
-A model says all about its options: type, default, bounds, and a description for hints. Whatever is unknown, missing or
-cannot be raises OptionError.
+A model defines each option: type, default, bounds, and a description for hints. Unknown, missing and invalid options
+raise OptionError.
 
 >>> from pydantic import Field
 >>> class Pace(TextOptions):
@@ -32,15 +32,15 @@ _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
 
 class TextOptions(BaseModel):
-    """What the options of a source, a generator or a sink derive from."""
+    """Base class for the options of a source, a generator or a sink."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
     passed: ClassVar[frozenset[str]] = frozenset()
-    """Options that Millstream itself passes; no hint names them."""
+    """Options that Millstream sets itself; hints do not mention them."""
 
 
 def read_options(kind: type[Read], given: Mapping[str, str], owner: str = "") -> Read:
-    """The options from their text. Messages name the owner, if there is one."""
+    """Read options from their text; error messages name the owner, if there is one."""
     known = kind.model_fields
     for name in given:
         if name not in known:
@@ -55,7 +55,7 @@ def read_options(kind: type[Read], given: Mapping[str, str], owner: str = "") ->
 def refusal(
     error: ValidationError, given: Mapping[str, Any], hint: Callable[[str], str], owner: str = ""
 ) -> OptionError:
-    """The first of the mistakes, with the hint for that option."""
+    """The OptionError for the first invalid option, with the hint for it."""
     first = error.errors()[0]
     name, reason = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
     if first["type"] == "missing":
@@ -67,7 +67,7 @@ def refusal(
 
 
 def measured(text: str, units: Mapping[str, int], wanted: str) -> int:
-    """A number with a unit; ValueError says what was wanted.
+    """Parse a number with a unit; raise ValueError with the text `wanted` if it is malformed.
 
     >>> measured("1.5 KiB", _SIZES, "a size")
     1536
@@ -83,11 +83,11 @@ def _bytes(value: Any) -> Any:
 
 
 Bytes = Annotated[int, BeforeValidator(_bytes)]
-"""A number of bytes, with a unit or without: '64 MB', '1.5 KiB', '800'."""
+"""A number of bytes, with or without a unit: '64 MB', '1.5 KiB', '800'."""
 
 
 def one_of(*choices: str) -> AfterValidator:
-    """One of a few words, whatever its case."""
+    """A validator for one of these words, ignoring case."""
 
     def chosen(value: str) -> str:
         if value.lower() not in choices:

@@ -1,8 +1,8 @@
-"""Things known by name, open to other packages: sources, sinks, scheduling strategies.
+"""Registries of sources, sinks and scheduling strategies by name, which other packages can extend.
 
-A package adds its own by an entry point in the group of the registry. Entry points are looked up when a name is not
-known yet, and imported when their own name is asked for: a package costs nothing until it is used, and a broken one
-does not harm the others. Names are not case-sensitive.
+A package adds its own by an entry point in the group of the registry. Entry points are looked up when a name is not yet
+known, and each is imported on first use of its name: an unused package costs nothing, and a broken one does not affect
+the others. Names are case-insensitive.
 
 >>> fruit = Registry[str]("docs.fruit", {"apple": "red"}, fits=lambda thing: isinstance(thing, str))
 >>> fruit.register("pear", "green")
@@ -22,34 +22,34 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """`fits` tells whether a thing is one of the registry's kind."""
+    """A registry for one entry-point group. `fits` returns whether an object is of the registry's kind."""
 
     def __init__(self, group: str, builtin: Mapping[str, T], *, fits: Callable[[object], bool] = callable) -> None:
         self.group, self._fits = group, fits
         self._builtin = frozenset(builtin)
         self.known = dict(builtin)
-        """Those that are imported."""
+        """The imported entries by name."""
 
     def register(self, name: str, thing: T) -> None:
-        """Add a thing for this process; the last one of a name counts, as in a notebook whose cells run again."""
+        """Add an entry for this process; it replaces one of the same name, as when a notebook cell runs again."""
         self._check_name(name, f"'{name}'")
         self._check(thing, f"'{name}'")
         self.known[name.lower()] = thing
 
     def get(self, name: str) -> T | None:
-        """The thing of that name; OptionError if packages clash over it or the one that brings it is broken."""
+        """The entry of that name, or None; raise OptionError if several packages provide it, or it cannot be loaded."""
         name = name.lower()
         if name not in self.known and (points := self._points().get(name)):
             self.known[name] = self._load(points)
         return self.known.get(name)
 
     def load(self) -> None:
-        """Import everything that packages bring."""
+        """Import the entries of all packages."""
         for name in self.names():
             self.get(name)
 
     def names(self) -> list[str]:
-        """All names, the built-in ones first."""
+        """All names; the known ones first, in order of registration, then those of packages."""
         return [*self.known, *sorted(self._points().keys() - self.known.keys())]
 
     def _points(self) -> dict[str, list[EntryPoint]]:
@@ -62,7 +62,7 @@ class Registry(Generic[T]):
     def _load(self, points: list[EntryPoint]) -> Any:
         named = sorted(map(self._named, points))
         if len(points) > 1:
-            message = f"several packages bring '{points[0].name.lower()}'"
+            message = f"several packages provide '{points[0].name.lower()}'"
             raise OptionError("M6006", message, detail=f"They are {', '.join(named)}.", hint="uninstall one")
         try:
             thing = points[0].load()
@@ -73,7 +73,7 @@ class Registry(Generic[T]):
 
     def _check_name(self, name: str, named: str) -> None:
         if name.lower() in self._builtin:
-            raise OptionError("M6006", f"{named} takes a name that is built in", hint="it needs another name")
+            raise OptionError("M6006", f"{named} takes a built-in name", hint="choose another name")
 
     def _check(self, thing: object, named: str) -> None:
         if not self._fits(thing):

@@ -1,4 +1,4 @@
-"""Files that are there whole, or not at all, whenever the process or the machine stops."""
+"""Files written atomically: complete or absent, whenever the process or the machine stops."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY = ".millstream-"
-"""How the names of files begin that are not whole yet."""
+"""Prefix of the names of incomplete files."""
 
 
 @contextmanager
 def drafted(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Make or replace a file: write it under the hidden name that this yields; it is renamed at the end. With `durable`
-    it outlasts the machine's crash, too."""
+    """Create or replace a file: the caller writes it under the hidden name that this yields, and it is renamed at the
+    end. With `durable` it also survives a crash of the machine."""
     draft = path.with_name(f"{TEMPORARY}{path.name}.tmp")
     try:
         yield draft
@@ -34,7 +34,7 @@ def write_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def force_to_disk(path: Path) -> None:
-    """Make a file's content last; or the names in a folder, those just given and those just removed."""
+    """Flush a file's content to disk, or the created and removed names of a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

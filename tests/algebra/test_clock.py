@@ -6,7 +6,7 @@ from millstream.algebra.clock import Clock, SystemClock, VirtualClock
 from millstream.errors import OptionError
 
 
-def test_virtual_time_moves_when_told() -> None:
+def test_virtual_time_moves_when_set() -> None:
     clock = VirtualClock()
     seen: Clock = clock
     assert seen.now() == 0

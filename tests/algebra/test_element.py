@@ -1,4 +1,4 @@
-"""What every kind of element answers."""
+"""The interface that all kinds of elements share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_element_is_counted(
         assert each and not each.keeps_position
 
 
-def test_an_element_that_says_nothing_is_false() -> None:
+def test_an_empty_element_is_false() -> None:
     assert not Page(ROWS.clear()) and not Punctuations.of(())
 
 
@@ -49,7 +49,7 @@ def test_elements_are_renamed() -> None:
     assert Punctuations.of([CLOSED]).select({"k": "id"}).patterns() == [Pattern.of(id=equal(7))]
 
 
-def test_a_kind_of_element_that_says_nothing_else_keeps_its_position() -> None:
+def test_elements_keep_their_position_by_default() -> None:
     assert Element.keeps_position
     with pytest.raises(TypeError, match="abstract"):
         type("Half", (Element,), {})()

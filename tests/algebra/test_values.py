@@ -1,4 +1,4 @@
-"""Values come back as they were, and nothing else is read."""
+"""Values survive encoding and decoding, and nothing else is decoded."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ anything = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, type by type; NaN equals itself."""
+    """True if two values are equal, type by type; NaN equals itself."""
     if type(one) is not type(other):
         return isinstance(one, pl.DataType) and one == other
     if isinstance(one, pl.DataFrame):
@@ -161,7 +161,7 @@ def same(one: Any, other: Any) -> bool:
 
 @given(anything)
 @settings(max_examples=tries(600))
-def test_values_come_back(held: Any) -> None:
+def test_values_are_restored(held: Any) -> None:
     assert same(decode(encode(held)), held)
 
 
@@ -171,7 +171,7 @@ def test_arrays_can_be_written_to() -> None:
     assert made.tolist() == [7, 1, 2]
 
 
-def test_frames_of_any_chunks_come_back() -> None:
+def test_frames_of_any_chunks_are_restored() -> None:
     one, two = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pl.DataFrame({"a": [3], "b": ["z"]})
     frame = pl.concat([one, two], rechunk=False).with_columns(pl.Series("c", [1.5, None, 2.5]))
     assert_frame_equal(decode(encode(frame)), frame)
@@ -209,7 +209,7 @@ def test_a_field_that_is_missing_takes_its_default() -> None:
         ([], {"a": 1}, "without a tag"),
     ],
 )
-def test_what_is_not_known_is_refused(table: list[list[str]], body: Any, said: str) -> None:
+def test_unknown_types_and_fields_are_refused(table: list[list[str]], body: Any, said: str) -> None:
     with pytest.raises(InputError, match="M5023") as caught:
         decode(message(table, body), "the head")
     assert said in caught.value.detail and "the head" in caught.value.message and caught.value.hint
@@ -264,7 +264,7 @@ def test_any_bytes_raise_nothing_but_our_errors(body: bytes) -> None:
             decode(data)
 
 
-def test_depth_is_no_crash() -> None:
+def test_deep_nesting_is_refused() -> None:
     body = b"\x92\x90" + b"\x92\x02" * 100_000 + b"\xc0"
     with pytest.raises(InputError):
         decode(values._HEAD.pack(values._MAGIC, FORMAT, zlib.crc32(body)) + body)

@@ -1,4 +1,4 @@
-"""Mistakes in the text: each error says where, what was expected, and what may have been meant."""
+"""Mistakes in the text: each error has a position, what was expected, and often a suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the text, the parser answers with statements or with an error that has a place."""
+"""For any text the parser returns statements or raises an error with a position."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_characters_changed(text: str, position: int, change: str) -> None:
     check(text[:position] + change + text[position + 1 :])
 
 
-def test_deep_nesting_is_an_error_with_a_place() -> None:
+def test_deep_nesting_is_an_error_with_a_position() -> None:
     for text in (
         "SELECT " + "(" * 5000 + "1" + ")" * 5000 + " FROM s",
         "SELECT " + "-" * 1 + "- " * 3000 + "1 FROM s",

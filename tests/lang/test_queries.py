@@ -1,4 +1,4 @@
-"""SELECT, windows and expressions, as LANGUAGE and the specifications write them."""
+"""SELECT, windows and expressions, as in the language reference and the specifications."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def where(text: str) -> ast.Expr:
 
 
 def shape(node: object) -> object:
-    """An expression as nested lists, short to write down."""
+    """An expression as nested lists."""
     match node:
         case ast.Name():
             return str(node)
@@ -210,7 +210,7 @@ def test_case_and_extract_and_sequence() -> None:
     )
 
 
-def test_nodes_know_their_place() -> None:
+def test_nodes_have_positions() -> None:
     made = where("a = 1\n  AND b > 'x'")
     assert isinstance(made, ast.Binary)
     assert (made.line, made.column) == (2, 3)

@@ -1,4 +1,4 @@
-"""Every statement of the language, by its fields."""
+"""The fields of every statement of the language."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_other_statements() -> None:
     ]
 
 
-def test_statements_know_their_text_and_place() -> None:
+def test_statements_have_text_and_position() -> None:
     first, second = parse("-- a comment\nSELECT * FROM s ;\n\n  DROP QUERY q")
     assert (first.text, first.line, first.column) == ("SELECT * FROM s", 2, 1)
     assert (second.text, second.line, second.column) == ("DROP QUERY q", 4, 3)

@@ -1,4 +1,4 @@
-"""Aggregate functions: the laws that their partial results keep, and the registry."""
+"""Aggregate functions: the laws of their partial results, and the registry."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Product(AggregateFunction):
         return (Part(type_, product, product),)
 
 
-def test_a_registered_function_is_known_in_any_case_until_it_goes() -> None:
+def test_a_registered_function_is_known_in_any_case_until_it_is_unregistered() -> None:
     product = Product()
     register(product)
     try:

@@ -14,7 +14,7 @@ from millstream.algebra.punctuation.restriction import ANY, NOTHING, Restriction
 NAMES = ("a", "b", "c")
 CONSTANTS = st.integers(0, 5)
 POINTS: list[Any] = [None] + [half / 2 for half in range(-1, 12)]
-"""Constants lie on the integers, so the halves between them stand for a dense domain."""
+"""Constants lie on the integers, so the halves between them represent a dense domain."""
 INTEGERS: list[Any] = [None, *range(6)]
 
 bounds = st.one_of(st.builds(below, CONSTANTS, st.booleans()), st.builds(above, CONSTANTS, st.booleans()))
@@ -40,7 +40,7 @@ likely = st.one_of(
     simple_patterns,
     patterns(("a", "b")),
 )
-"""Mostly shapes that are held as columns, so that they meet in one group."""
+"""Mostly shapes that are held as columns, so that several share a group."""
 
 
 def all_rows(names: tuple[str, ...], values: list[Any]) -> list[dict[str, Any]]:

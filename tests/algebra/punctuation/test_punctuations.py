@@ -220,7 +220,7 @@ def test_numbers_beyond_64_bits_stay_single_patterns() -> None:
 
 @pytest.fixture
 def made_in_python(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
-    """Collects every restriction and pattern that is made while a test runs."""
+    """Collects every restriction and pattern that is created while a test runs."""
     made: list[object] = []
     for kind in (Restriction, Pattern):
         original = kind.__init__

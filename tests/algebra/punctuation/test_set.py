@@ -21,7 +21,7 @@ runs = st.lists(st.lists(likely, max_size=6), max_size=5)
 
 
 def covered(pattern: Pattern, earlier: list[Pattern]) -> bool:
-    """By one of them, or, where it has sets of values, choice by choice."""
+    """True if one of them covers the pattern or, if it has sets of values, each choice of values."""
     return pattern.is_empty or all(any(known.covers(choice) for known in earlier) for choice in expand(pattern))
 
 
@@ -61,7 +61,7 @@ def test_match_and_covers(batches: list[list[Pattern]], other: Pattern) -> None:
 @given(runs)
 @settings(max_examples=tries(60))
 def test_the_value_comes_back(batches: list[list[Pattern]]) -> None:
-    """A set taken out and back in the middle goes on as if nothing had happened."""
+    """A set that is restored midway continues as if it had not been."""
     straight, restored = PunctuationSet(), PunctuationSet()
     for i, batch in enumerate(batches):
         made = Punctuations.of(batch, i)

@@ -1,4 +1,4 @@
-"""Number of examples per property: `make test` tries a share of the number that the property states, `make fuzz` more."""
+"""Number of examples per property: `make test` tries a share of the number that a property states, `make fuzz` more."""
 
 import os
 

@@ -141,7 +141,7 @@ def head_file(token: str) -> str:
 
 def keep(job: str, label: int, store: Store, shard: DurableShard, *, cached: bool = True) -> None:
     """Write what has changed; with `cached` keep the live shard for the next batch."""
-    _save(shard, store, uuid.uuid4().hex[:16], SegmentFiles(job) if cached else None)
+    save(shard, store, uuid.uuid4().hex[:16], SegmentFiles(job) if cached else None)
     if cached:
         _LIVE[job, label] = shard
         while len(_LIVE) > CACHED_SHARDS:
@@ -160,7 +160,7 @@ def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:
     _LIVE.pop((job, label), None)
 
 
-def _save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | None) -> None:
+def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | None) -> None:
     writer = _Writer(store, token, files)
     tables = _tables(shard.host)
     for name in shard.manifest.keys() - tables.keys():

@@ -1,5 +1,6 @@
 """The command line."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,7 @@ def test_commands_of_a_missing_package_name_it(monkeypatch: pytest.MonkeyPatch) 
     for words in (("bench", "w1", "w2", "--rounds", "3"), ("soak",)):
         result = CliRunner().invoke(cli.app, list(words))
         assert isinstance(result.exception, OptionError) and result.exception.code == "M6061"
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version") == (0, [f"millstream {version('millstream')}"])

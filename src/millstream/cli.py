@@ -12,6 +12,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from millstream import __version__
 from millstream.demo import Demo
 from millstream.errors import MillstreamError, OptionError
 from millstream.registry import Registry
@@ -56,6 +57,22 @@ app = typer.Typer(
     cls=Commands, add_completion=False, no_args_is_help=True, help="Millstream: a data stream management system."
 )
 console = Console(highlight=False, soft_wrap=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"millstream {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="print the version and exit", callback=_print_version, is_eager=True)
+]
+
+
+@app.callback()
+def options(version: Version = False) -> None:
+    """Millstream: a data stream management system."""
 
 
 @app.command()

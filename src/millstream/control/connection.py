@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -31,6 +31,7 @@ from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recover
 from millstream.control.mill.statements import run_statement, sink_of
+from millstream.control.observe.notebook import Text, connection_html, query_html
 from millstream.control.observe.progress import Progress, progress_of
 from millstream.control.pacer import Pacer
 from millstream.control.spark.dataframe_source import declaration
@@ -120,18 +121,26 @@ class Connection:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        place = "in this process" if self.spark is None else f"on Spark at {self.spark.sparkContext.master}"
+        return f"<connection {'(closed)' if self._closed else place}, checkpoint {self.checkpoint}>"
+
+    def _repr_html_(self) -> str:
+        return connection_html(self)
+
     # --- statements -------------------------------------------------------------------------------------------------
 
-    def sql(self, text: str) -> Any:
-        """Run statements; return the result of the last one: a `Query` for SELECT and CREATE QUERY, text for EXPLAIN
-        and SHOW, None otherwise. A SELECT without INTO runs after `start` or `to_df`; CREATE QUERY runs at once."""
+    def sql(self, text: str) -> Query:
+        """Run statements and return the result of the last one: a `Query` for SELECT and CREATE QUERY, `Text` for
+        EXPLAIN and SHOW, None otherwise. The annotation names the result that a program chains on; `Query.explain`
+        is typed as text. A SELECT without INTO runs after `start` or `to_df`; CREATE QUERY runs at once."""
         self._check_open()
-        result: Any = None
+        result: Query | Text | None = None
         for statement in parse(text):
             result = self._statement(statement)
-        return result
+        return cast("Query", result)
 
-    def _statement(self, statement: ast.Statement) -> Any:
+    def _statement(self, statement: ast.Statement) -> Query | Text | None:
         if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
             with statement.placing():
                 plan = self.mill.plan(statement.select)
@@ -142,7 +151,7 @@ class Connection:
             self._start()
             *_, name = self.mill.queries
             return Query(self, statement, self.mill.schema(name), name)
-        return text or None
+        return Text(text) if text else None
 
     def query(self, name: str) -> Query:
         """Return the running query of that name."""
@@ -271,6 +280,19 @@ class Query:
     def __repr__(self) -> str:
         return f"<query {self.name or '(not started)'} {self.schema}>"
 
+    def _repr_html_(self) -> str:
+        return query_html(self)
+
+    @property
+    def text(self) -> str:
+        """The statement of the query."""
+        return self._statement.text
+
+    @property
+    def running(self) -> bool:
+        """True from `start` to `stop`, or to the end of the connection."""
+        return self.name in self._connection.mill.queries and not self._connection._closed
+
     def __enter__(self) -> Query:
         return self
 
@@ -303,9 +325,9 @@ class Query:
 
         return to_frame(self._connection, self._statement, self.schema)
 
-    def explain(self, stage: str = "optimized") -> str:
+    def explain(self, stage: str = "optimized") -> Text:
         """Return the plan as text. `stage`: logical, optimized, physical or contract."""
-        return self._connection.mill.execute(f"EXPLAIN {stage} {self._statement.text}")
+        return Text(self._connection.mill.execute(f"EXPLAIN {stage} {self.text}"))
 
     def take(self) -> pl.DataFrame:
         """Return the rows since the last call, of a query without a sink. Wait until everything fed is processed."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.control.observe.notebook import preformatted
 from millstream.control.observe.stream_progress import StreamProgress, stream_progress
 from millstream.errors import MillstreamError
 from millstream.physical.shard.topology import base_stream, scans
@@ -72,6 +73,9 @@ class Progress:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return preformatted(self)
 
     def __str__(self) -> str:
         return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])

@@ -92,7 +92,7 @@ def test_the_demo_says_what_the_readme_shows() -> None:
     """The figures are those of one run; the words are the program's."""
     said = re.sub(r"\s+", " ", Path(str(auction.__file__)).read_text(encoding="utf-8"))
     (block,) = (block for block in blocks() if block.page == "README.md" and "open auctions  in state" in block.text)
-    assert re.split(r"\s{2,}", block.text.splitlines()[2].strip()) == list(auction.Tally.names)
+    assert re.split(r"\s{2,}", block.text.splitlines()[2].strip()) == list(auction.COLUMNS)
     for line in block.text.splitlines():
         if not re.match(r"[\d\s,]*$|\s*second", line):
             assert line.rstrip(";") in said, line

@@ -1,4 +1,4 @@
-"""The n-way join on a common key, tuple by tuple: results from all tuples that ever came, state by its definition."""
+"""The multi-join on a common key, tuple by tuple: results from all tuples that ever came, state by its definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The n-way join, step by step: the worked examples of punctuated window joins, keys of all kinds."""
+"""The multi-join, step by step: the worked examples of punctuated window joins, keys of all kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The n-way join against its reference: rows, punctuation and state under arbitrary cuts."""
+"""The multi-join against its reference: rows, punctuation and state under arbitrary cuts."""
 
 from __future__ import annotations
 

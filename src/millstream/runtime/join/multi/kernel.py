@@ -1,4 +1,4 @@
-"""Results of an n-way join on common keys, a whole step at a time, without partial results.
+"""Results of a multi-join on common keys, a whole step at a time, without partial results.
 
 A step has new tuples of some inputs; the state holds the older ones. Each result of the step is found once, by its last
 tuple. The tuples before it that are in their window form one stretch of every other input (`Partners`):

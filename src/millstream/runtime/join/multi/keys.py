@@ -1,4 +1,4 @@
-"""The shared key index of an n-way join: a number for each key value of the tuples of one step, stored and new.
+"""The shared key index of a multi-join: a number for each key value of the tuples of one step, stored and new.
 
 | | |
 |---|---|

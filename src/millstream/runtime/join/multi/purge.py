@@ -1,4 +1,4 @@
-"""Stored tuples of an n-way join that may still be part of a result.
+"""Stored tuples of a multi-join that may still be part of a result.
 
 A result has one tuple of every input, all within their windows of the newest one. A later result with the stored tuple
 u of input i contains some future tuple, and no tuple newer than `u.ts + W_i`. So input j can still deliver a partner

@@ -1,4 +1,4 @@
-"""One input of an n-way join: its stored tuples, the inputs that have closed their keys, its waiting punctuations.
+"""One input of a multi-join: its stored tuples, the inputs that have closed their keys, its waiting punctuations.
 
 | | |
 |---|---|

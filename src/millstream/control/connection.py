@@ -28,7 +28,7 @@ from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.control.job.jobs import Jobs, LocalJobs
 from millstream.control.job.local import LocalJob
-from millstream.control.mill.base import Mill
+from millstream.control.mill.base import Mill, RunningQuery
 from millstream.control.mill.recovery import recover
 from millstream.control.mill.statements import run_statement, sink_of
 from millstream.control.observe.notebook import Text, connection_html, query_html
@@ -38,7 +38,7 @@ from millstream.control.spark.dataframe_source import declaration
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.control.spark.session import start_session
-from millstream.errors import BindError, MillstreamError, OptionError
+from millstream.errors import BindError, OptionError
 from millstream.lang import ast, parse
 from millstream.sinks import Sink
 
@@ -150,7 +150,7 @@ class Connection:
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             self._start()
             *_, name = self.mill.queries
-            return Query(self, statement, self.mill.schema(name), name)
+            return Query(self, statement, self.mill.schema(name), self.mill.queries[name])
         return Text(text) if text else None
 
     def query(self, name: str) -> Query:
@@ -159,7 +159,7 @@ class Connection:
         running = self.mill.query(name)
         (statement,) = parse(running.text)
         assert isinstance(statement, ast.CreateQuery)
-        return Query(self, statement, running.plan.schema, running.name)
+        return Query(self, statement, running.plan.schema, running)
 
     @property
     def queries(self) -> list[Query]:
@@ -272,10 +272,10 @@ class Query:
         connection: Connection,
         statement: ast.SelectStatement | ast.CreateQuery,
         schema: Schema,
-        name: str | None = None,
+        started: RunningQuery | None = None,
     ) -> None:
-        self._connection, self._statement = connection, statement
-        self.schema, self.name = schema, name
+        self._connection, self._statement, self._started = connection, statement, started
+        self.schema = schema
 
     def __repr__(self) -> str:
         return f"<query {self.name or '(not started)'} {self.schema}>"
@@ -289,9 +289,15 @@ class Query:
         return self._statement.text
 
     @property
+    def name(self) -> str | None:
+        """The name of the query while it runs; None before `start` and after it was stopped or dropped."""
+        started = self._started
+        return started.name if started and self._connection.mill.queries.get(started.name) is started else None
+
+    @property
     def running(self) -> bool:
         """True from `start` to `stop`, or to the end of the connection."""
-        return self.name in self._connection.mill.queries and not self._connection._closed
+        return self.name is not None and not self._connection._closed
 
     def __enter__(self) -> Query:
         return self
@@ -307,15 +313,12 @@ class Query:
             raise BindError("M2091", f"query '{self.name}' is already running")
         self._connection._check_open()
         mill = self._connection.mill
-        self.name = (name or mill.free_name()).lower()
+        name = (name or mill.free_name()).lower()
         sink_options = {option: str(value) for option, value in options.items()}
         into, into_options = sink_of(self._statement)
-        text = f'CREATE QUERY "{self.name}" AS {self._statement.text}'
-        try:
-            mill.start_query(self.name, text, self._statement.select, sink or into, into_options | sink_options)
-        except MillstreamError:
-            self.name = None
-            raise
+        text = f'CREATE QUERY "{name}" AS {self._statement.text}'
+        mill.start_query(name, text, self._statement.select, sink or into, into_options | sink_options)
+        self._started = mill.queries[name]
         self._connection._start()
         return self
 
@@ -352,13 +355,12 @@ class Query:
     def stop(self) -> None:
         """Stop the query; others keep running."""
         self._connection.mill.stop_query(self._running())
-        self.name = None
 
     def _running(self) -> str:
         self._connection._check_open()
-        if self.name is None:
-            raise BindError("M2098", "the query has not been started", hint="query.start()")
-        return self.name
+        if (name := self.name) is None:
+            raise BindError("M2098", "the query is not running: not started, stopped or dropped", hint="query.start()")
+        return name
 
 
 __all__ = ["Connection", "Query", "connect"]

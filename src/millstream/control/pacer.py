@@ -1,4 +1,4 @@
-"""The pacer gives waiting operators the time: on demand while one waits, or by heartbeat.
+"""The pacer advances time for waiting operators: on demand while one waits, or by heartbeat.
 
 A thread checks several times a second whether the last batch left an operator waiting for the time of a stream that can
 promise it. If so, it writes the promise to the control log, and the job runs a batch with it.

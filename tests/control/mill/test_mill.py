@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+import millstream as ms
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import equal
 from millstream.config import Options
@@ -192,3 +193,29 @@ def test_only_punctuation_advances_time_where_tuples_arrive_in_any_order() -> No
         mill.insert("s", [(7,)])
         mill.batch()
         assert mill.counts("s")["late"] == 0
+
+
+def test_a_query_into_memory_is_taken_like_one_without_a_sink() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT)")
+        queries = [
+            mill.sql("CREATE QUERY x AS SELECT k FROM s INTO memory"),
+            mill.sql("SELECT k FROM s").start("memory"),
+        ]
+        mill.insert("s", [(1,)])
+        assert [query.take().rows() for query in queries] == [[(1,)], [(1,)]]
+
+
+def test_a_query_that_was_stopped_is_not_one_of_its_name() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v DOUBLE)")
+        first = mill.sql("SELECT k FROM s").start(name="a")
+        mill.query("a").stop()
+        second = mill.sql("SELECT v FROM s").start(name="a")
+        mill.insert("s", [(1, 7.0)])
+        assert not first.running and first.name is None and second.take().rows() == [(7.0,)]
+        for action in (first.take, first.stop, first.progress):
+            with pytest.raises(BindError, match="M2098"):
+                action()
+        mill.sql("DROP QUERY a")
+        assert not second.running and second.start().running

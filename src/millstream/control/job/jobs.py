@@ -15,7 +15,7 @@ from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Record, Remember
 
 LATEST = ("sources", "file")
-"""Kinds of notes of which only the last one counts."""
+"""Kinds of notes where a later note replaces an earlier one."""
 
 
 class Jobs(ABC):

@@ -108,8 +108,10 @@ class Mill:
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
         plan = self.plan(select)
+        if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
+            sink = None  # its output is what `take_rows` takes
         if name not in self.placements.of:  # otherwise it was recovered
-            reads_punctuation = sink in (None, "memory", "console") or hasattr(sink, "write")
+            reads_punctuation = sink in (None, "console") or hasattr(sink, "write")
             self._place(name, plan, punctuated=reads_punctuation)
         output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels))
         query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))

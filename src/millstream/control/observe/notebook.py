@@ -34,10 +34,12 @@ def connection_html(connection: Connection) -> str:
     """The streams and the queries of a connection."""
     mill = connection.mill
     streams = ((stream.name, stream.schema) for stream in mill.catalog.streams)
+    tables = ((table.name, table.schema) for table in mill.catalog.tables)
     queries = ((query.name, query.text) for query in mill.queries.values())
     return (
         f"<p><b>{escape(repr(connection))}</b></p>"
-        f"{_table(('stream', 'columns'), streams)}{_table(('query', 'statement'), queries)}"
+        f"{_table(('stream', 'columns'), streams)}{_table(('table', 'columns'), tables)}"
+        f"{_table(('query', 'statement'), queries)}"
     )
 
 
@@ -50,7 +52,8 @@ def query_html(query: Query) -> str:
 def _table(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table, or nothing where it would have no rows."""
     body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
-    return f"<table><tr>{_cells('th', heading)}</tr>{body}</table>" if body else ""
+    head = f"<tr>{_cells('th', heading)}</tr>" if heading else ""
+    return f"<table>{head}{body}</table>" if body else ""
 
 
 def _cells(tag: str, values: Iterable[object]) -> str:

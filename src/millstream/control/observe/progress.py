@@ -77,6 +77,9 @@ class Progress:
     def _repr_html_(self) -> str:
         return preformatted(self)
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(str(self))
+
     def __str__(self) -> str:
         return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])
 

@@ -11,7 +11,7 @@ from polars.exceptions import PanicException
 from millstream.algebra.types import format_value
 from millstream.errors import OperatorError, reason_of
 
-HINT = "Nothing of this batch counts as done. When the cause is removed, start again with the same checkpoint."
+HINT = "The batch was not committed. When the cause is removed, start again with the same checkpoint."
 FAULTS = (Exception, PanicException)
 """Errors that an operator can raise; a panic of Polars is not an Exception."""
 _LONGEST_VALUE = 60

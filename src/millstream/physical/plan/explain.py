@@ -58,7 +58,7 @@ def _lines(made: PreparedPart, query: str, shards: int, strategy: str) -> Iterat
 
 def _spread(keys: Keys | None, query: str, shards: int) -> str:
     if keys is None:
-        return "one shard: some operator needs everything in one place" if shards > 1 else "one shard"
+        return "one shard: an operator has no key to partition by" if shards > 1 else "one shard"
     hashed = dict.fromkeys(f"{_named(stream, query)} {_by(key)}" for stream, key in sorted(keys.items()))
     return f"{shards} shard{'s' if shards > 1 else ''}: {', '.join(hashed)}"
 

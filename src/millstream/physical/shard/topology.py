@@ -175,7 +175,7 @@ def base_stream(name: str) -> str:
 
 
 def _columns(definition: StreamDefinition, group: _Group) -> set[str]:
-    """The columns of a stream that the queries of a group need, with those its source looks at."""
+    """The columns of a stream that the queries of a group need, and the columns its source reads."""
     names = set(definition.schema.names)
     if definition.name + LATE in group.reads:
         return names

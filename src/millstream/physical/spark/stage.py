@@ -1,4 +1,4 @@
-"""The stage of a Spark job: one stateful processor for every query there will ever be.
+"""The stage of a Spark job: one stateful processor runs all queries, also those added later.
 
 Spark groups the rows of a batch by shard and calls the processor once for each. It decodes them, restores their order,
 runs the shard (`shard.batch`), writes back what changed, and emits rows for the driver and for the shards of later

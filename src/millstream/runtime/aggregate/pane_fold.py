@@ -43,8 +43,8 @@ def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence
 
 class PaneFold:
     """`time` is the time of a row as an integer, never NULL. `label` names the Int64 column that identifies the pane:
-    by its end or, with `least`, by the least time among its rows, or among those of the group in it, whichever is at
-    hand. With `least`, results of rows in order of time are in order too."""
+    by its end or, with `least`, by the least time among its rows, or of the group in it; either is valid. With `least`,
+    results of rows in order of time are in order too."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from millstream import cli
 from millstream.control.mill import LocalMill
-from millstream.demo import Demo, auction, containment, stage, traffic
+from millstream.demo import Demo, auction, containment, shared, traffic
 from millstream.demo.narrator import Narrator
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import open_paged
@@ -60,9 +60,9 @@ def test_time_left() -> None:
     now = [100.0]
     narrator, _ = plain(60, now)
     now[0] += 25
-    assert narrator.left() == 35 and stage.lasting(narrator) == 35 - stage.CLOSING
+    assert narrator.left() == 35 and shared.lasting(narrator) == 35 - shared.CLOSING
     now[0] += 100
-    assert narrator.left() == 0 and stage.lasting(narrator) == stage.SHORTEST
+    assert narrator.left() == 0 and shared.lasting(narrator) == shared.SHORTEST
 
 
 def fed(statements: str) -> LocalMill:

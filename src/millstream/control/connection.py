@@ -112,7 +112,7 @@ class Connection:
         self._closing.callback(self._pacer.stop)
         self._closed = False
         if self.mill.queries:
-            self.mill.call_roll()
+            self.mill.request_reports()
             self._start()
 
     def __enter__(self) -> Connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.demo.narrator import Cell, Narrator
-from millstream.demo.stage import LATEST, Added, connected, first_rows, lasting, shown, ticks
+from millstream.demo.shared import LATEST, Added, connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.demo.narrator import Narrator
-from millstream.demo.stage import connected, lasting, shown
+from millstream.demo.shared import connected, lasting, shown
 
 if TYPE_CHECKING:
     from millstream import Connection

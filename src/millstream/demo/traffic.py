@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.demo.narrator import Narrator
-from millstream.demo.stage import Added, connected, first_rows, lasting, shown, ticks
+from millstream.demo.shared import Added, connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query

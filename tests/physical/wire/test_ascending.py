@@ -107,10 +107,10 @@ def fed(asked: tuple[str, ...], declared: str, rows: pl.DataFrame) -> tuple[Foun
 
 def counted(mill: Mill) -> tuple[int, ...]:
     """Rows accepted, late and bad, over all shards."""
-    mill.call_roll()
+    mill.request_reports()
     mill.sync()
     return tuple(
-        map(sum, zip(*(status.counts["s"] for status in [status for *_, status in mill.heard_of("read")]), strict=True))
+        map(sum, zip(*(status.counts["s"] for status in [status for *_, status in mill.reports("read")]), strict=True))
     )
 
 

@@ -85,7 +85,7 @@ def taken(mill: LocalMill, asked: tuple[str, ...]) -> list[Any]:
         lines = [str(mark) for mark in mill.take_punctuations(name)]
         said = Counter(line for line in lines if "<" not in line), {line.split("<")[0]: line for line in lines}
         made.append((name, Counter(mill.take_rows(name).rows()), said, mill.state_rows(name)))
-    mill.call_roll()
+    mill.request_reports()
     mill.sync()
     streams = {stream for name in asked for stream in progress_of(mill, name).streams if stream.name == "s"}
     return [*made, {(stream.accepted, stream.late) for stream in streams}]

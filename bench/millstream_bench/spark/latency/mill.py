@@ -64,7 +64,7 @@ def main(folder: str, output: str, stop: str, *, cores: int = 2) -> None:
             report = job.report
             if report is not None and report["batchId"] != seen:
                 seen = report["batchId"]
-                heard = mill.mill.heard_of(query.name or "")
+                heard = mill.mill.reports(query.name or "")
                 shards = max((status.seconds for _, _, status in heard), default=0.0)
                 phases = {**report["durationMs"], "shard": shards * 1e3}
                 sink.write({"at": time.time(), "rows": [], "phases": phases})

@@ -26,7 +26,7 @@ def without_spark(folder: Path, size: int, *, shards: int = 2) -> list[Batch]:
     job = mill.job("q")
     assert isinstance(job, LocalJob)
     while job.step():
-        held = sum(sum(status.state.values()) for _, _, status in mill.heard_of("q"))
+        held = sum(sum(status.state.values()) for _, _, status in mill.reports("q"))
         made.append(Batch(held, job.last.written, max(s.seconds for s in job.heard.values()), job.last.seconds))
     jobs.close()
     return made
@@ -40,7 +40,7 @@ def on_spark(spark: Any, folder: Path, size: int) -> list[Batch]:
         mill.sql(statements(folder))
 
         def note(batch: int, rows: pl.DataFrame) -> None:
-            statuses = [status for _, _, status in mill.mill.heard_of("q")]
+            statuses = [status for _, _, status in mill.mill.reports("q")]
             held = sum(sum(status.state.values()) for status in statuses)
             written = sum(status.written for status in statuses)
             seen[batch] = held, written, max((status.seconds for status in statuses), default=0.0)

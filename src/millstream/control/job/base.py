@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from millstream.algebra import values
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.atomic_file import write_whole
 from millstream.errors import BindError, InputError, MillstreamError, OptionError
 from millstream.physical.failure.transport import read_report
 from millstream.physical.shard.batch import Status
@@ -27,7 +28,6 @@ from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, Send
-from millstream.whole_file import write_whole
 
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries

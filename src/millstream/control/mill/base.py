@@ -270,7 +270,7 @@ class Mill:
         """Wait until the jobs have processed everything fed, and no operator waits for time that could be promised."""
         self.time.sync()
 
-    def call_roll(self) -> None:
+    def request_reports(self) -> None:
         """Make every shard report, even if it has nothing to do."""
         self.placements.append(Send(self.name, TimeRequest()))
 
@@ -303,7 +303,7 @@ class Mill:
         placement = self.placement(name)
         self.sync()
         if not placement.all_reported():
-            self.call_roll()  # after a restart shards report only on request
+            self.request_reports()  # after a restart shards report only on request
             self.sync()
         return sum(status.state[part.name] for part, _, status in placement.reports())
 
@@ -333,7 +333,7 @@ class Mill:
         """Number of rows that wait in each stream that the jobs read, where it is known."""
         return self.connectors.waiting(self.name, self.placements.jobs())
 
-    def heard_of(self, name: str) -> list[tuple[PlacedPart, int, Status]]:
+    def reports(self, name: str) -> list[tuple[PlacedPart, int, Status]]:
         """The last report of each shard that runs a query: the part it runs, its number, its status."""
         return self.placement(name).reports()
 

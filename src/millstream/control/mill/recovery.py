@@ -48,7 +48,7 @@ def recover(mill: Mill) -> None:
     mill.journal.recovering = False
     _reconcile(mill)
     if not mill.time.wall and mill.placements.groups:
-        mill.call_roll()  # to learn which operators wait for time
+        mill.request_reports()  # to learn which operators wait for time
 
 
 def _find_placements(mill: Mill, job: Job) -> None:

@@ -100,7 +100,7 @@ class Progress:
 
 def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
     """Return the progress of a query. `streams`: the progress of all streams, if the caller has it."""
-    query, job, reports = mill.query(name), mill.job(name), mill.heard_of(name)
+    query, job, reports = mill.query(name), mill.job(name), mill.reports(name)
     statuses = [status for _, _, status in reports]
     read = {base_stream(scan.stream) for scan in scans(query.plan)}
     known = stream_progress(mill) if streams is None else streams

@@ -95,7 +95,7 @@ def _groups(mill: Mill) -> Iterable[_Readers]:
     found: dict[tuple[str, int], _Readers] = {}
     for name, query in list(mill.queries.items()):
         try:
-            job, reports = mill.job(name), mill.heard_of(name)
+            job, reports = mill.job(name), mill.reports(name)
         except (MillstreamError, KeyError):  # it has just been stopped
             continue
         for group, keys in {part.group.group: part.group.keys for part, _, _ in reports}.items():

@@ -15,8 +15,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from millstream.atomic_file import drafted
 from millstream.errors import OptionError
-from millstream.whole_file import drafted
 
 SECONDS = 300
 """Time limit of the preparation."""

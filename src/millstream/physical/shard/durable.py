@@ -27,12 +27,12 @@ import pyarrow as pa
 
 from millstream.algebra import values
 from millstream.algebra.values import HINT
+from millstream.atomic_file import drafted, write_whole
 from millstream.errors import InputError, reason_of
 from millstream.physical.failure.description import FAULTS
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.codec import decode, encode
 from millstream.runtime.state.table import Changes, StateTable
-from millstream.whole_file import drafted, write_whole
 
 CACHED_SHARDS = 1024
 """Largest number of live shards in a worker process."""

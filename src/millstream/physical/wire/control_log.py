@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from millstream.algebra.values import FORMAT, HINT, check_format, decode, encode, unversioned
+from millstream.atomic_file import drafted, write_whole
 from millstream.errors import InputError
 from millstream.physical.wire.records import Record
-from millstream.whole_file import drafted, write_whole
 
 _START = struct.Struct("<6sHQ")
 """At the beginning of the file: the magic bytes, the format, and the generation: the number of compactions."""

@@ -19,8 +19,8 @@ from pathlib import Path
 import polars as pl
 from pydantic import BaseModel
 
+from millstream.atomic_file import TEMPORARY, force_to_disk, write_whole
 from millstream.errors import OptionError
-from millstream.whole_file import TEMPORARY, force_to_disk, write_whole
 
 MARKER = "_millstream.json"
 _PART = re.compile(r"part-\d{10,}\.parquet")

@@ -18,9 +18,9 @@ from pydantic import Field, field_validator
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.atomic_file import drafted
 from millstream.sinks.files.folder import Owner, claim, clear_errors
 from millstream.sinks.options import SinkOptions
-from millstream.whole_file import drafted
 
 
 class ParquetOptions(SinkOptions):

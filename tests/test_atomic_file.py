@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.whole_file import drafted, write_whole
+from millstream.atomic_file import drafted, write_whole
 
 
 @pytest.mark.parametrize("durable", [False, True])

@@ -24,7 +24,7 @@ def ratio_plot(workloads: list[dict[str, Any]], path: Path) -> None:
     axes.axvline(1, color="#718096", linewidth=1)
     axes.axvline(3, color="#c53030", linewidth=1, linestyle="--")
     axes.set_yticks(list(places), [row["name"] for row in workloads])
-    axes.set_xlabel("CPU time; Polars over the whole input at once = 1; dashed: 3, the limit for the engine")
+    axes.set_xlabel("CPU time; Polars over the whole input at once = 1; dashed: 3")
     axes.legend(loc="lower left", bbox_to_anchor=(-0.25, 1), ncols=3, frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=140)

@@ -60,9 +60,8 @@ def state_plot(results: Sequence[Result], path: Path) -> None:
             held = [float("nan") if batch.state_rows is None else batch.state_rows for batch in batches]
             label = _LABELS.get(name, (name, ""))[0]
             axes.plot(_positions(batches), held, color=colour, marker=".", label=label)
-        low, high = axes.get_ylim()
         axes.set_yscale("log")
-        axes.set_ylim(max(1, low) / 3, 8 * high)
+        axes.set_ylim(max(1, axes.dataLim.y0) / 3, 8 * axes.dataLim.y1)
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlim(left=0)
         axes.set_xlabel("rows read so far, millions")

@@ -103,3 +103,9 @@ def test_every_error_code_is_documented() -> None:
     used = {code for path in files for code in re.findall(r'"(M\d{4})"', path.read_text())}
     listed = set(re.findall(r"\bM\d{4}\b", (DOCS / "errors.md").read_text()))
     assert used - listed == set() and listed - used == set()
+
+
+def test_the_program_in_the_description_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "PACKAGE.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(program.replace("ms.connect()", "ms.connect(local=True)"), {})
+    assert capsys.readouterr().out == "[(1, 2, 15.0)]\n"

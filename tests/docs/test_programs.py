@@ -25,7 +25,9 @@ ON_SPARK = [path for path in PROGRAMS if "ms.connect(" in path.read_text()]
 ONLY_ON_SPARK = "docs/python.md"
 PACKAGED = {code for page in ("sources.md", "sinks.md", "engine.md") for code in shown_package(page)[1].values()}
 """Modules that tests/test_registries.py installs."""
-needs_spark = pytest.mark.skipif("MILLSTREAM_SPARK_EXAMPLES" not in os.environ, reason="starts Spark: set the variable")
+needs_spark = pytest.mark.skipif(
+    "MILLSTREAM_SPARK_EXAMPLES" not in os.environ, reason="starts Spark; make test sets the variable"
+)
 
 
 def programs() -> list[Path]:

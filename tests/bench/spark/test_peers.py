@@ -27,7 +27,6 @@ main(perform)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are watched through /proc")
 def test_a_runner_is_measured(tmp_path: Path) -> None:
     data = prepare(tmp_path / "data", 100_000, events_per_file=50_000)
     runner = tmp_path / "polars_runner.py"

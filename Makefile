@@ -13,7 +13,7 @@ help:
 	@echo "make demo     open auctions on Spark, for a minute   make test          set-up, lint, types, tests"
 	@echo "make setup    create .venv                           make bench         measure, write JSON and PNG"
 	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
-	@echo "make soak     kill -9 sixty times, compare results   make bench-peers   other engines on the same files"
+	@echo "make soak     random scripts, restarts, kills -9     make bench-peers   other engines on the same files"
 	@echo "make fuzz     properties on many more examples"
 
 setup: $(STAMP) java $(ARCHIVE)
@@ -49,7 +49,10 @@ fuzz: setup  # every property on twenty times as many examples, never the same o
 	@MILLSTREAM_TRIES=5 $(BIN)/python -m pytest -n 2 tests --ignore tests/spark
 
 soak: setup
+	@$(BIN)/python -m tests.scripts.on_spark 200
+	@$(BIN)/millstream test tests/transcripts --on spark --shards 2 --restart
 	@$(BIN)/millstream soak --kills 20
+	@$(BIN)/millstream soak --what mixture --kills 40
 
 bench: setup
 	@$(BIN)/millstream bench engine --out bench/results

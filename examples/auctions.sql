@@ -3,14 +3,15 @@
 -- The streams are generated, 20,000 events a second in real time.
 
 CREATE STREAM auctions (id BIGINT, item_name VARCHAR, seller BIGINT, category BIGINT, ts TIMESTAMP)
-  ORDER BY ts PRIMARY KEY (id)
+  ORDER BY ts PRIMARY KEY (id) ASCENDING (id)
   WITH (connector = 'nexmark', stream = 'auction', rate = 20000, punctuation = 'auction, time', speed = 1);
 
 CREATE STREAM bids (auction BIGINT, bidder BIGINT, price BIGINT, ts TIMESTAMP)
   ORDER BY ts PUNCTUATED ON (auction #) PUNCTUATED ON (ts +)
   WITH (connector = 'nexmark', stream = 'bid', rate = 20000, punctuation = 'auction, time', speed = 1);
 
--- Bids with what they are for. No window: an auction is forgotten when it closes.
+-- Bids with what they are for. No window: an auction is forgotten when it closes. Ids ascend, so a bid does not wait for
+-- an auction whose id was passed over.
 CREATE QUERY high_bids AS
   SELECT b.ts, b.auction, a.item_name, a.seller, b.bidder, b.price
   FROM bids b JOIN auctions a ON b.auction = a.id

@@ -3,7 +3,10 @@
 import atexit
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from millstream.algebra.python.library import LIBRARY
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("here"), derandomize=True)
@@ -11,3 +14,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 # DuckDB's bindings tell at exit what they have not freed: nothing that a reader of test results needs.
 atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
+
+
+@pytest.fixture(autouse=True)
+def _own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions that a test registers for the process end with the test."""
+    monkeypatch.setattr(LIBRARY, "_own", dict(LIBRARY._own))

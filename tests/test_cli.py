@@ -1,5 +1,8 @@
 """The command line."""
 
+import os
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -40,17 +43,51 @@ def test_transcripts_end_in_a_count(folder: Path) -> None:
         (["test", ".", "--cut", "sometimes"], "--cut cannot be 'sometimes'"),
         (["test", ".", "--cut", "0"], "--cut cannot be '0'"),
         (["explain", "no/such.sql"], "cannot read"),
+        (["explain", "FILE", "--stage", "bogus"], "M6002: stage cannot be 'bogus': one of logical, optimized"),
+        (["run", "FILE", "--checkpoint", "FILE"], "M6062: the checkpoint '"),
+        (["run", "FILE", "--local", "--checkpoint", "/proc/none"], "M6062: cannot write to the checkpoint"),
+        (["run", "FILE", "--log", "no/such/folder/spark.log"], "M6063: cannot write the log"),
+        (["run", "FILE", "--master", "spark://127.0.0.1:1"], "M6064: cannot reach the Spark master"),
     ],
 )
 def test_mistakes_are_one_message(
-    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "file.sql").write_text("CREATE STREAM s (k BIGINT); SELECT k FROM s")
+    words = [str(tmp_path / "file.sql") if word == "FILE" else word for word in words]
     monkeypatch.setattr("sys.argv", ["millstream", *words])
+    monkeypatch.setattr("millstream.control.connection.current_session", lambda: None)  # other tests may have one
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 2
     shown = capsys.readouterr().err
     assert message in shown and "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("home", "message"),
+    [
+        ("/no/such/jdk", "M6055: JAVA_HOME is '/no/such/jdk', and there is no bin/java in it"),
+        ("old", "M6055: Spark needs Java 17 or newer; "),
+    ],
+)
+def test_a_wrong_java_is_one_message(tmp_path: Path, home: str, message: str) -> None:
+    """In a process of its own, as a user runs it."""
+    (tmp_path / "file.sql").write_text("CREATE STREAM s (k BIGINT); SELECT k FROM s")
+    (tmp_path / "old" / "bin").mkdir(parents=True)
+    (tmp_path / "old" / "bin" / "java").touch(0o755)
+    (tmp_path / "old" / "release").write_text('JAVA_VERSION="1.8.0_292"')
+    command = [sys.executable, "-m", "millstream", "run", "file.sql"]
+    environment = os.environ | {"JAVA_HOME": str(tmp_path / home)}
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_benchmarks_without_their_packages_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream_bench.cli.find_spec", lambda _: None)
+    result = CliRunner().invoke(cli.app, ["bench", "core", "--events", "1000"])
+    assert isinstance(result.exception, OptionError) and result.exception.code == "M6061"
+    assert result.exception.message == "benchmarks need matplotlib and duckdb, not installed"
 
 
 def test_explain_prints_every_query(tmp_path: Path) -> None:
@@ -76,3 +113,42 @@ def test_commands_of_a_missing_package_name_it(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_version_is_that_of_the_package() -> None:
     assert run("--version") == (0, [f"millstream {version('millstream')}"])
+
+
+FILE = """-- a comment
+CREATE STREAM s (k BIGINT);
+
+CREATE QUERY good AS
+  SELECT k FROM s INTO none;
+
+{}
+"""
+
+
+@pytest.mark.parametrize("command", [["run", "--local"], ["explain"]])
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("CREATE QUERY q AS\n  SELECT kk FROM s INTO none;", "unknown column 'kk' (line 8, column 10)"),
+        ("  SELECT kk FROM s;", "unknown column 'kk' (line 7, column 10)"),
+        ("CREATE TABLE\n t (a BIGINT, a BIGINT);", "(line 8, column 15)"),
+        ("  CREATE STREAM s (k BIGINT);", "'s' exists already (line 7, column 3)"),
+        (" SELECT k FROM s INTO nowhere;", "(line 7, column 2)"),
+    ],
+)
+def test_errors_have_the_line_of_the_file(command: list[str], statement: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.sql"
+    file.write_text(FILE.format(statement))
+    result = CliRunner().invoke(cli.app, [*command, str(file)])
+    assert message in str(result.exception)
+
+
+def test_errors_of_files_that_a_query_reads_have_the_line_of_the_query(tmp_path: Path) -> None:
+    file = tmp_path / "file.sql"
+    stream = f"CREATE STREAM f (k BIGINT) WITH (connector = 'csv', path = '{tmp_path}/none');"
+    file.write_text(FILE.format(f"{stream}\nSELECT k FROM s INTO none; SELECT k FROM f"))
+    result = CliRunner().invoke(cli.app, ["run", "--local", str(file)])
+    assert "M5040" in str(result.exception) and "(line 8, column 28)" in str(result.exception)
+    file.write_text(FILE.format(" CREATE QUERY good AS SELECT k FROM s"))
+    result = CliRunner().invoke(cli.app, ["run", "--local", str(file)])
+    assert "M2091" in str(result.exception) and "(line 7, column 2)" in str(result.exception)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from millstream import cli
 from millstream.control.mill import LocalMill
-from millstream.demo import Demo, auction, containment, shared, traffic
+from millstream.demo import Demo, auction, containment, rfid, shared, traffic
 from millstream.demo.narrator import Narrator
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import open_paged
@@ -115,6 +115,22 @@ def test_means_of_a_minute_and_slow_probes() -> None:
     assert slow.height > 0 and (slow["speed"] < slow["mean"]).all() and (slow["mean"] < 30).all()
 
 
+def test_noise_is_removed_and_each_tag_arrives_once() -> None:
+    mill = fed(rfid.STREAMS)
+    for name, query in (("raw", rfid.RAW), ("clean", rfid.CLEAN), ("seen", rfid.TAGS_SEEN), ("added", rfid.ADDED)):
+        mill.add_query(name, query)
+    feed(mill, rfid.STREAMS, ("readings",), 30_000)
+    board = rfid.Board()
+    for name in ("raw", "clean", "seen"):
+        board.take(name, mill.take_rows(name).rows())
+    lines = board.lines()
+    assert len(lines) > 3 and not board.lines()
+    for _, readings, wrong, tags, kept, wrong_kept, tags_kept, arrivals in lines[1:]:
+        assert 0.08 < wrong / readings < 0.12 and tags > 1.5 * tags_kept and wrong_kept == 0
+        assert kept > 0.99 * (readings - wrong) and abs(arrivals - 10 * rfid.TAGS) < rfid.TAGS
+    assert mill.take_rows("added")["median_readings"].to_list()[1:-1] == [9.0] * (len(lines) - 2)
+
+
 def test_the_board_has_the_last_mean_of_each_segment() -> None:
     board, end = traffic.Board(), datetime(2010, 2, 15, 7, 1)
     assert board.slowest is None and board.rows()[0] == [1, *[None] * traffic.MILES]
@@ -155,4 +171,4 @@ def test_every_named_page_exists() -> None:
 def test_an_unknown_demo_is_a_usage_error() -> None:
     result = CliRunner().invoke(cli.app, ["demo", "aucton"])
     assert result.exit_code == 2 and "containment" in result.output
-    assert {demo.value for demo in Demo} == {"auction", "traffic", "containment"}
+    assert {demo.value for demo in Demo} == {"auction", "traffic", "rfid", "containment"}

@@ -96,6 +96,9 @@ def planned(transcript: str) -> Iterator[Plan]:
         if not isinstance(step, Statement) or step.error is not None:
             continue
         for statement in parse(step.text):
-            declare(statement, catalog)
+            if not getattr(statement, "unless_exists", False) or getattr(statement, "name", "") not in catalog:
+                declare(statement, catalog)
+            if isinstance(statement, ast.Drop) and statement.kind.lower() != "query":
+                catalog.drop(statement.kind, statement.name)
             if isinstance(statement, ast.SelectStatement | ast.CreateQuery):
                 yield optimize(bind_select(statement.select, catalog), catalog)

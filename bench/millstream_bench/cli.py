@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
+
+from millstream.errors import OptionError
 
 
 class BenchGroup(TyperGroup):
@@ -25,6 +28,19 @@ bench = typer.Typer(
 )
 soak = typer.Typer(add_completion=False)
 console = Console(highlight=False, soft_wrap=True)
+
+EXTRAS = ("matplotlib", "duckdb")
+"""Packages that benchmarks need and Millstream does not."""
+
+
+@bench.callback()
+def check_extras() -> None:
+    """Measure; tables on the terminal, JSON and PNG on disk."""
+    missing = [name for name in EXTRAS if find_spec(name) is None]
+    if missing:
+        hint = "in a checkout of Millstream: pip install ./bench"
+        raise OptionError("M6061", f"benchmarks need {' and '.join(missing)}, not installed", hint=hint)
+
 
 Out = Annotated[Path, typer.Option("--out", help="folder for JSON and PNG")]
 
@@ -117,15 +133,28 @@ def bench_joins(
     run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
 
 
+@bench.command("aggregates")
+def bench_aggregates(
+    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, as a check that it runs")] = False,
+) -> None:
+    """Running aggregates by the size of their frames, and slides with panes or without."""
+    from millstream_bench.aggregates.frames import run
+
+    run(quick=quick)
+
+
 @soak.command()
 def run_soak(
-    kills: Annotated[int, typer.Option(min=1, help="kills of each kind")] = 20,
-    what: Annotated[list[str] | None, typer.Option(help="driver, worker or cluster; may be repeated")] = None,
+    kills: Annotated[int, typer.Option(min=1, help="kills of each kind; disturbances of the mixture")] = 20,
+    what: Annotated[
+        list[str] | None,
+        typer.Option(help="driver, worker, cluster (all three by default) or mixture; may be repeated"),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=10, help="time limit of a run")] = 300,
     seed: Annotated[int, typer.Option(help="seed of the random moments")] = 0,
     folder: Annotated[Path, typer.Option(help="folder for checkpoints and results")] = Path("results/soak"),
 ) -> None:
-    """Kill a join on Spark at random moments and compare what it writes with an undisturbed run."""
+    """Disturb queries on Spark at random moments and compare what they write with an undisturbed run."""
     from millstream_bench.soak.run import run_soak as run
 
     said = lambda line: console.print(line, markup=False)  # noqa: E731

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from millstream.algebra.python.library import aggregate, function
     from millstream.control.connection import Connection, Query, connect
 
 __version__ = "0.1.0"
-__all__ = ["Connection", "Query", "__version__", "connect"]
+__all__ = ["Connection", "Query", "__version__", "aggregate", "connect", "function"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +21,8 @@ def __getattr__(name: str) -> Any:
         from millstream.control import connection
 
         return getattr(connection, name)
+    if name in ("aggregate", "function"):
+        from millstream.algebra.python import library
+
+        return getattr(library, name)
     raise AttributeError(f"module 'millstream' has no attribute '{name}'")

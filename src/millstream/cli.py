@@ -1,4 +1,14 @@
-"""The command line. A mistake of the user ends with one message and exit status 2, never with a stack trace."""
+"""The command line.
+
+| exit status | |
+|---|---|
+| 0 | all streams have ended, or `--seconds` have passed |
+| 1 | a query failed while it ran; a transcript failed |
+| 2 | a mistake in the command, the statements or the options |
+| 130, 143 | stopped by Ctrl-C (SIGINT), by SIGTERM |
+
+An error is one message, never a stack trace.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +23,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from millstream import __version__
+from millstream.control.observe.log_file import LOG, check_format, logging_to
+from millstream.control.stopping import Stopped, end_jvm, stopping
 from millstream.demo import Demo
 from millstream.errors import MillstreamError, OptionError
 from millstream.registry import Registry
@@ -70,6 +82,18 @@ Version = Annotated[
 ]
 
 
+Functions = Annotated[
+    list[str] | None, typer.Option(help="module whose Python functions the statements call; may be repeated")
+]
+
+
+def _load(modules: list[str] | None) -> None:
+    from millstream.algebra.python.library import load_module
+
+    for module in modules or ():
+        load_module(module)
+
+
 @app.callback()
 def options(version: Version = False) -> None:
     """Millstream: a data stream management system."""
@@ -82,12 +106,14 @@ def test(
     shards: Annotated[int, typer.Option(min=1, help="number of shards")] = 1,
     cut: Annotated[str, typer.Option(help="elements per batch: N, or random:SEED")] = "",
     restart: Annotated[bool, typer.Option("--restart", help="restart from the checkpoint after every batch")] = False,
+    functions: Functions = None,
 ) -> None:
     """Run transcripts."""
     from millstream.testing.runner import Outcome, Variant, check_cut, run_paths
 
     if on not in ("local", "spark"):
         raise OptionError("M6022", f"transcripts cannot run on '{on}'", hint="--on local or --on spark")
+    _load(functions)
     variant = Variant(shards=shards, cut=check_cut(cut), restart=restart)
 
     def report(outcome: Outcome) -> None:
@@ -120,18 +146,42 @@ def run(
     checkpoint: Annotated[Path | None, typer.Option(help="folder that keeps the state, to resume from")] = None,
     shards: Annotated[int | None, typer.Option(min=1, help="number of shards; default on Spark: cores")] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds")] = None,
-    log: Annotated[Path | None, typer.Option(help="file for Spark's messages")] = None,
+    log: Annotated[Path | None, typer.Option(help="file for messages, Spark's warnings and errors included")] = None,
+    log_format: Annotated[str, typer.Option(help="format of the log: text or json")] = "text",
     metrics_port: Annotated[int | None, typer.Option(help="port for Prometheus metrics")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="run the checkpoint's statements where FILE differs")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="drop what differs from FILE, and start it anew")] = False,
+    functions: Functions = None,
 ) -> None:
-    """Run a file of statements, on Spark or with --local in this process, until its sources end, or Ctrl-C."""
-    from millstream.control.runner import run_file
-
+    """Run a file of statements, on Spark or with --local in this process, until its sources end, Ctrl-C or SIGTERM."""
     if local and master is not None:
         raise OptionError("M6052", "--local and --master", hint="--local runs without Spark")
-    options: dict[str, Any] = {"checkpoint": checkpoint, "seconds": seconds, "log": log, "port": metrics_port}
+    if keep and replace:
+        raise OptionError("M6052", "--keep and --replace", hint="--keep goes on with the old statements")
+    options: dict[str, Any] = {"checkpoint": checkpoint, "seconds": seconds, "port": metrics_port}
+    options["differing"] = "keep" if keep else "replace" if replace else "refuse"
     if shards is not None:
         options["shards"] = shards
-    run_file(_read(file), console, local=local, master=master, **options)
+    text = _read(file)
+    _load(functions)
+    with stopping() as stop, logging_to(log, check_format(log_format)):
+        try:
+            from millstream.control.runner import run_file
+
+            run_file(text, console, local=local, master=master, log=log, log_format=log_format, stop=stop, **options)
+        except Stopped as stopped:
+            if not stopped.told:
+                console.print("stopped while it was starting")
+            LOG.info("stopped by %s", stopped.name)
+            raise
+        except MillstreamError as error:
+            LOG.error("%s", error)
+            raise
+        except Exception:
+            LOG.exception("internal error")
+            raise
+        finally:
+            end_jvm()
 
 
 @app.command()
@@ -149,20 +199,25 @@ def explain(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
     stage: Annotated[str, typer.Option(help="logical, optimized, physical or contract")] = "optimized",
     shards: Annotated[int, typer.Option(min=1, help="number of shards, for the physical plan")] = os.cpu_count() or 1,
+    functions: Functions = None,
 ) -> None:
     """Print the plan of every query in a file, as Spark would run it."""
     from millstream.config import Options
     from millstream.control.mill import LocalMill
+    from millstream.control.mill.statements import check_stage
     from millstream.lang import ast, parse
 
-    mill = LocalMill(Options(shards=shards))
+    check_stage(stage)
+    _load(functions)
+    mill = LocalMill(Options.read(shards=shards))
     for statement in parse(_read(file)):
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             name = getattr(statement, "name", "")
             console.print(f"-- {name}" if name else "-- query", markup=False)
-            console.print(mill.execute(f"EXPLAIN {stage} {statement.text}"), markup=False)
+            explained = ast.Explain(stage.upper(), statement, **statement.place)
+            console.print(mill.run([explained]), markup=False)
         else:
-            mill.execute(statement.text)
+            mill.run([statement])
 
 
 @app.command()
@@ -190,4 +245,6 @@ def main() -> None:
         app()
     except MillstreamError as error:
         Console(stderr=True, highlight=False, soft_wrap=True).print(str(error), markup=False, style="red")
-        sys.exit(2)
+        sys.exit(error.status)
+    except Stopped as stopped:
+        sys.exit(stopped.status)

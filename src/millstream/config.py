@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from millstream.errors import OptionError, did_you_mean
 from millstream.join_rules import listeners_of
 from millstream.options import Bytes, measured, one_of, refusal
-from millstream.strategies import Strategy, strategies
+from millstream.strategies import Schedule, strategies
 
 DEFAULT = "default"
 _LENGTHS = {"": 1, "us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
@@ -39,12 +39,20 @@ def propagation_of(text: str) -> tuple[str, int]:
 
 def _known_strategy(value: str) -> str:
     try:
-        Strategy.parse(value)
+        Schedule.parse(value)
     except OptionError as error:
-        if error.code not in ("M6030", "M6031"):
+        if error.code not in ("M6030", "M6031", "M6035"):
             raise
-        raise ValueError(f"one of {strategies()}") from None
+        rules = "" if ";" not in value else ", then strategies of operators, such as 'dfs; q.union: bfs'"
+        raise ValueError(f"one of {strategies()}{rules}") from None
     return value.lower()
+
+
+def _known_breaks(value: str) -> str:
+    try:
+        return "; ".join(map(str, Schedule.parse("dfs", value).broken))
+    except OptionError:
+        raise ValueError("operators, such as 'union; q.select 2'") from None
 
 
 def _known_propagation(value: str) -> str:
@@ -64,7 +72,12 @@ class Options(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MILLSTREAM_", extra="forbid", validate_assignment=True)
 
     strategy: Annotated[str, AfterValidator(_known_strategy)] = Field(
-        default="batch:16", description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time)"
+        default="batch:16",
+        description="next-operator selection: dfs, bfs, rr, or batch:K (K pages at a time); then those of operators,"
+        " such as batch:16; q.union: bfs",
+    )
+    breaks: Annotated[str, AfterValidator(_known_breaks)] = Field(
+        default="", description="operators behind which a fragment of the graph ends, such as q.select 2; union"
     )
     ets: Annotated[str, one_of("demand", "punctuation", "heartbeat", "none")] = Field(
         default="demand", description="how silent sources promise time: demand, punctuation, heartbeat, none"
@@ -100,6 +113,10 @@ class Options(BaseSettings):
         description="which components of joins run on which event: default, or rules such as StreamEmpty: Disk Join",
     )
 
+    contracts: Annotated[str, one_of("warn", "off")] = Field(
+        default="warn", description="what to do if the state of a new query can grow for ever: warn, off"
+    )
+
     @property
     def join_grouping(self) -> str:
         """The value of `multi_join` in effect: never, if it is auto and an option of pairwise joins is set."""
@@ -118,10 +135,14 @@ class Options(BaseSettings):
     @classmethod
     def read(cls, **given: Any) -> Options:
         """Read options from the environment and these values; raise OptionError naming the first invalid one."""
+        known = cls.model_fields
+        for name in given:
+            if name not in known:
+                raise OptionError("M6001", f"unknown option '{name}'", hint=did_you_mean(name, known))
         try:
             return cls(**given)
         except ValidationError as error:
-            raise refusal(error, given, lambda name: f"set by MILLSTREAM_{name.upper()} or by keyword") from None
+            raise refusal(error, given, _origin) from None
 
     def change(self, name: str, value: Any) -> None:
         """Set one option; raise OptionError if it is unknown or the value is invalid."""
@@ -132,3 +153,7 @@ class Options(BaseSettings):
             setattr(self, name, value)
         except ValidationError as error:
             raise refusal(error, {name: value}, lambda name: str(known[name].description)) from None
+
+
+def _origin(name: str) -> str:
+    return f"{Options.model_fields[name].description}; set by MILLSTREAM_{name.upper()} or by keyword"

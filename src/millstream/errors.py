@@ -18,6 +18,11 @@ from typing import Any
 class MillstreamError(Exception):
     """A mistake in a statement, a pattern, an input row or an option."""
 
+    operator = ""
+    """The operator that raised it, if one has."""
+    status = 2
+    """The exit status of a program that ends with this error; 1 if it was raised while queries ran."""
+
     def __init__(
         self,
         code: str,
@@ -93,6 +98,20 @@ class OperatorError(MillstreamError):
         self.row: str | None = None
 
 
+class CodeError(MillstreamError):
+    """A function or aggregate written in Python failed (code M6054). The host of the operator adds the operator, the
+    query and the row (OperatorError)."""
+
+
+class OutOfRange(OverflowError):
+    """A computed value that does not fit its type. The host of the operator adds the operator, the query and the row
+    (OperatorError)."""
+
+
+class ResultOutOfRange(OutOfRange):
+    """The result of a whole group that does not fit its type: no single row is the cause."""
+
+
 def reason_of(error: BaseException) -> str:
     """The message of an error in one line.
 
@@ -103,6 +122,8 @@ def reason_of(error: BaseException) -> str:
         return error.reason
     if isinstance(error, MillstreamError):
         return error.message
+    if isinstance(error, OutOfRange):
+        return str(error)
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 

@@ -10,7 +10,7 @@ A package adds a `RuleSet` by an entry point in the group `millstream.strategies
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -28,6 +28,8 @@ class Action(Enum):
     EXIT = auto()
 
 
+MOST_PAGES = 1_000_000
+"""Greatest batch size."""
 Macro = Callable[[bool, bool, int, int], Action]
 """(forward, more, pages taken since the operator got control, batch size) -> action"""
 
@@ -109,14 +111,19 @@ class Strategy:
             raise OptionError("M6031", f"strategy '{name}' {wanted}")
         if not colon:
             return cls(rules)
-        if not size.isdecimal() or int(size) < 1:
-            raise OptionError("M6031", f"batch size '{size}' is not a number of at least 1")
+        if not is_number(size) or not 1 <= int(size) <= MOST_PAGES:
+            raise OptionError("M6031", f"batch size '{size}' is not a number from 1 to {MOST_PAGES}")
         return cls(rules, int(size))
 
     def macro(self, *, last: bool) -> Macro:
         """Return the macro of an operator; the last one before a sink or a break never goes forward."""
         rule = self.rules.macro
         return (lambda forward, more, count, k: rule(False, more, count, k)) if last else rule  # noqa: ARG005
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text consists of a few ASCII digits."""
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def strategies() -> str:
@@ -130,3 +137,86 @@ def strategies() -> str:
 
 
 DFS = Strategy.parse("dfs")
+
+Owner = tuple[str, str]
+"""An operator of a query as `EXPLAIN PHYSICAL` shows it: the query, and the operator's label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Operators of running queries: `union` (all of a kind), `select 2` (one of them in each query), `q.union` (of one
+    query).
+
+    >>> Place.parse("q.select 2").covers(("q", "Select 2")), Place.parse("select").covers(("q", "Select 2"))
+    (True, True)
+    >>> Place.parse("select 1").covers(("q", "Select")), Place.parse("p.select").covers(("q", "Select"))
+    (True, False)
+    """
+
+    query: str | None
+    kind: str
+    number: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        query, dot, operator = text.strip().lower().rpartition(".")
+        kind, _, number = operator.partition(" ")
+        numbered = is_number(number) and int(number) > 0
+        if not kind.isidentifier() or (dot and not query) or (number and not numbered):
+            raise OptionError("M6035", f"'{text.strip()}' names no operator", hint="such as union, or q.select 2")
+        return cls(query or None, kind, int(number) if number else None)
+
+    def covers(self, owner: Owner) -> bool:
+        kind, _, number = owner[1].lower().partition(" ")
+        return self.query in (None, owner[0]) and self.kind == kind and self.number in (None, int(number or 1))
+
+    def __str__(self) -> str:
+        operator = self.kind if self.number is None else f"{self.kind} {self.number}"
+        return operator if self.query is None else f"{self.query}.{operator}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The strategy of every operator, and the operators with a break behind them.
+
+    >>> schedule = Schedule.parse("batch:16; union: bfs; q.union: rr", "q.select 2")
+    >>> [schedule.strategy([(query, "Union")]).rules.prefix for query in "pq"]
+    ['BFS', 'RR']
+    >>> schedule.breaks([("q", "Select")]), schedule.breaks([("q", "Select 2")])
+    (False, True)
+    """
+
+    default: Strategy
+    rules: tuple[tuple[Place, Strategy], ...] = ()
+    broken: tuple[Place, ...] = ()
+
+    @classmethod
+    def parse(cls, strategy: str, breaks: str = "") -> Schedule:
+        """Parse a strategy for all operators, then strategies of some (`place: strategy`), separated by `;`; and the
+        places of breaks."""
+        first, *rest = strategy.split(";")
+        rules: list[tuple[Place, Strategy]] = []
+        for rule in filter(str.strip, rest):
+            place, colon, name = rule.partition(":")
+            if not colon:
+                raise OptionError("M6035", f"'{rule.strip()}' gives no operator a strategy", hint="such as union: bfs")
+            rules.append((Place.parse(place), Strategy.parse(name)))
+        broken = tuple(map(Place.parse, filter(str.strip, breaks.split(";"))))
+        return cls(Strategy.parse(first), tuple(rules), broken)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (*(place for place, _ in self.rules), *self.broken)
+
+    def new_places(self, before: Schedule) -> list[Place]:
+        """Return the places that another schedule does not name."""
+        return [place for place in self.places if place not in before.places]
+
+    def strategy(self, owners: Collection[Owner]) -> Strategy:
+        """Return the strategy of an operator that these queries share: that of the last rule which covers it."""
+        fitting = [strategy for place, strategy in self.rules if any(map(place.covers, owners))]
+        return fitting[-1] if fitting else self.default
+
+    def breaks(self, owners: Collection[Owner]) -> bool:
+        """Return whether there is a break behind an operator that these queries share."""
+        return any(place.covers(owner) for place in self.broken for owner in owners)

@@ -17,6 +17,7 @@ from tests.control.contract_feed import Feed
 from tests.tries import tries
 
 JOIN = "SELECT x.v, y.v AS w FROM s1 x{} JOIN s2 y{} ON x.{} = y.{}"
+SHIFTED = "(SELECT {} AS t, k FROM s1) AS x"
 ORDERED, TIMED = "ORDER BY ts", "ORDER BY ts PUNCTUATED ON (ts +)"
 KEYED = "ORDER BY ts PUNCTUATED ON (ts +) PUNCTUATED ON (k #)"
 BOTH = "ORDER BY ts PUNCTUATED ON (k #, ts +)"
@@ -30,6 +31,28 @@ BOUNDED = [
     ("one window, one key", KEYED, ORDERED, JOIN.format(" [RANGE 6]", "", "k", "k")),
     ("rising keys", "PUNCTUATED ON (k +)", "PUNCTUATED ON (k +)", JOIN.format("", "", "k", "k")),
     ("time as key", TIMED, TIMED, JOIN.format("", "", "ts", "ts")),
+    ("time as key by order alone", ORDERED, ORDERED, JOIN.format("", "", "ts", "ts")),
+    (
+        "bounds on both sides",
+        ORDERED,
+        TIMED,
+        f"{JOIN.format('', '', 'k', 'k')} AND x.ts > y.ts - 5 AND y.ts + 1 > x.ts",
+    ),
+    ("a bound and a key", ORDERED, KEYED, f"{JOIN.format('', '', 'k', 'k')} AND y.ts >= x.ts - 5"),
+    ("groups by time", ORDERED, ORDERED, "SELECT ts, COUNT(*) AS n FROM s1 GROUP BY ts"),
+    (
+        "groups that rise with time",
+        ORDERED,
+        ORDERED,
+        f"SELECT t, COUNT(*) AS n FROM {SHIFTED.format('ts + 5')} GROUP BY t",
+    ),
+    (
+        "windows on what rises with time",
+        ORDERED,
+        "",
+        f"SELECT COUNT(*) AS n FROM {SHIFTED.format('ts * 2')} [RANGE 9 ON t]",
+    ),
+    ("distinct of what rises with time", ORDERED, ORDERED, "SELECT DISTINCT k, FLOOR(ts / 10) AS tens FROM s1"),
     ("groups", KEYED, ORDERED, "SELECT k, COUNT(*) AS n FROM s1 GROUP BY k"),
     ("groups of a primary key", "PRIMARY KEY (v)", ORDERED, "SELECT v, COUNT(*) AS n FROM s1 GROUP BY v"),
     ("windows", ORDERED, ORDERED, "SELECT k, COUNT(*) AS n FROM s1 [RANGE 9 SLIDE 3] GROUP BY k"),
@@ -50,7 +73,15 @@ UNBOUNDED = [
     ("keys without promise", ORDERED, ORDERED, JOIN.format("", "", "k", "k"), 2),
     ("keys of one side", KEYED, TIMED, JOIN.format("", "", "k", "k"), 1),
     ("primary keys without partner", "PRIMARY KEY (v)", "PRIMARY KEY (v)", JOIN.format("", "", "v", "v"), 2),
-    ("time as key by order alone", ORDERED, ORDERED, JOIN.format("", "", "ts", "ts"), 2),
+    ("a bound on one side", ORDERED, ORDERED, f"{JOIN.format('', '', 'k', 'k')} AND x.ts >= y.ts - 5", 1),
+    ("a bound on the time of a silent stream", ORDERED, KEYED, f"{JOIN.format('', '', 'v', 'v')} AND x.ts < y.ts", 1),
+    (
+        "groups that fall with time",
+        ORDERED,
+        ORDERED,
+        f"SELECT t, COUNT(*) AS n FROM {SHIFTED.format('-ts')} GROUP BY t",
+        1,
+    ),
     ("latent windows of a join", "", "", JOIN.format(" [RANGE 6 SECONDS]", " [RANGE 9 SECONDS]", "k", "k"), 2),
     ("no time", "ORDER BY ts PUNCTUATED ON (k #)", "", "SELECT v, COUNT(*) AS n FROM s1 [RANGE 3] GROUP BY v", 1),
     ("groups", KEYED, ORDERED, "SELECT v, COUNT(*) AS n FROM s1 GROUP BY v", 1),

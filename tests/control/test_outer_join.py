@@ -54,7 +54,7 @@ def outer_cases(draw: st.DrawFn) -> Case:
 )
 @settings(max_examples=tries(50))
 def test_no_cut_shard_or_strategy_changes_the_results(case: Case, seed: int, ways: list[str]) -> None:
-    rows, _, _ = outcome(case, Options(), 0)
+    rows, *_ = outcome(case, Options(), 0)
     for way in ways:
         options, more = WAYS[way]
         assert outcome(case, options.model_copy(), seed, **more)[0] == rows, way
@@ -82,12 +82,12 @@ def defined(rows: list[tuple[str, str, int]], kind: str, window: int) -> Pairs:
 @given(cases(), st.sampled_from(["LEFT", "RIGHT", "FULL"]), st.integers(0, 8), st.integers(1, 1000))
 @settings(max_examples=tries(30))
 def test_against_the_definition(case: Case, kind: str, window: int, seed: int) -> None:
-    lines = [(stream, line) for stream, line in case.elements if stream != "s3" and not line.startswith("[")]
+    lines = [(stream, line) for stream, line in case.elements if stream in ("s1", "s2") and not line.startswith("[")]
     tuples = [(stream, *line.split(" | ")) for stream, line in lines]
     rows = sorted(((stream, key, int(time)) for stream, key, _, time in tuples), key=lambda row: row[2])
     elements = tuple((stream, f"{key} | {n} | {time}") for n, (stream, key, time) in enumerate(rows))
     query = f"SELECT x.v, y.v AS w FROM s1 x [RANGE {window}] {kind} JOIN s2 y [RANGE {window}] ON x.k = y.k"
     made = Case(("ordered", "punctuated", "ordered"), query, elements)
-    found, _, state = outcome(made, Options(shards=2, page_rows=2), seed, restart=True)
+    found, _, state, _ = outcome(made, Options(shards=2, page_rows=2), seed, restart=True)
     assert found == defined(rows, kind, window)
     assert state == 0

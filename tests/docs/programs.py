@@ -34,7 +34,7 @@ def run_program(text: str, **names: Any) -> dict[str, Any]:
             assert comment.startswith(printed), f"{call.strip()} prints {printed}, not {comment}"
         builtins.print(*values)
 
-    space = {"__name__": "__main__", "print": checked_print, **names}
+    space = {"__name__": "__main__", **names, "print": checked_print}
     exec(compile(text, "<documentation>", "exec"), space)
     return space
 

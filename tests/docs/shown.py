@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -16,6 +17,10 @@ from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.control.mill import LocalMill
+from millstream.control.mill.contracts import unbounded
+from millstream.control.mill.outlet import SinkTrouble
+from millstream.control.observe.loss_reports import late_report
+from millstream.control.observe.losses import losses
 from millstream.errors import MillstreamError
 from millstream.runtime.engine import format_table
 from millstream.sinks import make_sink
@@ -89,6 +94,21 @@ def error_of(statements: str, *rows: tuple[int, ...]) -> Callable[[Path], str]:
         return ""
 
     return produce
+
+
+def failing_function(folder: Path) -> str:
+    space: dict[str, Any] = {"__name__": "my_functions"}
+    exec(compile("\n" * 9 + "def inverse(x: float) -> float:\n    return 1 / x", "my_functions.py", "exec"), space)
+    mill = LocalMill(checkpoint=folder)
+    mill.function(space["inverse"], version="1")
+    mill.execute("CREATE STREAM s (k BIGINT, v DOUBLE, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", "SELECT k, inverse(v) AS x FROM s")
+    mill.insert("s", [(1, 0.0, 5)])
+    try:
+        mill.batch()
+    except MillstreamError as error:
+        return str(error)
+    return ""
 
 
 def engine_mill() -> LocalMill:
@@ -165,26 +185,60 @@ def live_table(_: Path) -> str:
     return screen.export_text()
 
 
+def failing_sink(_: Path) -> str:
+    since = datetime(2024, 1, 2, 12).timestamp()
+    return f"hot: 1204 rows out, {SinkTrouble(since, 'OSError: no space left on device', rows=96, batches=3)}"
+
+
 OVERFLOW = """
     CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts;
-    CREATE QUERY times AS SELECT k, CAST(CAST(v AS TIMESTAMP) AS VARCHAR) AS at FROM s;
+    CREATE QUERY times AS SELECT k, v * 2000000 AS product FROM s;
 """
+UNBOUNDED = """
+    CREATE STREAM auctions (id BIGINT, seller VARCHAR) PRIMARY KEY (id);
+    CREATE STREAM bids (auction BIGINT, price DOUBLE) PUNCTUATED ON (auction #);
+    CREATE QUERY joined AS SELECT b.auction, b.price, a.seller FROM bids b JOIN auctions a ON b.auction = a.id
+"""
+
+
+def unbounded_state(_: Path) -> str:
+    mill = LocalMill()
+    mill.execute(UNBOUNDED)
+    return str(unbounded(mill, "joined", mill.query("joined").plan))
+
+
+def late_rows(folder: Path) -> str:
+    times = [NOON.replace(month=1, day=1, hour=0) + timedelta(seconds=second) for second in range(5001)]
+    pl.DataFrame({"ts": times[-1:]}).write_parquet(folder / "1.parquet")
+    pl.DataFrame({"ts": times[:-1]}).write_parquet(folder / "2.parquet")
+    mill = LocalMill()
+    mill.execute(f"CREATE STREAM bids (ts TIMESTAMP) ORDER BY ts WITH (connector = 'parquet', path = '{folder}')")
+    mill.execute("CREATE QUERY q AS SELECT ts FROM bids")
+    mill.drain()
+    return str(late_report(mill.catalog.stream("bids"), losses(mill)["bids"]))
+
+
 UNKNOWN = error_of("CREATE STREAM bids (price DOUBLE);SELECT pric FROM bids")
 PRODUCED = [
     Produced("docs/engine.md", "KB-Fork\n", forks),
     Produced("docs/engine.md", "RR-Source-Sink\n", breaks),
+    Produced("docs/contracts.md", "M3030: ", unbounded_state),
     Produced("docs/errors.md", "M2001: unknown column", UNKNOWN),
+    Produced("docs/functions.md", "M6053: ", failing_function),
     Produced("docs/language.md", "M2001: unknown column", UNKNOWN),
     Produced("docs/operators/multi_join.md", "#4 MultiJoin", multi_join),
     Produced("docs/sinks.md", "_millstream.json", result_folder),
     Produced("docs/sinks.md", "-+-", plain_lines),
     Produced("docs/sinks.md", "rows/s", live_table),
+    Produced("docs/sources.md", "M5060: ", late_rows),
+    Produced("docs/sinks.md", "rows spooled", failing_sink),
     Produced("docs/spark.md", "M6053: ", error_of(OVERFLOW, (776, 5, 776), (777, 9_000_000_000_000, 777))),
 ]
 DRAWING = "a drawing"
 ENTRY_POINT = "tests/test_registries.py installs the package that the page shows"
 UNCHECKED = [
     Unchecked("README.md", "open auctions  in state", "figures of one run; test_demo compares the words"),
+    Unchecked("docs/aggregates.md", "[ALGEBRAIC] [WINDOW]", "the form of statements, not statements"),
     Unchecked("docs/architecture.md", "─▶", DRAWING),
     Unchecked("docs/architecture.md", "millstream_bench\n", "test_docs compares it with pyproject.toml"),
     Unchecked("docs/engine.md", "[project.entry-points", ENTRY_POINT),

@@ -58,7 +58,7 @@ def test_spark() -> None:
     command = [sys.executable, "-m", "tests.docs.programs", *map(str, ON_SPARK), str(ROOT / ONLY_ON_SPARK)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    assert " |-- value: long" in done.stdout
+    assert " |-- timestamp: timestamp" in done.stdout
 
 
 @pytest.mark.parametrize("path", [path for path in PROGRAMS if path not in ON_SPARK], ids=lambda path: path.stem)

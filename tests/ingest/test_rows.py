@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -191,6 +191,19 @@ def test_a_frame_by_name() -> None:
     assert unknown.frame.is_empty() and unknown.bad.height == 3
     assert "unknown column 'z'" in unknown.bad["reason"][0]
     assert read_frame(pl.DataFrame({"ts": [5]}), PAIR).frame.rows() == [(5, None)]
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_that_python_does_not_have(unit: Literal["ms", "us"], zone: str | None) -> None:
+    """Spark has them, and formatting them fails."""
+    counts = [1 << 60, 5, (1 << 63) - 1, None, -(1 << 62)]
+    times = pl.Series(counts, dtype=pl.Int64).cast(pl.Datetime(unit, zone))
+    schema = Schema.of(("ts", Type.TIMESTAMP), ("k", Type.INT))
+    rows = read_frame(pl.DataFrame({"ts": times, "k": range(5)}), schema)
+    assert rows.frame["k"].to_list() == [1, 3] and rows.frame["ts"].null_count() == 1
+    reason = f"column 'ts': {{}} ({unit}) is out of range for TIMESTAMP"
+    assert rows.bad.rows() == [(f"{n} | {k}", reason.format(n)) for k, n in enumerate(counts) if k in (0, 2, 4)]
 
 
 def test_one_row_needs_no_list() -> None:

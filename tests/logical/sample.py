@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from millstream.lang import ast, parse, parse_one
-from millstream.logical.bind import bind_select, bind_stream, bind_table
+from millstream.lang.aggregate.ast import CreateAggregate
+from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
 from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
 from tests.paths import GOLDEN
@@ -43,7 +44,10 @@ def declare(statement: ast.Statement, catalog: Catalog) -> None:
         case ast.CreateTable():
             catalog.add_table(bind_table(statement, catalog))
         case ast.CreateDerivedStream():
-            catalog.add_derived(statement.name, bind_select(statement.select, catalog))
+            derived = bind_derived(statement, catalog)
+            catalog.add_derived(statement.name, derived.plan, derived.bad)
+        case CreateAggregate():
+            catalog.add_aggregate(bind_aggregate(statement, catalog))
 
 
 def bind(query: str, catalog: Catalog | None = None) -> Plan:

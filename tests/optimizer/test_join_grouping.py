@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -244,7 +245,8 @@ def bag(rows: Rows) -> Counter[Any]:
 def test_grouping_keeps_the_result(seed: int) -> None:
     plan = bind(Queries(seed).query(), CATALOG)
     tree_plan, grouped = (optimize(plan, CATALOG, multi_join=way) for way in ("never", "always"))
-    assert grouped.schema == tree_plan.schema
+    # What follows time depends on the shape of the tree.
+    assert replace(grouped.schema, follows=(), offsets=()) == replace(tree_plan.schema, follows=(), offsets=())
     again = optimize(grouped, CATALOG, multi_join="always")
     draw = random.Random(seed)
     for _ in range(3):

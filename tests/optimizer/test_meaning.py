@@ -63,7 +63,14 @@ class Queries:
             f"(SELECT DISTINCT ts, k, v FROM {self.source(depth + 1)})",
             f"(SELECT window_end AS ts, k, SUM(v) AS v FROM {self.source(depth + 1)} x [RANGE 4 SLIDE 2] GROUP BY k)",
             "(SELECT x.ts AS ts, x.k, y.v FROM a [RANGE 3] x, b y WHERE x.k = y.k AND x.v > y.v)",
+            f"(SELECT ts, k, {self.running('a')} AS v FROM a)",
         )
+
+    def running(self, stream: str) -> str:
+        """A running aggregate over a stream, in which tuples have a definite order."""
+        call = self.pick("SUM(v)", "COUNT(*)", "MAX(v)", f"AVG({stream}.v + 1)", "FIRST(v)", "LAG(v)", "MEDIAN(v)")
+        frames = ("ROWS 1 PRECEDING", "RANGE 2 PRECEDING", "UNBOUNDED PRECEDING")
+        return f"{call} OVER ({self.pick('', 'PARTITION BY k ')}{self.pick(*frames)})"
 
     def window(self) -> str:
         return self.pick("", " [RANGE 3]", " [RANGE 5]", " [ROWS 1]", " [ROWS 2]", " [ROWS 0]", " [NOW]")
@@ -74,7 +81,7 @@ class Queries:
 
     def query(self) -> str:
         names = ("x.k", "y.k", "x.v", "y.v", "x.ts", "y.ts")
-        match self.draw.randrange(7):
+        match self.draw.randrange(8):
             case 0:
                 return f"SELECT k, v, k + v AS z FROM {self.source()} x{self.where('k', 'v', 'ts')}"
             case 1:
@@ -103,6 +110,9 @@ class Queries:
                 more = self.where(*names, "z.k", "z.v").replace(" WHERE ", " AND ")
                 sides = f"a [RANGE 3] x, {self.source()} y [RANGE 4], c z"
                 return f"SELECT x.v, y.v, z.ts FROM {sides} WHERE x.k = y.k AND y.k = z.k{more}"
+            case 6:
+                inner = f"SELECT ts, k, v, {self.running('b')} AS p, {self.running('b')} AS q FROM b"
+                return f"SELECT k, p, q FROM ({inner}) z{self.where('p', 'q', 'k', 'v')}"
             case _:
                 inner = f"SELECT x.k, y.v FROM {self.source()} x, b y WHERE x.k = y.k"
                 return f"SELECT DISTINCT k, v FROM ({inner}) z{self.where('k', 'v')}"

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
+from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import Window
+from tests.reference.later_partner import excluded
 from tests.runtime.ports import covered
 
 Row = dict[str, Any]
@@ -27,7 +29,10 @@ class ReferenceMultiJoin:
         residual: Callable[[Row], bool | None],
         windows: Sequence[Window],
         merges: bool,
+        condition: Expression | None = None,
     ) -> None:
+        """`condition`: what `residual` tests, if it relates times."""
+        self.condition = condition
         self.schemas, self.names, self.key, self.residual, self.windows = schemas, names, key, residual, windows
         self.sides = range(len(schemas))
         self.by_rows = any(window.rows is not None for window in windows)
@@ -104,6 +109,9 @@ class ReferenceMultiJoin:
         """Whether input j may still bring a partner for a tuple of input i."""
         reach = self.windows[i].range if timely else None
         if self.bounds[j] == FOREVER or (reach is not None and row[TS] + reach < self.bounds[j]):
+            return False
+        own = {self.names[i][name]: value for name, value in row.items() if name != TS}
+        if excluded(own, self.names[j][str(self.schemas[j].time)], self.bounds[j], (), self.condition):
             return False
         return not any(self.closes(pattern, j, i, row) for pattern in self.promised[j])
 

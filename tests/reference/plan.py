@@ -11,12 +11,16 @@ from itertools import product
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
 from millstream.logical.nodes.closing import Closing
+from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
@@ -30,6 +34,9 @@ from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import Gather
+from tests.reference.aggregate import apply
+from tests.reference.over import over
+from tests.reference.row_over import row_over
 
 Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
@@ -51,6 +58,10 @@ def select(plan: Select, rows: Rows) -> Rows:
     return [(row, ts) for row, ts in rows if value(plan.predicate, row, ts) is True]
 
 
+def divert(plan: Divert, rows: Rows) -> Rows:
+    return [(row, ts) for row, ts in rows if (value(plan.fails, row, ts) is True) is not plan.kept]
+
+
 def project(plan: Project, rows: Rows) -> Rows:
     return [({name: value(e, row, ts) for name, e in plan.items}, ts) for row, ts in rows]
 
@@ -65,6 +76,23 @@ def distinct(plan: Distinct, rows: Rows) -> Rows:
     for row, ts in by_time(rows):
         seen.setdefault(tuple(row.values()), (row, ts))
     return list(seen.values())
+
+
+def denoise(plan: Denoise, rows: Rows) -> Rows:
+    """In the order of time; a tuple is no noise if a window that ends at a tuple of its key, and holds it, is full."""
+    keys = [tuple(row[name] for name in plan.key) for row, _ in rows]
+    times = [ts for _, ts in rows]
+
+    def full(key: tuple[Any, ...], end: int) -> bool:
+        members = [ts for other, ts in zip(keys, times, strict=True) if other == key and end - plan.range <= ts <= end]
+        return len(members) >= plan.threshold
+
+    found: Rows = []
+    for key, (row, ts) in zip(keys, rows, strict=True):
+        ends = [end for other, end in zip(keys, times, strict=True) if other == key and ts <= end <= ts + plan.range]
+        if any(full(key, end) for end in ends):
+            found.append((row, ts))
+    return by_time(found)
 
 
 def closing(plan: Closing, rows: Rows, closings: Rows) -> Rows:
@@ -184,6 +212,29 @@ def table_join(plan: TableJoin, stream: Rows, table: list[Row]) -> Rows:
     return found
 
 
+def key_join(plan: KeyJoin, left: Rows, right: Rows) -> Rows:
+    """By time, the left side first; of the earlier tuples in their window the first comes first."""
+    keys, sides = plan.keys, (plan.left_prefix, plan.right_prefix)
+    events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
+    windows = plan.left_window, plan.right_window
+    held: list[list[tuple[int, Row]]] = [[], []]
+    used: list[Row] = []
+    found: Rows = []
+    for ts, side, row in events:
+        window, partners = windows[1 - side], held[1 - side]
+        live = partners[max(0, len(partners) - window.rows) :] if window.rows is not None else partners
+        for time, partner in live:
+            pair = (row, partner) if side == 0 else (partner, row)
+            made = named(pair[0], sides[0]) | named(pair[1], sides[1])
+            near = window.range is None or ts - time <= window.range
+            free = not any(one is other for one in pair for other in used)
+            if near and free and keys_equal(keys, *pair) and holds(plan.residual, made, ts):
+                found.append((made, ts))
+                used += [one for one, once in zip(pair, plan.once, strict=True) if once]
+        held[side].append((ts, row))
+    return found
+
+
 def sequence(plan: Sequence, first: Rows, second: Rows) -> Rows:
     """Among equal timestamps the second stream goes first. RECENT keeps the latest first per key."""
     events = sorted([(ts, 1, row) for row, ts in first] + [(ts, 0, row) for row, ts in second], key=lambda e: e[:2])
@@ -196,7 +247,10 @@ def sequence(plan: Sequence, first: Rows, second: Rows) -> Rows:
         candidates = [a for a in held if keys_equal(plan.keys, a, row)]
         pairs = [(a, named(a, plan.first_prefix) | named(row, plan.second_prefix)) for a in candidates]
         if plan.mode == "RECENT":
-            found += [(made, ts) for _, made in pairs[-1:] if holds(plan.residual, made, ts)]
+            made_last = [(a, made) for a, made in pairs[-1:] if holds(plan.residual, made, ts)]
+            found += [(made, ts) for _, made in made_last]
+            if plan.once and made_last:
+                held = [a for a in held if not keys_equal(plan.keys, a, row)]
             continue
         eligible = [(a, made) for a, made in pairs if holds(plan.residual, made, ts)]
         if eligible:
@@ -213,23 +267,21 @@ def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[tuple[Row, int]]] = {}
     for row, ts in rows:
         key = tuple(row[name] for name in plan.group)
-        for end in ends(plan, row, ts):
+        for end in ends(plan, ts):
             groups.setdefault((end, *key), []).append((row, ts))
     found: Rows = []
     for (end, *key), members in groups.items():
         made: Row = {} if plan.range is None else {WINDOW_START: end - plan.range, WINDOW_END: end}
         made |= dict(zip(plan.group, key, strict=True))
-        inside = [row for row, _ in members]
-        made |= {call.name: (merged if plan.over_panes else aggregated)(call, inside) for call in plan.aggregates}
-        found.append((made, max(ts for _, ts in members) if plan.range is None else end))
+        inside = [row | {TS: ts} for row, ts in members]
+        made |= {call.name: (merged if plan.over_panes else apply)(call, inside) for call in plan.aggregates}
+        found.append((made, max(ts for _, ts in members) if plan.range is None else end - 1))
     return found
 
 
-def ends(plan: WindowAggregate, row: Row, ts: int) -> list[int | None]:
+def ends(plan: WindowAggregate, time: int) -> list[int | None]:
     if plan.range is None or plan.slide is None:
         return [None]
-    # a pane that ends at t holds times below t, and lies in a window as the time t - 1 does
-    time = row[PANE_END] - 1 if plan.over_panes else ts
     first = (time // plan.slide + 1) * plan.slide
     return [end for end in range(first, time + plan.range + 1, plan.slide) if end - plan.range <= time < end]
 
@@ -238,7 +290,7 @@ def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row, ts in rows:
         end = (ts // plan.pane + 1) * plan.pane
-        groups.setdefault((end, *(row[name] for name in plan.group)), []).append(row)
+        groups.setdefault((end, *(row[name] for name in plan.group)), []).append(row | {TS: ts})
     found: Rows = []
     for (end, *key), members in groups.items():
         made = {PANE_END: end} | dict(zip(plan.group, key, strict=True))
@@ -247,23 +299,13 @@ def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
                 values = non_null(members, call.argument)
                 made |= {f"{call.name}__sum": sum(values) if values else None, f"{call.name}__count": len(values)}
             else:
-                made[call.name] = aggregated(call, members)
-        found.append((made, end))
+                made[call.name] = apply(call, members)
+        found.append((made, end - 1))
     return found
 
 
 def non_null(rows: list[Row], name: str | None) -> list[Any]:
     return [row[name] for row in rows if name is None or row[name] is not None] if name else [1] * len(rows)
-
-
-def aggregated(call: AggregateCall, rows: list[Row]) -> Any:
-    values = non_null(rows, call.argument)
-    if call.function == "COUNT":
-        return len(values)
-    if not values:
-        return None
-    made = {"SUM": sum, "MIN": min, "MAX": max}.get(call.function)
-    return sum(values) / len(values) if made is None else made(values)
 
 
 def merged(call: AggregateCall, panes: list[Row]) -> Any:
@@ -278,22 +320,30 @@ def merged(call: AggregateCall, panes: list[Row]) -> Any:
     return merge[call.function](values) if values else None
 
 
+def by_row(plan: Any) -> bool:
+    return any(isinstance(call, RowCall) for call in plan.calls)
+
+
 MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
+    "divert": divert,
     "project": project,
     "union": union,
     "gather": union,
     "exchange": unchanged,
     "placeholders": unchanged,
     "distinct": distinct,
+    "denoise": denoise,
     "closing": closing,
     "window_join": join,
     "outer_join": outer_join,
+    "key_join": key_join,
     "multi_join": multi_join,
     "table_join": table_join,
     "sequence": sequence,
     "window_aggregate": window_aggregate,
     "pane_aggregate": pane_aggregate,
+    "over": lambda plan, rows: row_over(plan, rows) if by_row(plan) else over(plan, rows),
 }
 """What each node means, by its stem, given the rows of its inputs; a scan has those of its stream."""
 
@@ -322,6 +372,8 @@ def value(expression: Expression, row: Row, ts: int) -> Any:
                 if value(condition, row, ts) is True:
                     return value(made, row, ts)
             return None if otherwise is None else value(otherwise, row, ts)
+        case Call(function="OVERFLOWS"):
+            return False  # the values of these plans are small
         case Call(function=function, arguments=arguments):
             return call(function, [value(argument, row, ts) for argument in arguments])
     raise AssertionError(expression)

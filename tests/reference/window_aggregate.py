@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.punctuation.restriction import below
+from millstream.algebra.punctuation.restriction import ANY, below
 from millstream.algebra.schema import NEVER, TS
+from tests.reference.aggregate import apply
 
 Row = dict[str, Any]
 
 
 @dataclass
 class WindowAggregateReference:
-    """`calls` are (name, function, argument). Times are plain integers. `attribute` is the windowing column, and `time`
+    """Times are plain integers. `attribute` is the windowing column, and `time`
     the visible time column of the stream; `time_closes` says that bounds on the stream's time close windows."""
 
     range: int | None
     slide: int
     group: tuple[str, ...]
-    calls: tuple[tuple[str, str, str | None], ...]
+    calls: tuple[AggregateCall, ...]
     time: str | None = "ts"
     attribute: str | None = None
     state: dict[tuple[Any, ...], list[Row]] = field(default_factory=dict)
@@ -57,10 +59,16 @@ class WindowAggregateReference:
         if len(self.put_out.add(Punctuations.of([made]))):
             self.close(made)
             self.punctuations.append(made)
+            if "window_end" in made.attributes:  # all these windows have started `range` before
+                assert self.range is not None
+                start = below(made.get("window_end").hi - self.range, True)
+                self.punctuations.append(Pattern.of({**out, "window_end": ANY, "window_start": start}))
 
     def bound(self, value: int) -> None:
         if self.range is not None and self.attribute is None and value > NEVER:
             self.close(Pattern.of(window_end=below(value // self.slide * self.slide, True)))
+        elif self.time in self.group and value > NEVER:  # no later tuple has a time below it
+            self.close(Pattern.of({self.time: below(value)}))
 
     def close(self, pattern: Pattern) -> None:
         for key in sorted(self.state, key=lambda key: tuple((part is None, part) for part in key)):
@@ -68,27 +76,17 @@ class WindowAggregateReference:
             if pattern.matches(named):
                 self.rows.append(self.result(named, self.state.pop(key)))
 
+    def close_all(self) -> None:
+        self.close(Pattern.of({}))
+
     def result(self, named: Row, members: list[Row]) -> Row:
         made = dict(named)
         newest = max(row[TS] for row in members)
-        made[TS] = newest if self.range is None or self.attribute else named["window_end"]
+        made[TS] = newest if self.range is None or self.attribute else named["window_end"] - 1
         if self.range is None:
             del made["window_end"]
         else:
             made["window_start"] = named["window_end"] - self.range
-        for name, function, argument in self.calls:
-            made[name] = apply(function, members, argument)
+        for call in self.calls:
+            made[call.name] = apply(call, members)
         return made
-
-
-def apply(function: str, members: list[Row], argument: str | None) -> Any:
-    if argument is None:
-        return len(members)
-    values = [row[argument] for row in members if row[argument] is not None]
-    if function == "COUNT":
-        return len(values)
-    if not values:
-        return None
-    if function == "AVG":
-        return sum(values) / len(values)
-    return {"SUM": sum, "MIN": min, "MAX": max}[function](values)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import Window
+from tests.reference.later_partner import excluded
 from tests.runtime.ports import covered
 
 Row = dict[str, Any]
@@ -24,7 +26,10 @@ class ReferenceJoin:
         keys: Sequence[tuple[str, str]],
         residual: Callable[[Row], bool | None],
         windows: Sequence[Window],
+        condition: Expression | None = None,
     ) -> None:
+        """`condition`: what `residual` tests, if it relates times."""
+        self.condition = condition
         self.schemas, self.names, self.keys, self.residual, self.windows = schemas, names, keys, residual, windows
         self.by_rows = any(window.rows is not None for window in windows)
         self.stored: list[list[tuple[int, Row]]] = [[], []]
@@ -100,6 +105,10 @@ class ReferenceJoin:
         if window.rows is not None and number <= self.count[side] - window.rows:
             return False
         if window.range is not None and row[TS] + window.range < bound:
+            return False
+        keys = [(self.names[side][pair[side]], self.names[1 - side][pair[1 - side]]) for pair in self.keys]
+        time = self.names[1 - side][str(self.schemas[1 - side].time)]
+        if excluded(self.renamed(side, row), time, bound, keys, self.condition):
             return False
         return not any(pattern.matches(row) for pattern in self.closed[side])
 

@@ -1,4 +1,7 @@
-"""Every transcript on Spark: two shards, random cuts, restarts, state read back from the store."""
+"""Every transcript on Spark: two shards, random cuts, state read back from the store; a sample also with restarts.
+
+`make soak` restarts all of them after every batch.
+"""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -6,6 +9,19 @@ from tests.paths import TRANSCRIPTS
 
 from millstream.testing.runner import Variant
 from millstream.testing.spark import run_paths_on_spark
+
+RESTARTED = (
+    "aggregate/tumbling",
+    "engine/queries_come_and_go",
+    "engine/strategy_switch",
+    "join/three_streams",
+    "language/niagara_window_spelling",
+    "over/active_expiration",
+    "over/punctuation",
+    "sequence/recent",
+    "source/late_and_bad",
+    "union/on_demand_timestamp",
+)
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -21,3 +37,12 @@ def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: boo
     failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
     assert not failures, "\n".join(failures)
     assert len(outcomes) > count
+
+
+@pytest.mark.timeout(600)
+def test_transcripts_restarted_on_spark(spark: SparkSession) -> None:
+    files = [TRANSCRIPTS / f"{name}.transcript" for name in RESTARTED]
+    outcomes = run_paths_on_spark(spark, files, Variant(shards=2, restart=True))
+    failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
+    assert not failures, "\n".join(failures)
+    assert len(outcomes) == len(RESTARTED)

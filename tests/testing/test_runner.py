@@ -92,3 +92,52 @@ def test_a_query_may_be_named_like_a_keyword() -> None:
     text = f"{stream}{query}input s\n1\n\nrestart\n\nexpect select\n1\n"
     outcome = run_text(text)
     assert outcome.passed, outcome.failures
+
+
+FILES = """\
+file s/1.csv
+ts,k
+1,1   # a comment
+2,2
+
+file names.csv
+k,name
+1,one
+
+statement
+CREATE STREAM s (ts BIGINT, k BIGINT) ORDER BY ts WITH (connector = 'csv', path = 's')
+
+statement
+CREATE TABLE names (k BIGINT, name VARCHAR) WITH (connector = 'csv', path = 'names.csv')
+
+query q
+SELECT s.ts, n.name FROM s JOIN names n ON s.k = n.k
+
+query r
+SELECT ts FROM s
+
+"""
+
+
+@pytest.mark.parametrize("variant", [Variant(), Variant(shards=2, cut="1"), Variant(cut="random:3", restart=True)])
+def test_files_are_read_by_connectors(variant: Variant) -> None:
+    text = (
+        FILES
+        + "expect q\n1 | one\n\nfile s/2.csv\nts,k\n1,1\n3,1\n\nexpect r\n1\n2\n3\n\nlate s 1\n\nexpect q\n3 | one\n"
+    )
+    assert run_text(text, variant).failures == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("file\na\n", "M7010: 'file' needs one name"),
+        ("file a b\na\n", "M7010: 'file' needs one name"),
+        ("file ../a.csv\na\n", "not a file below the transcript's own folder"),
+        ("file /a.csv\na\n", "not a file below the transcript's own folder"),
+        (FILES + "expect q\n", "extra:   1 | one"),
+        (FILES + "expect q\n1 | one\n", "query 'r' emitted 2 rows that no expect took"),
+    ],
+)
+def test_wrong_files_fail(text: str, reason: str) -> None:
+    assert reason in "\n".join(run_text(text).failures)

@@ -128,6 +128,24 @@ def _windows(findings: Findings, path: Path) -> None:
     _done(figure, path)
 
 
+def _intervals(findings: Findings, path: Path) -> None:
+    figure, (cost,) = _panels(1)
+    figure.set_size_inches(7.5, 4.2)
+    for (name, curve), colour in zip(findings["intervals"].curves.items(), _COLOURS, strict=False):
+        keys, _, window = name.partition(", ")
+        label = f"{keys}, windows of {window} tuples"
+        cost.plot(curve["rows"], curve["us"], color=colour, marker=".", label=label)
+    cost.set_xscale("log")
+    cost.set_yscale("log")
+    rows = next(iter(findings["intervals"].curves.values()))["rows"]
+    cost.set_xticks(rows, [f"{count:,}" for count in rows], rotation=30, fontsize=8)
+    cost.set_yticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
+    cost.minorticks_off()
+    cost.set_xlabel("tuples in a step (log scale)")
+    cost.set_ylabel("CPU µs per tuple (log scale)")
+    _done(figure, path)
+
+
 def _several(findings: Findings, path: Path) -> None:
     """CPU time and memory of the one operator, the fastest tree being 1."""
     figure, (bars,) = _panels(1)
@@ -163,6 +181,7 @@ PICTURES: dict[str, tuple[tuple[str, ...], Callable[[Findings, Path], None]]] = 
     "state": (("growth", "output_rate"), _growth),
     "purging": (("thresholds", "asymmetric"), _purging),
     "windows": (("windows", "early_punctuation"), _windows),
+    "intervals": (("intervals",), _intervals),
     "several": (("several",), _several),
     "open_auctions": (("open_auctions",), _open_auctions),
 }

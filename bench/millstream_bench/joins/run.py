@@ -16,6 +16,7 @@ import polars as pl
 
 from millstream.errors import OptionError, did_you_mean
 from millstream_bench.joins.growth import by_rate, growth, output_rate
+from millstream_bench.joins.intervals import intervals
 from millstream_bench.joins.on_disk import on_disk
 from millstream_bench.joins.open.run import open_auctions
 from millstream_bench.joins.plots import draw_all
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Callable[[Sizes], Finding]] = {
     "windows": windows,
     "useless": useless,
     "early_punctuation": early,
+    "intervals": intervals,
     "several": several,
     "on_disk": on_disk,
 }

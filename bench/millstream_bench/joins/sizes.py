@@ -22,6 +22,10 @@ class Sizes:
     """Length of the joins of several streams, at 100 tuples a second and stream."""
     fast_rate: int = 10_000
     """Tuples a second and stream at the faster rate."""
+    stepped: int = 600_000
+    """Tuples of the interval joins in steps of any size."""
+    steps: tuple[int, ...] = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
+    """Sizes of these steps, in tuples."""
     held: int = 1_000_000
     """Tuples held by the join on disk."""
     limit: int = 64 << 20
@@ -41,6 +45,8 @@ QUICK = Sizes(
     rounds=1,
     seconds=12,
     fast_rate=200,
+    stepped=12_000,
+    steps=(500, 2_000, 6_000),
     held=40_000,
     limit=1 << 20,
     events=400_000,

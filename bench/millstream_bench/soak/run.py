@@ -7,7 +7,8 @@
 | | the process of the stream reader | the program stops with an error and is restarted |
 | `cluster` | one of the two workers of a cluster on this machine | it is restarted; the program continues |
 
-A run is killed several times before it may finish. Its output must have the same rows, each as often.
+A run is killed several times before it may finish. Its output must have the same rows, each as often. `mixture` is
+another program, disturbed in more ways (`mixture.run`).
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ import polars as pl
 
 from millstream.errors import OptionError, did_you_mean
 from millstream_bench.soak.cluster import LocalCluster
+from millstream_bench.soak.comparison import difference
+from millstream_bench.soak.mixture.run import Site, run_mixture
 from millstream_bench.soak.program import Run, Workload
 
 KINDS = ("driver", "worker", "cluster")
+MIXTURE = "mixture"
+SECONDS_EACH = 12
+"""Seconds of the mixture per disturbance: a start takes some."""
 KILLS_PER_RUN = 5
 Report = Callable[[str], None]
 
@@ -173,26 +179,23 @@ class Soak:
     def _fault(self, run: Run) -> str:
         """Describe the difference between the output of a run and the right one; empty if there is none."""
         assert self.wanted is not None
-        rows = run.rows()
-        if rows.equals(self.wanted):
-            return ""
-        names = rows.columns
-        counted, wanted = (frame.group_by(names).len() for frame in (rows, self.wanted))
-        both = counted.join(wanted, on=names, how="full", nulls_equal=True, suffix="_wanted").fill_null(0)
-        missing = both.select((pl.col("len_wanted") - pl.col("len")).clip(0).sum()).item()
-        excess = both.select((pl.col("len") - pl.col("len_wanted")).clip(0).sum()).item()
-        return f"of {self.wanted.height:,} rows {missing:,} are missing and {excess:,} are too many"
+        return difference(run.rows(), self.wanted)
 
 
 def run_soak(
     what: Sequence[str] | None, kills: int, folder: Path, report: Report, *, seed: int, seconds: float
 ) -> bool:
-    """Kill `kills` times for each kind; return whether all outputs were right."""
+    """Kill `kills` times for each kind, or disturb the mixture as often; return whether all outputs were right."""
     for kind in what or ():
-        if kind not in KINDS:
-            raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, KINDS))
+        if kind not in (*KINDS, MIXTURE):
+            raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, (*KINDS, MIXTURE)))
     place = folder.absolute() / time.strftime("%Y%m%d-%H%M%S")
-    soak = Soak(place, report, seed=seed, seconds=seconds)
-    right = [soak.run(kind, kills) for kind in what or KINDS]
+    soak, right = Soak(place, report, seed=seed, seconds=seconds), []
+    for kind in what or KINDS:
+        if kind == MIXTURE:
+            site = Site(seconds=SECONDS_EACH * kills)
+            right.append(run_mixture(kills, place / MIXTURE, report, seed=seed, site=site))
+        else:
+            right.append(soak.run(kind, kills))
     report("no difference" if all(right) else f"there are differences; see {place}")
     return all(right)

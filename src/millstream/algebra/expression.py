@@ -7,10 +7,11 @@ Names are resolved to columns of the input page, and every node has a type. `str
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Self
 
+from millstream.algebra.python.reference import Reference
 from millstream.algebra.types import Type, format_value
 from millstream.algebra.values import record
 
@@ -113,6 +114,30 @@ class Call(Expression):
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCall(Expression):
+    """A call of user-defined code, which Polars does not compute; derived classes have `arguments`."""
+
+    def with_arguments(self, arguments: tuple[Expression, ...]) -> Self:
+        return replace(self, arguments=arguments)  # type: ignore[call-arg]
+
+
+@record("python_call")
+class PythonCall(CodeCall):
+    """A scalar function written in Python."""
+
+    function: Reference
+    arguments: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function.name}({', '.join(map(str, self.arguments))})"
+
+
+def calls_code(expression: Expression) -> bool:
+    """Return whether the expression calls user-defined code."""
+    return isinstance(expression, CodeCall) or any(map(calls_code, expression.children()))
 
 
 def conjuncts(predicate: Expression | None) -> tuple[Expression, ...]:

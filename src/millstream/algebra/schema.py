@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from enum import Enum
 
 import polars as pl
 
+from millstream.algebra.expression import Binary, Column, Expression, Literal
 from millstream.algebra.types import MICROS, Type
 from millstream.algebra.values import record, value
 from millstream.errors import BindError, did_you_mean
@@ -45,7 +47,10 @@ class Schema:
 
     `time` is the visible attribute that equals the hidden timestamp, if there is one. `unit` is the number of timestamp
     units per second (1,000,000 for TIMESTAMP, 1 for BIGINT time). `ordered`: tuples arrive in non-decreasing timestamp
-    order. `moves`: tuples can be put into that order, because punctuation reports the progress of time.
+    order. `moves`: tuples can be put into that order, because punctuation reports the progress of time. `offsets` has
+    further attributes that are the hidden timestamp plus a constant, in timestamp units: a window ends one unit after
+    the time of its row. `follows` has other attributes that time closes: none of them is ever below the expression
+    beside it, which is over the hidden timestamp and rises with it.
     """
 
     attributes: tuple[Attribute, ...]
@@ -54,6 +59,8 @@ class Schema:
     unit: int = MICROS
     ordered: bool = True
     moves: bool = True
+    follows: tuple[tuple[str, Expression], ...] = ()
+    offsets: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of(cls, *attributes: tuple[str, Type], kind: TimeKind = TimeKind.LATENT, time: str | None = None) -> Schema:
@@ -63,6 +70,27 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.attributes)
+
+    @property
+    def times(self) -> dict[str, int]:
+        """The attributes that are the hidden timestamp plus a constant, with the constants; the time itself first."""
+        return ({} if self.time is None else {self.time: 0}) | dict(self.offsets)
+
+    @property
+    def trails(self) -> dict[str, Expression]:
+        """The attributes that time closes: each is at least the expression over the hidden timestamp."""
+        if self.kind is TimeKind.LATENT:
+            return {}
+        return dict(self.follows) | {name: self._after(name, offset) for name, offset in self.times.items()}
+
+    def _after(self, name: str, offset: int) -> Expression:
+        """Return the hidden timestamp plus a constant, as a value of an attribute."""
+        stamp = Column(self.type_of(name), TS)
+        if not offset:
+            return stamp
+        timed = stamp.type is Type.TIMESTAMP
+        length = Literal(Type.INTERVAL, timedelta(microseconds=offset)) if timed else Literal(Type.BIGINT, offset)
+        return Binary(stamp.type, "+", stamp, length)
 
     @property
     def polars(self) -> dict[str, pl.DataType]:
@@ -90,8 +118,11 @@ class Schema:
     def with_attributes(self, attributes: Iterable[Attribute]) -> Schema:
         """Replace the attributes and keep the time; `time` becomes None if its attribute is gone."""
         chosen = tuple(attributes)
-        time = self.time if self.time in {a.name for a in chosen} else None
-        return replace(self, attributes=chosen, time=time)
+        names = {a.name for a in chosen}
+        follows = tuple(item for item in self.follows if item[0] in names)
+        offsets = tuple(item for item in self.offsets if item[0] in names)
+        time = self.time if self.time in names else None
+        return replace(self, attributes=chosen, time=time, follows=follows, offsets=offsets)
 
     def empty(self) -> pl.DataFrame:
         return pl.DataFrame(schema=self.polars)

@@ -40,8 +40,9 @@ import polars as pl
 
 from millstream.errors import InputError
 
-FORMAT = 2
-"""The format of all stored data; increase it when older data would be misread. Format 1 was pickles."""
+FORMAT = 3
+"""The format of all stored data; increase it when older data would be misread. Format 1 was pickles; in format 2 sums
+of integers had no high halves."""
 HINT = "Use the release of Millstream that wrote it, or start with another checkpoint folder."
 _MAGIC = b"mill"
 _HEAD = struct.Struct("<4sHI")

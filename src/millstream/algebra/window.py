@@ -8,6 +8,9 @@ from millstream.algebra.values import record
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
+WINDOW_TIME = "window_time"
+"""The timestamp of a window's row, one tick before the end of the window. It is no column of the aggregate: the name
+stands for the hidden timestamp."""
 PANE_END = "pane_end"
 
 MOST_PANES = 10_000

@@ -15,37 +15,35 @@ connection does not stop a session that it was given.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-import polars as pl
-
-from millstream.algebra.schema import Schema
+from millstream import scratch
 from millstream.config import Options
+from millstream.control.folders import checkpoint_folder, log_file
 from millstream.control.job.jobs import Jobs, LocalJobs
 from millstream.control.job.local import LocalJob
-from millstream.control.mill.base import Mill, RunningQuery
+from millstream.control.job.ownership import check_unowned
+from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recover
-from millstream.control.mill.statements import run_statement, sink_of
-from millstream.control.observe.notebook import Text, connection_html, query_html
-from millstream.control.observe.progress import Progress, progress_of
+from millstream.control.mill.statements import run_statement
+from millstream.control.observe.losses import LossWatch
+from millstream.control.observe.notebook import Text, connection_html
 from millstream.control.pacer import Pacer
-from millstream.control.spark.dataframe_source import declaration
+from millstream.control.query import Query
+from millstream.control.spark.dataframe_source import check_fits, declaration
+from millstream.control.spark.environment import check_session
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
-from millstream.control.spark.session import start_session
-from millstream.errors import BindError, OptionError
+from millstream.control.spark.session import current_session, separate_session, start_session
+from millstream.errors import MillstreamError, OptionError
 from millstream.lang import ast, parse
-from millstream.sinks import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-SinkLike = str | Sink | Callable[[int, pl.DataFrame], None] | None
 
 
 def connect(
@@ -55,12 +53,15 @@ def connect(
     master: str | None = None,
     checkpoint: str | Path | None = None,
     settings: Mapping[str, str] | None = None,
-    log: Path | None = None,
+    log: str | Path | None = None,
+    log_format: str = "text",
+    resume: bool = True,
     **options: Any,
 ) -> Connection:
     """Connect to Millstream.
 
-    `spark`       the session to use; None: start one, and stop it when the connection is closed.
+    `spark`       the session to use; None: the program's, or if it has none, a new one, which is stopped when the
+                  connection is closed. Jobs run in a copy of a session of the program, whose settings stay as they are.
     `local`       run in this process, without Spark and Java. Batches run while the program waits: in `insert`,
                   `punctuate`, `take` and `await_end`.
     `master`      the master of a new session: `local[*]`, `spark://…`
@@ -68,52 +69,85 @@ def connect(
                   folder, with `local` memory.
     `settings`    Spark settings of a new session.
     `log`         the file for the messages of the JVM and the workers of a new session; None: discard them.
+    `log_format`  its format, text or json.
+    `resume`      start the queries of the checkpoint at once; False: with the next query, or at the end of `together`.
     `options`     Millstream's options, such as strategy, ets, page_rows, shards.
     """
+    read = Options.read(**options)  # mistakes are reported before Spark starts
+    folder = checkpoint_folder(checkpoint)
     if local:
         if spark is not None or master is not None:
             raise OptionError("M6052", "local with a session or a master", hint="local=True needs neither")
-        return Connection(None, checkpoint, Options.read(**options), own=False)
-    own = spark is None
-    if spark is None:
-        spark = start_session(master or "local[*]", settings, log)
-    elif master is not None:
-        raise OptionError("M6052", "a session and a master were given", hint="a session has its master already")
-    defaults = {"shards": spark.sparkContext.defaultParallelism}
-    return Connection(spark, checkpoint, Options.read(**defaults | options), own=own)
+        if settings is not None:
+            raise OptionError("M6052", "local with settings", hint="settings are those of a new session of Spark")
+        return Connection(None, folder, read, own=False, resume=resume)
+    if spark is not None:
+        check_session(spark, master=master, settings=settings, log=log)
+    elif (spark := current_session()) is not None and (master or settings or log):
+        hint = "stop that session first, or leave master, settings and log out"
+        raise OptionError("M6052", "this program has a Spark session already", hint=hint)
+    if folder is not None:
+        check_unowned(Path(folder).absolute())  # before a JVM is started for nothing
+    if spark is not None:
+        return Connection(separate_session(spark), folder, read, own=False, resume=resume)
+    session = start_session(master or "local[*]", settings, log_file(log), log_format)
+    return Connection(session, folder, read, own=True, resume=resume)
 
 
 class Connection:
     """Without `spark` everything runs in this process. `own`: stop the session when the connection is closed."""
 
     def __init__(
-        self, spark: SparkSession | None, checkpoint: str | Path | None, options: Options, *, own: bool
+        self,
+        spark: SparkSession | None,
+        checkpoint: str | Path | None,
+        options: Options,
+        *,
+        own: bool,
+        resume: bool = True,
     ) -> None:
         self.spark = spark
         self._closing = ExitStack()
+        scratch.sweep_aside()
+        self._closed = self._together = False
+        """`_together`: true while queries wait to start together."""
+        try:
+            self._open(checkpoint, options, own=own)
+            self._resumes = bool(self.mill.queries)
+            """True until the queries of the checkpoint are started."""
+            if self._resumes and resume:
+                self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, checkpoint: str | Path | None, options: Options, *, own: bool) -> None:
+        spark = self.spark
         if checkpoint is None and spark is not None:
-            checkpoint = self._closing.enter_context(TemporaryDirectory(prefix="millstream-"))
+            checkpoint = self._closing.enter_context(scratch.temporary())
         self.checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
+        if spark is not None and own:
+            self._closing.callback(spark.stop)
+        chosen = "shards" in options.model_fields_set
         if spark is None:
             self._jobs: Jobs = LocalJobs(self.checkpoint, shards=options.shards)
         else:
             assert self.checkpoint is not None
-            self._jobs = SparkJobs(spark, self.checkpoint, shards=options.shards)
-            if own:
-                self._closing.callback(spark.stop)
+            shards = options.shards if chosen else spark.sparkContext.defaultParallelism
+            self._jobs = SparkJobs(spark, self.checkpoint, shards=shards)
+        self._closing.callback(self._jobs.close)  # callbacks run last to first
+        if chosen:
+            self._jobs.check_shards(options.shards)
         self.mill = Mill(self._jobs, options=options, wall=True)
         recover(self.mill)
         self._pacer = Pacer(self.mill)
-        self._listener = BatchListener(self.mill)
-        self._closing.callback(self._jobs.close)  # callbacks run last to first
+        self._losses = LossWatch(self.mill)
+        self._listener = BatchListener(self.mill, self._losses.check)
         self._closing.callback(self.mill.deliveries.close)
+        self._closing.callback(self._losses.check)
         self._closing.callback(self._listener.detach)
         self._closing.callback(self._jobs.stop)
         self._closing.callback(self._pacer.stop)
-        self._closed = False
-        if self.mill.queries:
-            self.mill.request_reports()
-            self._start()
 
     def __enter__(self) -> Connection:
         return self
@@ -134,13 +168,15 @@ class Connection:
         """Run statements and return the result of the last one: a `Query` for SELECT and CREATE QUERY, `Text` for
         EXPLAIN and SHOW, None otherwise. The annotation names the result that a program chains on; `Query.explain`
         is typed as text. A SELECT without INTO runs after `start` or `to_df`; CREATE QUERY runs at once."""
-        self._check_open()
         result: Query | Text | None = None
+        self._check_open()
         for statement in parse(text):
-            result = self._statement(statement)
+            result = self.run(statement)
         return cast("Query", result)
 
-    def _statement(self, statement: ast.Statement) -> Query | Text | None:
+    def run(self, statement: ast.Statement) -> Query | Text | None:
+        """Run a parsed statement, as `sql` does; errors have the positions of the text that it was parsed from."""
+        self._check_open()
         if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
             with statement.placing():
                 plan = self.mill.plan(statement.select)
@@ -149,7 +185,7 @@ class Connection:
         text = run_statement(self.mill, statement)
         if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             self._start()
-            *_, name = self.mill.queries
+            name = statement.name if isinstance(statement, ast.CreateQuery) else [*self.mill.queries][-1]
             return Query(self, statement, self.mill.schema(name), self.mill.queries[name])
         return Text(text) if text else None
 
@@ -184,12 +220,20 @@ class Connection:
         ascending: Sequence[str] = (),
     ) -> None:
         """Declare a streaming DataFrame as a stream. `order_by`: its time column; `watermark`: the longest delay of a
-        row, such as '5 seconds'; `ascending`: columns that never decrease, partition after partition. After a restart
-        from a checkpoint, call it again with the DataFrame; its queries then resume."""
+        row, such as '5 seconds'; `ascending`: columns that never decrease. After a restart from a checkpoint, call it
+        again with the DataFrame; its queries then resume."""
+        self._check_open()
         name = name.lower()
-        if name not in self.mill.catalog:
-            time = {"order_by": order_by, "watermark": watermark}
-            self.sql(declaration(name, frame, **time, primary_key=primary_key, ascending=ascending))
+        options: dict[str, Any] = {"order_by": order_by, "watermark": watermark}
+        options |= {"primary_key": primary_key, "ascending": ascending}
+        try:
+            if name not in self.mill.catalog:
+                self.sql(declaration(name, frame, **options))
+            else:
+                check_fits(self.mill.catalog.stream(name), frame, **options)
+        except MillstreamError as error:
+            error.line = error.column = None  # there is no text that the position could be in
+            raise
         self.mill.adopt(name, frame)
         if self.mill.queries:
             self._start()
@@ -203,6 +247,7 @@ class Connection:
     def _feed(self) -> None:
         """Write the queued elements to the jobs' logs; in this process, process them too."""
         self.mill.batch()
+        self._losses.check()
         if self.spark is None:
             self.mill.sync()
 
@@ -210,9 +255,48 @@ class Connection:
         if self._closed:
             raise OptionError("M6059", "the connection is closed", hint="connect() again")
 
+    # --- Python code ------------------------------------------------------------------------------------------------
+
+    def function(self, code: Any = None, /, **options: Any) -> Any:
+        """Register a scalar function for this connection; a decorator, with or without options. See
+        `millstream.function`, which registers one for all connections."""
+        self._check_open()
+        return self.mill.function(code, **options)
+
+    def aggregate(self, code: Any = None, /, **options: Any) -> Any:
+        """Register an aggregate, a class, for this connection; see `millstream.aggregate`."""
+        self._check_open()
+        return self.mill.aggregate(code, **options)
+
+    def resume(self, *, changed: bool = False) -> None:
+        """Start the queries of the checkpoint, after `connect(resume=False)`. `changed`: also if Python code that they
+        call has changed; they go on with the new code."""
+        self._check_open()
+        self.mill.python_code.check(changed=changed)
+        if self.mill.queries:
+            self._start()
+
     # --- life -------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Start the queries of the statements inside together: jobs that do not run yet begin to read streams at the
+        end, when all queries are there."""
+        self._together = True
+        try:
+            yield
+        finally:
+            self._together = False
+            if self.mill.queries:
+                self._start()
+
     def _start(self) -> None:
+        if self._together:
+            return
+        if self._resumes:
+            self.mill.python_code.check()
+            self._resumes = False
+            self.mill.request_reports()
         for job in self._jobs.all():
             if isinstance(job, LocalJob):
                 job.after_batch = self._listener.hear_local
@@ -224,6 +308,7 @@ class Connection:
     def on_progress(self, callback: OnProgress) -> Callable[[], None]:
         """Call the callback with a `Progress` after every batch, for each query; on Spark, from a thread of Spark's.
         Return a function that removes it."""
+        self._check_open()
         return self._listener.add(callback)
 
     def at_close(self, action: Callable[[], None]) -> None:
@@ -235,12 +320,15 @@ class Connection:
         return self.mill.ended()
 
     def check(self) -> None:
-        """Raise the error that has stopped a job, if there is one."""
+        """Raise the error that has stopped a job, or that of a failed query if no query runs any more."""
         for job in self._jobs.all():
             job.check()
+        self.mill.failures.settle()
+        self.mill.failures.check(told=True)
 
     def await_end(self, timeout: float | None = None, poll: Callable[[], None] = lambda: None) -> bool:
         """Wait until all streams have ended; return False if `timeout` seconds pass first."""
+        self._check_open()
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.ended():
             self.check()
@@ -249,6 +337,7 @@ class Connection:
             poll()
             if not self._work():
                 time.sleep(0.05)
+        self._losses.check()
         return True
 
     def _work(self) -> bool:
@@ -262,105 +351,6 @@ class Connection:
         """Stop all queries. The checkpoint keeps their state."""
         self._closed = True
         self._closing.close()
-
-
-class Query:
-    """A query, started or not."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        statement: ast.SelectStatement | ast.CreateQuery,
-        schema: Schema,
-        started: RunningQuery | None = None,
-    ) -> None:
-        self._connection, self._statement, self._started = connection, statement, started
-        self.schema = schema
-
-    def __repr__(self) -> str:
-        return f"<query {self.name or '(not started)'} {self.schema}>"
-
-    def _repr_html_(self) -> str:
-        return query_html(self)
-
-    @property
-    def text(self) -> str:
-        """The statement of the query."""
-        return self._statement.text
-
-    @property
-    def name(self) -> str | None:
-        """The name of the query while it runs; None before `start` and after it was stopped or dropped."""
-        started = self._started
-        return started.name if started and self._connection.mill.queries.get(started.name) is started else None
-
-    @property
-    def running(self) -> bool:
-        """True from `start` to `stop`, or to the end of the connection."""
-        return self.name is not None and not self._connection._closed
-
-    def __enter__(self) -> Query:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.name is not None:
-            self.stop()
-
-    def start(self, sink: SinkLike = None, *, name: str | None = None, **options: Any) -> Query:
-        """Start the query. `sink`: None keeps results for `take`; 'console', 'parquet' (with path=…), 'none', a
-        function of a batch number and a Polars frame, or any object with open, write and close."""
-        if self.name is not None:
-            raise BindError("M2091", f"query '{self.name}' is already running")
-        self._connection._check_open()
-        mill = self._connection.mill
-        name = (name or mill.free_name()).lower()
-        sink_options = {option: str(value) for option, value in options.items()}
-        into, into_options = sink_of(self._statement)
-        text = f'CREATE QUERY "{name}" AS {self._statement.text}'
-        mill.start_query(name, text, self._statement.select, sink or into, into_options | sink_options)
-        self._started = mill.queries[name]
-        self._connection._start()
-        return self
-
-    def to_df(self) -> DataFrame:
-        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark."""
-        from millstream.control.spark.query_dataframe import to_frame
-
-        return to_frame(self._connection, self._statement, self.schema)
-
-    def explain(self, stage: str = "optimized") -> Text:
-        """Return the plan as text. `stage`: logical, optimized, physical or contract."""
-        return Text(self._connection.mill.execute(f"EXPLAIN {stage} {self.text}"))
-
-    def take(self) -> pl.DataFrame:
-        """Return the rows since the last call, of a query without a sink. Wait until everything fed is processed."""
-        return self._connection.mill.take_rows(self._running())
-
-    def punctuations(self) -> list[str]:
-        """Return the punctuations since the last call, of a query without a sink. Wait as `take` does."""
-        return [p.format(self.schema) for p in self._connection.mill.take_punctuations(self._running())]
-
-    def request_punctuation(self) -> None:
-        """Have the joins of the query emit the punctuation that they hold back (see the option `propagation`)."""
-        self._connection.mill.request_punctuation(self._running())
-
-    def progress(self) -> Progress:
-        """Return counts, times and state sizes of the query."""
-        return progress_of(self._connection.mill, self._running())
-
-    def await_end(self, timeout: float | None = None) -> bool:
-        """Wait until all streams have ended; return False if `timeout` seconds pass first."""
-        return self._connection.await_end(timeout)
-
-    def stop(self) -> None:
-        """Stop the query; others keep running."""
-        self._connection.mill.stop_query(self._running())
-
-    def _running(self) -> str:
-        self._connection._check_open()
-        if (name := self.name) is None:
-            raise BindError("M2098", "the query is not running: not started, stopped or dropped", hint="query.start()")
-        return name
 
 
 __all__ = ["Connection", "Query", "connect"]

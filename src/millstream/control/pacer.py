@@ -48,6 +48,7 @@ class Pacer:
             self._pace()
 
     def _pace(self) -> None:
+        self._mill.deliveries.retry()
         mode = self._mill.options.ets
         if mode != "none":
             self._mill.time.pace(beat=mode == "heartbeat")

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
+from millstream import __version__
 from millstream.control.connection import Connection, connect
+from millstream.control.mill.base import Mill
+from millstream.control.mill.comparison import remaining
+from millstream.control.mill.restarting import start_again
+from millstream.control.observe.log_file import LOG
+from millstream.control.observe.losses import counted
+from millstream.control.observe.silence import why_silent
+from millstream.control.observe.stream_progress import rows_in
 from millstream.control.spark.session import calm
+from millstream.control.stopping import Stop, Stopped
+from millstream.errors import MillstreamError, OptionError
 from millstream.lang import ast, parse
 from millstream.sinks.terminal.screen import TERMINAL
+
+Differing = Literal["refuse", "keep", "replace"]
 
 
 def run_file(
@@ -23,49 +39,127 @@ def run_file(
     checkpoint: Path | None,
     seconds: float | None = None,
     log: Path | None = None,
+    log_format: str = "text",
     port: int | None = None,
+    stop: Stop | None = None,
+    differing: Differing = "refuse",
     **options: Any,
 ) -> None:
-    """Run until the sources end, `seconds` have passed, or Ctrl-C. A SELECT without INTO prints to the console."""
-    statements = parse(text)
+    """Run until the sources end, `seconds` have passed, or a signal. A SELECT without INTO prints to the console.
+    `differing`: what to do if the checkpoint was made with other statements: refuse, keep those of the checkpoint, or
+    replace them."""
+    statements, stop = parse(text), stop or Stop()
+    LOG.info("millstream %s, process %d, checkpoint %s", __version__, os.getpid(), checkpoint or "temporary")
     if local:
-        connection = connect(local=True, checkpoint=checkpoint, **options)
+        connection = connect(local=True, checkpoint=checkpoint, resume=False, **options)
     else:
         with console.status("starting Spark"):
-            connection = connect(master=master, checkpoint=checkpoint, log=log, **options)
+            options |= {"log": log, "log_format": log_format}
+            connection = connect(master=master, checkpoint=checkpoint, resume=False, **options)
         calm()
-    with connection:
+        stop.install()
+    LOG.info("connected: %s, %d shards", connection, connection.mill.options.shards)
+    try:
         if port is not None:
             from millstream.control.observe.metrics import serve
 
             serve(connection, port)
-        mill = connection.mill
-        if mill.journal.noted:
-            console.print(f"resumed from {checkpoint}: {', '.join(mill.queries)}", markup=False)
-        for number in range(mill.journal.statements_done(len(statements)), len(statements)):
-            mill.journal.note_file(number)
-            _run(connection, statements[number], console)
-        mill.journal.note_file(None)
-        if not mill.queries:
-            console.print("no query runs", markup=False)
-            return
-        line = ProgressLine(connection, console)
-        try:
-            done = connection.await_end(seconds, line.show)
-        except KeyboardInterrupt:
-            done = False
-        finally:
-            line.close()
-        console.print(line.summary("all streams have ended" if done else "stopped"), markup=False)
+        left: Sequence[ast.Statement] = statements
+        if connection.mill.journal.noted:
+            left = _resume(connection.mill, statements, console, differing)
+        _run_statements(connection, statements, left, console)
+        if connection.mill.queries:
+            _await_end(connection, seconds, console)
+        else:
+            _say(console, "no query runs")
+    finally:
+        stop.close(connection.close, aside=not local)
+
+
+def _run_statements(
+    connection: Connection, statements: Sequence[ast.Statement], left: Sequence[ast.Statement], console: Console
+) -> None:
+    journal = connection.mill.journal
+    with connection.together():
+        for statement in left:
+            number = next(n for n, each in enumerate(statements) if each is statement)
+            journal.note_file(number)
+            LOG.info("statement %d: %s", number + 1, " ".join(statement.text.split()))
+            _run(connection, statement, console)
+        journal.note_file(None)
+        for name in connection.mill.failures.of():  # those of an earlier run
+            _say(console, start_again(connection.mill, name))
+
+
+def _await_end(connection: Connection, seconds: float | None, console: Console) -> None:
+    line, how, failures = ProgressLine(connection, console), "stopped", connection.mill.failures
+    try:
+        if connection.await_end(seconds, line.show):
+            how = "all streams have ended"
+    except Stopped as stopped:
+        stopped.told = True
+        raise
+    except MillstreamError as error:
+        error.status, how = 1, "failed"
+        raise
+    finally:
+        line.close()
+        if how != "failed":
+            _say(console, line.summary(how))
+            for trouble in failures.lines():
+                _say(console, trouble)
+    for failure in failures.of().values():
+        failure.error.status = 1
+        raise failure.error
+
+
+def _resume(mill: Mill, statements: list[ast.Statement], console: Console, differing: Differing) -> list[ast.Statement]:
+    """Compare the file with the statements of the checkpoint; return the statements that are left to run."""
+    checkpoint, found = mill.jobs.folder, remaining(mill, statements)
+    changed = mill.python_code.changed()
+    differences = [
+        *found.lines(mill),
+        *(f"{code} has changed; query {query} calls it" for query, code in changed.items()),
+    ]
+    if differences and differing == "refuse":
+        message = f"checkpoint '{checkpoint}' was made with other statements"
+        hint = (
+            "--replace drops what differs and starts it anew, --keep runs on what the checkpoint has; "
+            "unrelated statements need another --checkpoint"
+        )
+        raise OptionError("M6071", message, detail="\n  ".join(differences), hint=hint)
+    if differences and differing == "replace":
+        for what in found.drop(mill):
+            _say(console, f"dropped: {what}")
+        for query in changed.keys() & mill.queries.keys():
+            mill.stop_query(query)
+            _say(console, f"dropped: query {query}")
+        found = remaining(mill, statements)
+    elif differences:
+        mill.python_code.check(changed=True)
+        for difference in differences:
+            _say(console, f"kept: {difference.rpartition(';')[0]}")
+    _say(console, f"resumed from {checkpoint}: {', '.join(mill.queries) or 'no query'}")
+    for statement in found.run:
+        _say(console, f"new: {' '.join(statement.text.split())[:100]}")
+    return found.run
 
 
 def _run(connection: Connection, statement: ast.Statement, console: Console) -> None:
-    text = statement.text
     if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
-        text += " INTO console"
-    result = connection.sql(text)
+        statement = replace(statement, into="console", text=f"{statement.text} INTO console")
+    result = connection.run(statement)
     if isinstance(result, str):
         console.print(result, markup=False)
+
+
+def _say(console: Console, text: str) -> None:
+    LOG.info("%s", text)
+    console.print(text, markup=False)
+
+
+LOGGED = 10.0
+"""Seconds between two lines of progress in the log."""
 
 
 class ProgressLine:
@@ -73,13 +167,17 @@ class ProgressLine:
 
     def __init__(self, connection: Connection, console: Console) -> None:
         self._connection, self._console = connection, console
-        self._begun = self._shown = time.monotonic()
+        self._begun = self._shown = self._logged = time.monotonic()
         visible = console.is_terminal and not TERMINAL.in_use
         self._status = console.status("waiting for the first batch") if visible else None
         if self._status is not None:
             self._status.start()
 
     def show(self) -> None:
+        """Update the line, and log it every `LOGGED` seconds."""
+        if time.monotonic() - self._logged >= LOGGED and LOG.isEnabledFor(logging.INFO):
+            self._logged = time.monotonic()
+            LOG.info("%s", self._text())
         if self._status is None or time.monotonic() - self._shown < 0.25:
             return
         self._shown = time.monotonic()
@@ -94,14 +192,21 @@ class ProgressLine:
         held = sum(progress.state_rows for progress in queries)
         waiting = sum(mill.waiting().values())
         lag = f"   {waiting:,} rows behind" if waiting else ""
-        return f"batch {queries[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}"
+        lost = f"   {found}" if (found := counted(mill)) else ""
+        failed = ", ".join(mill.failures.of())
+        lost += f"   failed: {failed}" if failed else ""
+        lost += "".join(f"   {query.query}: {query.sink}" for query in queries if query.sink is not None)
+        return f"batch {queries[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}{lost}"
 
     def summary(self, how: str) -> str:
-        jobs = {self._connection.mill.job(query) for query in self._connection.mill.queries}
-        rows = sum(job.rows_in for job in jobs)
+        """The rows of this run, and why a query has emitted none."""
+        rows = rows_in(self._connection.mill)
         out = sum(query.output.rows_out for query in self._connection.mill.queries.values())
         taken = time.monotonic() - self._begun
-        return f"{how} after {taken:.1f} s: {rows:,} rows in, {out:,} rows out"
+        mill = self._connection.mill
+        lost = f", {found}" if (found := counted(mill)) else ""
+        silent = [f"no rows of query '{name}': {why}" for name in mill.queries if (why := why_silent(mill, name))]
+        return "\n".join([f"{how} after {taken:.1f} s: {rows:,} rows in, {out:,} rows out{lost}", *silent])
 
     def close(self) -> None:
         if self._status is not None:

@@ -4,6 +4,7 @@
 |---|---|
 | auction | a join without windows whose state is the open auctions, and a query added while it runs |
 | traffic | means per segment and minute, and a join of probe vehicles with them |
+| rfid | readings of tags without noise and duplicates: `DENOISE`, `OVER` and aggregate functions |
 | containment | which product is in which case, and the delay of silent streams without timestamps on demand |
 """
 
@@ -20,6 +21,7 @@ from millstream.demo.narrator import Narrator
 class Demo(StrEnum):
     AUCTION = "auction"
     TRAFFIC = "traffic"
+    RFID = "rfid"
     CONTAINMENT = "containment"
 
 

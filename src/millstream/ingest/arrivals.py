@@ -162,7 +162,7 @@ class _Gathering:
             rows = self.frames[0]
         else:
             rows = pl.concat([pl.DataFrame(schema={a.name: a.type.polars for a in self.schema}), *self.frames])
-        bad = pl.concat([NO_BAD, *self.bad]) if self.bad else NO_BAD
+        bad = pl.concat([NO_BAD, *self.bad], how="diagonal") if self.bad else NO_BAD
         return Arrivals(rows, PlacedPunctuations.interleave(self.placed), bad)
 
 

@@ -20,11 +20,16 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from millstream.algebra.types import MICROS, Type, format_value
-from millstream.ingest.lines import is_null, read, short
+from millstream.algebra.types import MICROS, Type, format_value, micros, short
+from millstream.ingest.lines import is_null, read
+from millstream.ingest.written_times import usual_times
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The range of timestamps: the years 1 to 9999."""
+_UNITS = {"ms": 1_000, "us": MICROS}
+"""In nanoseconds 64 bits do not leave the range."""
+_DAY = 86_400
+_LONGEST = (1 << 63) - 1
 
 _NATIVE: dict[Type, set[type]] = {
     Type.BOOLEAN: {bool},
@@ -51,10 +56,12 @@ def coerce(values: pl.Series, type_: Type) -> Column:
     wanted = type_.polars
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
         values = values.cast(pl.String)
-    if values.dtype == wanted and (type_ is not Type.TIMESTAMP or in_range(values)):
+    if values.dtype == wanted and in_range(values):
         return Column(values, {})
     if values.dtype == pl.Null:
         return Column(values.cast(wanted), {})
+    if not in_range(values):
+        return _coerce_inside(values, type_)
     made = _cast(values, type_)
     if made is None:
         return coerce_values(values.to_list(), type_)
@@ -68,10 +75,44 @@ def coerce(values: pl.Series, type_: Type) -> Column:
     return Column(made, {places[at]: reason for at, reason in tried.wrong.items()})
 
 
-def in_range(times: pl.Series) -> bool:
-    """Return whether all timestamps lie in the years 1 to 9999."""
-    counts = (times.drop_nulls() if times.null_count() else times).cast(pl.Int64).to_numpy()
-    return not len(counts) or bool(counts.min() >= FIRST_SECOND * MICROS and counts.max() <= LAST_SECOND * MICROS)
+def _coerce_inside(values: pl.Series, type_: Type) -> Column:
+    """Convert a column of dates, times or durations of which some are out of range."""
+    outside = ~inside(values)
+    places = outside.arg_true().to_list()
+    unit = getattr(values.dtype, "time_unit", "days")
+    counts = zip(places, values.to_physical().gather(places), strict=True)
+    made = coerce(values.set(outside, None), type_)
+    wrong = {at: f"{count} ({unit}) is out of range for {type_.value}" for at, count in counts}
+    return Column(made.values, made.wrong | wrong)
+
+
+def limits(type_: pl.DataType) -> tuple[int, int] | None:
+    """The least and the greatest physical value of a Polars type that Python and our types have; None if they have
+    all: dates and times of the years 1 to 9999, durations in 64 bits of microseconds."""
+    if isinstance(type_, pl.Datetime) and type_.time_unit in _UNITS:
+        unit = _UNITS[type_.time_unit]
+        return FIRST_SECOND * unit, (LAST_SECOND + 1) * unit - 1
+    if type_ == pl.Date:
+        return FIRST_SECOND // _DAY, LAST_SECOND // _DAY
+    if isinstance(type_, pl.Duration) and type_.time_unit == "ms":
+        return -(_LONGEST // 1_000), _LONGEST // 1_000
+    return None
+
+
+def in_range(values: pl.Series) -> bool:
+    """Return whether all values of a column, if it has dates, times or durations, lie within the limits."""
+    if not values.dtype.is_temporal() or (known := limits(values.dtype)) is None:
+        return True
+    counts = (values.drop_nulls() if values.null_count() else values).to_physical().to_numpy()
+    return not len(counts) or bool(counts.min() >= known[0] and counts.max() <= known[1])
+
+
+def inside(values: pl.Series) -> pl.Series:
+    """Return for each value of any type whether it lies within the limits."""
+    known = limits(values.dtype)
+    if known is None:
+        return pl.Series([True]).new_from_index(0, len(values))
+    return values.to_physical().is_between(*known).fill_null(True)
 
 
 def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
@@ -80,12 +121,11 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
     if isinstance(given, pl.Datetime) and type_ is Type.TIMESTAMP:
         if given.time_zone is not None:
             values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        made = values.dt.cast_time_unit("us")
-        seconds = made.to_physical() // MICROS
-        inside = seconds.is_between(FIRST_SECOND, LAST_SECOND)
-        return made if inside.all() else made.set(~inside, None)
+        return values.dt.cast_time_unit("us")
     if (given.is_integer() or given == pl.String) and (type_.is_integer or type_ in (Type.DOUBLE, Type.DECIMAL)):
-        return values.cast(wanted, strict=False)
+        made = values.cast(wanted, strict=False)
+        out_of_range = given == pl.String and not type_.is_integer and made.is_infinite().any()
+        return made.set(made.is_infinite().fill_null(False), None) if out_of_range else made
     if given.is_float() and type_.is_integer:
         made = values.cast(wanted, strict=False)
         return made.set((made.cast(pl.Float64) != values.cast(pl.Float64)).fill_null(False), None)
@@ -100,7 +140,14 @@ def _cast(values: pl.Series, type_: Type) -> pl.Series | None:
         counts = (seconds * MICROS).round() if given.is_float() else seconds * MICROS
         return counts.cast(pl.Int64).cast(wanted)
     if type_ is Type.TIMESTAMP and given == pl.String:
-        return values.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
+        return usual_times(values)
+    if given.is_decimal() and type_ in (Type.DOUBLE, Type.DECIMAL):
+        return values.cast(pl.String).cast(wanted)  # rounded once
+    if given == pl.Binary and type_ is Type.VARCHAR:
+        try:
+            return values.cast(wanted)
+        except pl.exceptions.PolarsError:  # some value is not UTF-8
+            return None
     if given == pl.Date and type_ is Type.TIMESTAMP:
         return values.cast(wanted)
     if isinstance(given, pl.Duration) and type_ is Type.INTERVAL:
@@ -134,6 +181,11 @@ def coerce_value(value: Any, type_: Type) -> Any:
         if type_ is Type.VARCHAR:
             return value
         return None if is_null(value.strip(), type_) else _checked(read(value, type_), type_)
+    if isinstance(value, bytes) and type_ is Type.VARCHAR:
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"{short(str(value))} is not UTF-8") from None
     if isinstance(value, bool):
         fits = type_ in (Type.BOOLEAN, Type.VARCHAR)
     elif isinstance(value, int | float | Decimal):
@@ -179,7 +231,7 @@ def _checked(value: Any, type_: Type) -> Any:
             struct.pack("<f", value)  # the native format would overflow to infinity
         except OverflowError:
             raise _out_of_range(value, type_) from None
-    if type_ is Type.INTERVAL and abs(value) > timedelta(days=100_000_000):
+    if type_ is Type.INTERVAL and abs(micros(value)) > _LONGEST:
         raise _out_of_range(value, type_)
     return value
 

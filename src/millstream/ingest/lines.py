@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from millstream.algebra.punctuation.value_text import write_value
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type, parse_value
+from millstream.algebra.types import BLANKS, Type, parse_value, short
 
 QUOTES = "'\""
 _STARTS = QUOTES + "[{(#"
@@ -34,18 +34,18 @@ def split_line(line: str) -> list[Field]:
     fields: list[Field] = []
     at = 0
     while True:
-        start = at + len(line[at:]) - len(line[at:].lstrip())
+        start = at + len(line[at:]) - len(line[at:].lstrip(BLANKS))
         if line[start : start + 1] and line[start] in QUOTES:
             end = closing_quote(line, start)
             quote = line[start]
             field = Field(line[start + 1 : end].replace(quote * 2, quote), True)
             bar = line.find("|", end)
-            rest = line[end + 1 : bar if bar >= 0 else len(line)].strip()
+            rest = line[end + 1 : bar if bar >= 0 else len(line)].strip(BLANKS)
             if rest:
                 raise ValueError(f"unexpected text after a quote: {rest}")
         else:
             bar = line.find("|", at)
-            field = Field(line[at : bar if bar >= 0 else len(line)].strip(), False)
+            field = Field(line[at : bar if bar >= 0 else len(line)].strip(BLANKS), False)
         fields.append(field)
         if bar < 0:
             return fields
@@ -101,11 +101,6 @@ def read(text: str, type_: Type) -> Any:
         reason = str(error)
         known = type_.value in reason and len(reason) < 200
         raise ValueError(reason if known else f"{short(text)!r} is not a value of type {type_.value}") from None
-
-
-def short(text: str) -> str:
-    """Cut a text to a length fit for a message."""
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def write_line(values: Iterable[Any]) -> str:

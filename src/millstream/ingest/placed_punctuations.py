@@ -92,6 +92,10 @@ class PlacedPunctuations:
         """Return the same punctuations with `by` more tuples in front."""
         return PlacedPunctuations(self.punctuations, self.positions + by) if by else self
 
+    def last_at(self, position: int) -> PlacedPunctuations:
+        """Return the last punctuation alone, at another position."""
+        return PlacedPunctuations.at(position, self.slice(max(0, len(self) - 1), len(self)).punctuations)
+
     def keep(self, mask: Mask) -> PlacedPunctuations:
         return self if mask.all() else PlacedPunctuations(self.punctuations.keep(mask), self.positions[mask])
 

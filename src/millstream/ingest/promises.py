@@ -35,6 +35,11 @@ class Promises:
         return self._progress == FOREVER
 
     @property
+    def progress(self) -> int:
+        """The progress that the source has sent."""
+        return self._progress
+
+    @property
     def bound(self) -> int:
         """Lower bound on the time of all later tuples."""
         return NEVER if self._key == NO_KEY else -(-self._key // 2)

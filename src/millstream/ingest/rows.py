@@ -24,7 +24,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import did_you_mean
-from millstream.ingest.coerce import Column, coerce, coerce_values, in_range
+from millstream.ingest.coerce import Column, coerce, coerce_values, in_range, inside
 from millstream.ingest.lines import parse_line, write_line
 from millstream.ingest.placed_punctuations import TIME_LIMIT
 
@@ -35,12 +35,13 @@ NO_BAD = pl.DataFrame(schema=BAD_SCHEMA)
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows that fit, with the schema's visible columns; the input position of each (None if all fit); the bad rows;
-    the number of input rows."""
+    the number of input rows; the input positions of the bad rows."""
 
     frame: pl.DataFrame
     index: Integers | None
     bad: pl.DataFrame
     given: int
+    bad_places: tuple[int, ...] = ()
 
 
 def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:
@@ -89,6 +90,8 @@ def _by_position(row: Any, schema: Schema, width: int) -> Sequence[Any] | str:
     if not isinstance(row, Mapping):
         return f"expected {width} values, found {type(row).__name__}"
     mapped = {_column(str(name), schema): value for name, value in row.items()}
+    if len(mapped) < len(row):
+        return "a column is given twice"
     unknown = next((name for name in mapped if name not in schema), None)
     return [mapped.get(a.name) for a in schema] if unknown is None else _unknown(unknown, schema)
 
@@ -109,7 +112,7 @@ def read_frame(frame: pl.DataFrame, schema: Schema, required: Iterable[str] = ()
             columns[a.name] = pl.Series([None], dtype=a.type.polars).new_from_index(0, frame.height)
             continue
         columns[a.name] = _noted(coerce(frame.get_column(named[a.name]), a.type), a.name, wrong)
-    return _split(columns, frame.height, schema, required, wrong, lambda at: _text(frame.row(at)))
+    return _split(columns, frame.height, schema, required, wrong, lambda at: _row_text(frame, at))
 
 
 def _fits(frame: pl.DataFrame, schema: Schema, required: Iterable[str]) -> bool:
@@ -118,7 +121,7 @@ def _fits(frame: pl.DataFrame, schema: Schema, required: Iterable[str]) -> bool:
         return False
     if any(frame.get_column(name).null_count() for name in required):
         return False
-    if any(a.type is Type.TIMESTAMP and not in_range(frame.get_column(a.name)) for a in schema):
+    if not all(map(in_range, frame)):
         return False
     if schema.time is None or schema.type_of(schema.time) is not Type.BIGINT or not frame.height:
         return True
@@ -170,7 +173,8 @@ def _split(
     good = np.ones(height, dtype=np.bool_)
     good[places] = False
     bad = pl.DataFrame([[text(at) for at in places], [wrong[at] for at in places]], schema=BAD_SCHEMA)
-    return Rows(frame.filter(pl.Series(good)), np.flatnonzero(good).astype(np.int64), bad, height)
+    kept = np.flatnonzero(good).astype(np.int64)
+    return Rows(frame.filter(pl.Series(good)), kept, bad, height, tuple(places))
 
 
 def _column(name: str, schema: Schema) -> str:
@@ -180,6 +184,27 @@ def _column(name: str, schema: Schema) -> str:
 
 def _unknown(name: str, schema: Schema) -> str:
     return f"unknown column '{name}' ({did_you_mean(name, schema.names)})"
+
+
+def texts_of(frame: pl.DataFrame, places: Iterable[int]) -> list[str]:
+    """Return the texts of the rows at these places."""
+    return [_row_text(frame, at) for at in places]
+
+
+def named_texts(frame: pl.DataFrame, places: Iterable[int]) -> list[str]:
+    """Return the texts of the rows at these places, with the names of the columns."""
+    return [_text(dict(zip(frame.columns, _row_values(frame, at), strict=True))) for at in places]
+
+
+def _row_text(frame: pl.DataFrame, at: int) -> str:
+    return _text(_row_values(frame, at))
+
+
+def _row_values(frame: pl.DataFrame, at: int) -> list[Any]:
+    """The values of a row; a time that Python does not have is its count of units."""
+    row = [frame.get_column(name).slice(at, 1) for name in frame.columns]
+    outside = [not inside(value).all() for value in row]
+    return [(value.to_physical() if odd else value)[0] for value, odd in zip(row, outside, strict=True)]
 
 
 def _text(row: Any) -> str:

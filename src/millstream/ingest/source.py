@@ -16,6 +16,10 @@
 Late tuples do not count: they advance neither the watermark nor the order, and register no key. All operations run over
 whole columns, for any number of punctuations among the tuples. The output does not depend on how the input is cut.
 
+A batch without an order among its tuples is sorted by time and judged by what was promised before it; its own tuples
+promise something only at its end. So which tuples are late depends on the batches. Of equal keys all but the first are
+late, as ever.
+
 >>> from millstream.algebra.clock import VirtualClock
 >>> from millstream.algebra.schema import Schema
 >>> from millstream.algebra.types import Type
@@ -46,9 +50,10 @@ from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
+from millstream.ingest.losses import Losses, bad_rows, late_rows
 from millstream.ingest.placed_punctuations import NO_KEY, TIME_LIMIT, PlacedPunctuations, integers
 from millstream.ingest.promises import Promises, time_column
-from millstream.ingest.rows import NO_BAD
+from millstream.ingest.rows import BAD_SCHEMA, NO_BAD
 from millstream.ingest.split_summary import SplitSummary, slack_of
 from millstream.logical.catalog import StreamDefinition
 
@@ -84,7 +89,7 @@ class StreamSource:
         self._key = list(stream.primary_key)
         self._time = time_column(schema)
         self._ascending = Ascending(stream.ascending)
-        self._required = [*([self._time] if self._time is not None else []), *stream.primary_key, *stream.ascending]
+        self._required = stream.required
         self._slack = slack_of(schema, stream.watermark)
         self._in_order = self._slack is not None and stream.watermark is None
         self._promises = Promises(schema)
@@ -92,13 +97,17 @@ class StreamSource:
         self._last: tuple[int, int] | None = None  # the last timestamp and its arrival time
         self._promised = NEVER  # the highest enabling timestamp promised
         self._restricted: set[str] | None = None  # columns restricted by explicit punctuation, except bounds on time
+        self._losses, self._reported = Losses(), (0, 0, 0)  # since the last `take_losses`, and the counts then
 
-    def take(self, elements: Iterable[Any], summary: SplitSummary | None = None) -> Taken:
+    def take(self, elements: Iterable[Any], summary: SplitSummary | None = None, *, unordered: bool = False) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With a
-        `summary` (see `knows`) the rows are only a part of a split, and time advances as in the whole split."""
+        `summary` (see `knows`) the rows are only a part of a split, and time advances as in the whole split. Rows that
+        are `unordered` are sorted by time and judged by what was promised before the batch."""
         arrivals = gather(elements, self.schema, self._required)
         now = self._clock.now()
         rows, placed = arrivals.rows, arrivals.placed
+        if unordered and self._time is not None:
+            rows = rows.sort(self._time, maintain_order=True)
         stamps, keys = self._stamps(rows, now), placed.keys(self._time)
         if (keys == NO_KEY).any():
             self._restricted = placed.columns | (self._restricted or set())
@@ -106,8 +115,8 @@ class StreamSource:
         if self._all_in_order(stamps, placed):
             accepted = np.ones(len(stamps), dtype=np.bool_)
         else:
-            accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, placed, keys))
-            derived = self._derive(rows, stamps, accepted, summary)
+            accepted = self._judge(rows, stamps, self._promises.broken(rows, stamps, placed, keys), unordered)
+            derived = self._derive(rows, stamps, accepted, summary, unordered)
             if derived:
                 placed = PlacedPunctuations.interleave([*derived, placed])
                 keys = placed.keys(self._time)
@@ -118,8 +127,10 @@ class StreamSource:
         late, bad = self._no_rows, _NO_BAD
         if not clean:
             late = rows.filter(~pl.Series(accepted, dtype=pl.Boolean)).with_columns(entered)
+            self._losses += self._why_late(rows, stamps, accepted, unordered)
         if arrivals.bad.height:
-            bad = arrivals.bad.with_columns(entered)
+            bad = arrivals.bad.select(*BAD_SCHEMA, entered)
+            self._losses += bad_rows(arrivals.bad)
         self._count(stamps if clean else stamps[accepted], now)
         self._ascending.count(rows, accepted, {} if summary is None else summary.spans)
         if summary is not None and summary.rows:
@@ -172,16 +183,17 @@ class StreamSource:
             return False
         return int(stamps[0]) >= max(self._newest, self._promised) and bool((stamps[1:] >= stamps[:-1]).all())
 
-    def _judge(self, rows: pl.DataFrame, stamps: Integers, broken: Mask) -> Mask:
+    def _judge(self, rows: pl.DataFrame, stamps: Integers, broken: Mask, unordered: bool) -> Mask:
         """Return a mask of the accepted tuples.
 
         Whether a tuple is late depends on the tuples accepted before it. Each round judges all tuples by the outcome of
-        the previous round; a round without changes is the outcome of judging one by one.
+        the previous round; a round without changes is the outcome of judging one by one. Of unordered tuples none is
+        before another, and one round is enough.
         """
         fits = ~broken
         if self._time is not None and self._promised > NEVER:
             fits &= stamps >= self._promised
-        accepted = fits
+        accepted = np.zeros_like(fits) if unordered else fits
         while True:
             judged = fits.copy()
             if self._slack is not None:
@@ -193,12 +205,32 @@ class StreamSource:
                 places = np.flatnonzero(judged)
                 keys = rows.select(self._key).filter(pl.Series(judged, dtype=pl.Boolean))
                 judged[places] = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
-            if np.array_equal(judged, accepted) or not (self._key or self._ascending):
+            if unordered or np.array_equal(judged, accepted) or not (self._key or self._ascending):
                 return judged
             accepted = judged
 
+    def _why_late(self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, unordered: bool) -> Losses:
+        """Describe the late tuples, before the accepted ones are counted."""
+        none, causes = np.zeros_like(accepted), {}
+        before = highest_before(self._newest, stamps, none if unordered else accepted)
+        if self._slack is not None:
+            causes["order"] = (before > NEVER) & (stamps < np.maximum(before, -TIME_LIMIT) - self._slack)
+        if self._time is not None:
+            causes["skew"] = stamps < self._promised
+        if self._ascending:
+            causes["ascending"] = ~self._ascending.judge(rows, none if unordered else accepted)
+        causes["key" if self._key and self._restricted is None else "punctuation"] = ~none
+        return late_rows(stamps, before, ~accepted, causes)
+
+    def take_losses(self) -> Losses:
+        """Return the rows taken since the last call, and what is known of the late and bad ones among them."""
+        counts, before = (self.accepted, self.late, self.bad), self._reported
+        accepted, late, bad = (now - then for now, then in zip(counts, before, strict=True))
+        found, self._losses, self._reported = self._losses, Losses(), counts
+        return found + Losses(accepted, late, bad)
+
     def _derive(
-        self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, summary: SplitSummary | None
+        self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, summary: SplitSummary | None, unordered: bool
     ) -> list[PlacedPunctuations]:
         """Return the punctuations that the tuples imply, and at the end those that the summary of the split implies."""
         derived: list[PlacedPunctuations] = []
@@ -206,6 +238,8 @@ class StreamSource:
             places = np.flatnonzero(accepted & (stamps > highest_before(self._newest, stamps, accepted)))
             derived.append(self._below(self._time, stamps[places], places + 1))
         derived += self._ascending.placed(rows, accepted)
+        if unordered:
+            derived = [placed.last_at(rows.height) for placed in derived]
         for column, span in () if summary is None else summary.spans.items():
             if column != self._time or self._watermark is not None:
                 derived.append(self._below(column, np.array([span.highest]), np.array([rows.height])))
@@ -264,6 +298,11 @@ class StreamSource:
         return self._promises.ended
 
     @property
+    def stamped(self) -> bool:
+        """True if the clock is the time of its tuples, so that promising the clock makes no tuple late."""
+        return self._time is None
+
+    @property
     def newest(self) -> int | None:
         """The highest timestamp accepted, if timestamps come from the time column."""
         return None if self._time is None or self._newest == NEVER else self._newest
@@ -273,6 +312,12 @@ class StreamSource:
         if not self.schema.ordered or self.schema.kind is TimeKind.LATENT or self._newest == NEVER:
             return None
         return Punctuations.of((), progress=self._newest)
+
+    @property
+    def reached(self) -> int:
+        """The time that readers know by now, of the order and of punctuation: no later tuple is older."""
+        order = self.order()
+        return max(self._promises.progress, NEVER if order is None else order.progress)
 
     def ets(self) -> int | None:
         """Promise an enabling timestamp: from now on, older tuples are late. None if the source cannot promise any."""
@@ -306,3 +351,4 @@ class StreamSource:
         self._restricted = values["restricted"]
         self._ascending.restore(values["ascending"])
         self.accepted, self.late, self.bad = values["counts"]
+        self._losses, self._reported = Losses(), (self.accepted, self.late, self.bad)

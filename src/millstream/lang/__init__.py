@@ -16,6 +16,8 @@ __all__ = ["ast", "parse", "parse_one"]
 
 def parse(text: str) -> list[ast.Statement]:
     """Parse the statements of a script, separated by semicolons; raise SqlSyntaxError with a position on a mistake."""
+    if not isinstance(text, str):
+        raise SqlSyntaxError("M1010", f"expected statements as text, found {type(text).__name__}")
     return script(Cursor(text))
 
 

@@ -13,6 +13,7 @@ from typing import Any, dataclass_transform
 
 from millstream.algebra.types import MICROS
 from millstream.errors import MillstreamError
+from millstream.lang.names import quoted
 from millstream.lang.tokens import Place
 
 
@@ -65,6 +66,8 @@ class Name(Expr):
     """A column, optionally with the alias of its stream: `price`, `b.price`."""
 
     parts: tuple[str, ...]
+    quoted: bool = field(default=False, compare=False, repr=False)
+    """True if a part was written in double quotes."""
 
     def __str__(self) -> str:
         return ".".join(self.parts)
@@ -148,13 +151,34 @@ class Cast(Expr):
     type_name: TypeName
 
 
+class OverClause(Node):
+    """`OVER (PARTITION BY … ORDER BY … ROWS n PRECEDING SLIDE n)`: the window of a running aggregate.
+
+    `unit` is ROWS or RANGE. ROWS has `rows`, RANGE has `range`; neither: UNBOUNDED PRECEDING. With ROWS, `slide` counts
+    tuples. `framed`: the frame was written."""
+
+    partition: tuple[Expr, ...] = ()
+    order: Expr | None = None
+    unit: str = "RANGE"
+    rows: int | None = None
+    range: Duration | None = None
+    slide: Duration | None = None
+    active: bool = False
+    framed: bool = False
+
+
 class Function(Expr):
-    """A scalar or aggregate function by its lower-case name; `star` for `COUNT(*)`."""
+    """A scalar or aggregate function by its lower-case name; `star` for `COUNT(*)`. `within`: the expression of
+    `WITHIN GROUP (ORDER BY …)`; `filter`: the condition of `FILTER (WHERE …)`; `over`: the window of a running
+    aggregate."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
     distinct: bool = False
     star: bool = False
+    within: Expr | None = None
+    filter: Expr | None = None
+    over: OverClause | None = None
 
 
 class Extract(Expr):
@@ -182,6 +206,17 @@ class WindowClause(Node):
     attribute: str | None = None
     function: str | None = None
     """TUMBLE or HOP, if the window was written as one."""
+    key_join: bool = False
+    """True with KEY JOIN: each tuple of the stream is in one result at most."""
+
+
+class Denoising(Node):
+    """`DENOISE(TABLE s, DESCRIPTOR(k, …), range, threshold[, EAGER | LAZY | UNORDERED])`."""
+
+    key: tuple[str, ...]
+    range: Duration
+    threshold: int
+    mode: str
 
 
 class Source(Node):
@@ -192,6 +227,7 @@ class Source(Node):
     window: WindowClause | None = None
     probing: bool = False
     """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
+    denoising: Denoising | None = None
 
 
 class JoinedSource(Node):
@@ -208,10 +244,18 @@ class SelectItem(Node):
     alias: str | None = None
 
 
-class Unordered(Node):
-    """A clause that continuous queries do not support (ORDER BY, LIMIT, OFFSET); the binder refuses it with a hint."""
+class SortKey(Node):
+    expression: Expr
+    descending: bool = False
+
+
+class Tail(Node):
+    """ORDER BY with its keys, LIMIT or OFFSET with its amount. Only queries over local tables have them: the binder
+    refuses them in a continuous query, with a hint."""
 
     clause: str
+    keys: tuple[SortKey, ...] = ()
+    amount: Expr | None = None
 
 
 class Select(Node):
@@ -222,7 +266,7 @@ class Select(Node):
     group: tuple[Expr, ...] = ()
     having: Expr | None = None
     distinct: bool = False
-    tail: tuple[Unordered, ...] = ()
+    tail: tuple[Tail, ...] = ()
 
 
 class SetOperation(Node):
@@ -231,7 +275,7 @@ class SetOperation(Node):
     op: str
     left: Select | SetOperation
     right: Select | SetOperation
-    tail: tuple[Unordered, ...] = ()
+    tail: tuple[Tail, ...] = ()
 
 
 Query = Select | SetOperation
@@ -244,9 +288,18 @@ class Statement(Node):
     text: str = field(default="", compare=False, repr=False, kw_only=True)
 
 
+class Created(Statement):
+    """A CREATE statement; `unless_exists` with IF NOT EXISTS."""
+
+    name: str
+    unless_exists: bool = field(default=False, kw_only=True)
+
+
 class ColumnDefinition(Node):
     name: str
     type_name: TypeName
+    required: bool = False
+    """True with NOT NULL."""
 
 
 class Watermark(Node):
@@ -268,8 +321,7 @@ class Closes(Node):
 Options = tuple[tuple[str, str], ...]
 
 
-class CreateStream(Statement):
-    name: str
+class CreateStream(Created):
     columns: tuple[ColumnDefinition, ...]
     order_by: str | None = None
     current_time: bool = False
@@ -284,29 +336,58 @@ class CreateStream(Statement):
     """The columns that the clauses name, with their positions."""
 
 
-class CreateDerivedStream(Statement):
-    name: str
+class CreateDerivedStream(Created):
     select: Query
+    options: Options = ()
 
 
-class CreateTable(Statement):
-    name: str
+class CreateTable(Created):
     columns: tuple[ColumnDefinition, ...]
     primary_key: tuple[str, ...] = ()
     options: Options = ()
 
 
-class CreateQuery(Statement):
-    name: str
+STARTS = ("now", "beginning", "shared")
+"""What a query that is added sees: the tuples accepted from now on, all that its streams can be read again for, or
+what an equal running query holds."""
+
+
+class Start(Node):
+    """`WITH (start = 'now')`: one of `STARTS`."""
+
+    how: str = "now"
+
+
+NOW = Start()
+
+
+class CreateQuery(Created):
     select: Query
     into: str | None = None
     into_options: Options = ()
+    start: Start = field(default_factory=Start)
+    body: str = field(default="", compare=False, repr=False, kw_only=True)
+    """The text from SELECT on, with the sink."""
 
 
 class SelectStatement(Statement):
     select: Query
     into: str | None = None
     into_options: Options = ()
+
+    @property
+    def start(self) -> Start:
+        return Start(**self.place)
+
+    @property
+    def body(self) -> str:
+        return self.text
+
+
+def query_text(name: str, statement: CreateQuery | SelectStatement, how: str) -> str:
+    """The CREATE QUERY statement for a query under another name, or with another start."""
+    options = "" if how == "now" else f" WITH (start = '{how}')"
+    return f"CREATE QUERY {quoted(name)}{options} AS {statement.body}"
 
 
 class Drop(Statement):
@@ -323,13 +404,14 @@ class Explain(Statement):
 
 
 class ExplainNamed(Statement):
-    """EXPLAIN CONTRACT of a running query or a derived stream, by name."""
+    """EXPLAIN of a running query or a derived stream, by name; `stage` is OPTIMIZED, PHYSICAL or CONTRACT."""
 
     name: str
+    stage: str = "CONTRACT"
 
 
 class Show(Statement):
-    """`what` is STREAMS, TABLES or QUERIES."""
+    """`what` is STREAMS, TABLES, QUERIES, FUNCTIONS or AGGREGATES."""
 
     what: str
 

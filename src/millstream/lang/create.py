@@ -1,10 +1,14 @@
-"""CREATE STREAM, TABLE and QUERY. A stream has columns, then clauses in any order."""
+"""CREATE STREAM, TABLE, QUERY and AGGREGATE. A stream has columns, then clauses in any order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from millstream.errors import did_you_mean
 from millstream.lang import ast
+from millstream.lang.aggregate.create import create_aggregate
 from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import type_name
@@ -21,7 +25,6 @@ CLAUSES = (
     "ASCENDING",
     "CLOSES",
     "WITH",
-    "SOURCE",
 )
 KINDS = ("STREAM", "TABLE", "QUERY")
 CLASSES = ("+", "#", "-")
@@ -30,16 +33,28 @@ CLASSES = ("+", "#", "-")
 def create(cursor: Cursor) -> ast.Statement:
     """Parse the rest of a CREATE statement."""
     if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
-        cursor.not_yet("user-defined aggregates")
-    kind = cursor.choice(KINDS, "STREAM, TABLE or QUERY")
-    name = cursor.name(f"the name of the {kind.lower()}")
-    if kind == "TABLE":
-        return _table(cursor, name)
-    if kind == "QUERY":
+        return create_aggregate(cursor)
+    kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY or AGGREGATE")
+    unless = cursor.accept("IF", "NOT", "EXISTS") is not None
+    name = cursor.new_name(f"the name of the {kind.lower()}")
+    return replace(_CREATED[kind](cursor, name), unless_exists=unless)
+
+
+def _query(cursor: Cursor, name: str) -> ast.CreateQuery:
+    start = _start(cursor)
+    cursor.expect("AS")
+    first = cursor.token
+    parsed = query_into(cursor)
+    return ast.CreateQuery(name, *parsed, start, body=cursor.text[first.start : cursor.previous.end])
+
+
+def _stream(cursor: Cursor, name: str) -> ast.CreateStream | ast.CreateDerivedStream:
+    if cursor.at("WITH") or cursor.at("AS"):
+        pairs = options(cursor)
         cursor.expect("AS")
-        return ast.CreateQuery(name, *query_into(cursor))
-    if cursor.accept("AS"):
-        return ast.CreateDerivedStream(name, query(cursor))
+        return ast.CreateDerivedStream(name, query(cursor), pairs)
+    if not cursor.at_symbol("("):
+        cursor.fail("'(' and the columns, or AS SELECT", hint=f"CREATE STREAM {name} (ts TIMESTAMP, …) ORDER BY ts")
     columns, key = _columns(cursor)
     clauses = _Clauses(key)
     while clauses.take(cursor):
@@ -47,14 +62,36 @@ def create(cursor: Cursor) -> ast.Statement:
     return ast.CreateStream(name, columns, **clauses.found)
 
 
-def _table(cursor: Cursor, name: str) -> ast.Statement:
+def _start(cursor: Cursor) -> ast.Start:
+    """Parse the options of a query, if there are any: `WITH (start = 'beginning')`."""
+    token = cursor.token
+    if not cursor.accept("WITH"):
+        return ast.Start(**token.place)
+    with cursor.like("WITH (start = 'beginning')"):
+        cursor.expect_symbol("(")
+        cursor.expect("START")
+        cursor.expect_symbol("=")
+        token = cursor.token
+        if token.kind not in (Kind.STRING, Kind.WORD) or token.text.lower() not in ast.STARTS:
+            cursor.fail("'now', 'beginning' or 'shared'", hint=did_you_mean(token.text, ast.STARTS))
+        cursor.advance()
+        cursor.expect_symbol(")")
+    return ast.Start(token.text.lower(), **token.place)
+
+
+def _table(cursor: Cursor, name: str) -> ast.CreateTable:
     if cursor.at("AS"):
         cursor.not_yet("CREATE TABLE … AS SELECT", hint="CREATE STREAM … AS SELECT creates a derived stream")
+    if not cursor.at_symbol("("):
+        cursor.fail("'(' and the columns", hint=f"CREATE TABLE {name} (id BIGINT, name VARCHAR)")
     columns, key = _columns(cursor)
     pairs: ast.Options = ()
     while cursor.at("PRIMARY") or cursor.at("WITH"):
+        token = cursor.token
+        if (pairs and token.upper == "WITH") or (key and token.upper == "PRIMARY"):
+            cursor.error("M1007", f"{'WITH' if token.upper == 'WITH' else 'PRIMARY KEY'} appears twice")
         if cursor.at("WITH"):
-            pairs += options(cursor)
+            pairs = options(cursor)
         else:
             key = _primary_key(cursor)
     if any(cursor.at(*clause.split()) for clause in CLAUSES):
@@ -75,10 +112,13 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
         name = cursor.name("the name of a column")
         if cursor.token.kind is not Kind.WORD:
             cursor.fail(f"the type of column '{name}'")
-        found.append(ast.ColumnDefinition(name, type_name(cursor), **token.place))
+        type_ = type_name(cursor)
+        required = cursor.accept("NOT", "NULL") is not None
         if cursor.accept("PRIMARY", "KEY"):
             key.append(name)
-        cursor.accept("NOT", "NULL")
+        required = cursor.accept("NOT", "NULL") is not None or required
+        cursor.accept("NULL")
+        found.append(ast.ColumnDefinition(name, type_, required, **token.place))
 
     cursor.in_parentheses(entry)
     return tuple(found), tuple(key)
@@ -130,9 +170,12 @@ class _Clauses:
         elif cursor.accept("CLOSES"):
             self.found["closes"] += (_closes(cursor),)
         elif cursor.at("WITH"):
-            self.found["options"] += options(cursor)
-        elif cursor.accept("SOURCE"):
-            self.found["options"] += (("source", cursor.string("the source's address as a string")),)
+            if self.found["options"]:
+                cursor.error("M1007", "WITH appears twice")
+            self.found["options"] = options(cursor)
+        elif cursor.at("SOURCE"):
+            hint = "WITH (connector = 'csv', path = '…') reads files; without it, mill.insert feeds the stream"
+            cursor.not_yet(f"SOURCE '{cursor.ahead().text}'", hint=hint)
         elif cursor.at_symbol(";") or token.kind is Kind.END:
             return False
         else:
@@ -186,3 +229,6 @@ def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:
         return name, cursor.advance().text
 
     return cursor.in_parentheses(column)
+
+
+_CREATED: dict[str, Callable[[Cursor, str], ast.Created]] = {"STREAM": _stream, "TABLE": _table, "QUERY": _query}

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
 from millstream.errors import SqlSyntaxError, did_you_mean
+from millstream.lang import ast, foreign
+from millstream.lang.names import new_name
 from millstream.lang.tokens import Kind, Token, tokenize
 
 Item = TypeVar("Item")
@@ -29,6 +31,8 @@ class Cursor:
         self._tokens = tokenize(text)
         self._index = 0
         self._depth = 0
+        self.subquery: Callable[[Cursor], ast.Query] | None = None
+        """The grammar of subqueries inside expressions; None where an expression has none."""
 
     @property
     def token(self) -> Token:
@@ -98,6 +102,14 @@ class Cursor:
             self.error("M1002", f'"{token.text}" cannot be a name', token=token)
         return token.text.lower()
 
+    def new_name(self, what: str) -> str:
+        """Take the name of a new stream, table or query."""
+        name, token = self.name(what), self.previous
+        try:
+            return new_name(name)
+        except SqlSyntaxError as error:
+            raise error.at(token.line, token.column) from None
+
     def names(self, what: str) -> tuple[str, ...]:
         """Take names in parentheses."""
         return self.in_parentheses(lambda cursor: cursor.name(what))
@@ -139,8 +151,15 @@ class Cursor:
         """A hint for the next token if it is a word that resembles one of the choices."""
         return did_you_mean(self.token.upper, (choice.lower() for choice in choices)) if self.token.upper else ""
 
-    def fail(self, expected: str, *, hint: str = "") -> NoReturn:
-        """Raise SqlSyntaxError: the next token is not the expected one."""
+    def fail(self, expected: str, *, hint: str = "", keywords: Sequence[str] = ()) -> NoReturn:
+        """Raise SqlSyntaxError: the next token is not the expected one. A construct of another dialect is named, and
+        so is a misspelt one of the keywords, which may have been taken as an alias."""
+        # the statements of a body are not those of a script
+        if self.subquery is None and (found := foreign.find(self._tokens, self._index)):
+            self.error(found.code, found.message, hint=found.hint, token=found.token)
+        if keywords and (word := foreign.misspelt(self._tokens, self._index, keywords)):
+            token, meant = word
+            self.error("M1001", f"expected {expected}, found {token}", hint=f"did you mean {meant}?", token=token)
         self.error("M1001", f"expected {expected}, found {self.token}", hint=hint)
 
     def error(self, code: str, message: str, *, hint: str = "", token: Token | None = None) -> NoReturn:
@@ -158,6 +177,15 @@ class Cursor:
         except SqlSyntaxError as error:
             error.hint = error.hint or f"such as {example}"
             raise
+
+    @contextmanager
+    def subqueries(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
+        """Accept subqueries inside expressions, and queries without FROM."""
+        outside, self.subquery = self.subquery, grammar
+        try:
+            yield
+        finally:
+            self.subquery = outside
 
     @contextmanager
     def nested(self) -> Iterator[None]:

@@ -8,9 +8,13 @@ expected, and accepts constructs without a meaning here (adjacent strings, CASE 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import interval
+from millstream.lang.over import over_clause
 from millstream.lang.tokens import Kind, Token
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -21,6 +25,8 @@ MODES = ("RECENT", "CHRONICLE")
 _LEVELS = {"OR": 1, "AND": 2, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7} | dict.fromkeys(COMPARISONS, 4)
 _NEGATION, _PREDICATE, _OPERAND = 3, 4, 5
 _TESTS = ("BETWEEN", "IN", "LIKE")
+_LEAST_BIGINT = str(1 << 63)
+"""The digits of the least BIGINT: out of range without the sign."""
 
 
 def expression(cursor: Cursor) -> ast.Expr:
@@ -98,15 +104,22 @@ def _test(cursor: Cursor, operand: ast.Expr, token: Token) -> ast.Expr:
             cursor.not_yet("LIKE with ESCAPE")
         return made
     cursor.expect_symbol("(")
-    _no_subquery(cursor)
+    if (query := _subquery(cursor)) is not None:
+        return body.InQuery(operand, query, **here)
     options = expressions(cursor)
     cursor.expect_symbol(")")
     return ast.InList(operand, options, **here)
 
 
-def _no_subquery(cursor: Cursor) -> None:
-    if cursor.at("SELECT"):
+def _subquery(cursor: Cursor) -> ast.Query | None:
+    """Parse a subquery, if one follows, and the closing parenthesis."""
+    if not cursor.at("SELECT"):
+        return None
+    if cursor.subquery is None:
         cursor.not_yet("a subquery inside an expression", hint="put it in FROM and join with it")
+    found = cursor.subquery(cursor)
+    cursor.expect_symbol(")")
+    return found
 
 
 def _signed(cursor: Cursor) -> ast.Expr:
@@ -116,6 +129,9 @@ def _signed(cursor: Cursor) -> ast.Expr:
         while found := cursor.accept_symbol("::"):
             made = ast.Cast(made, type_name(cursor), **found.place)
         return made
+    if token.text == "-" and cursor.token.kind is Kind.NUMBER and cursor.token.text == _LEAST_BIGINT:
+        cursor.advance()
+        return ast.Constant(-(1 << 63), **token.place)
     with cursor.nested():
         operand = _signed(cursor)
     if token.text == "+":
@@ -136,7 +152,8 @@ def _primary(cursor: Cursor) -> ast.Expr:
             return ast.Constant(cursor.advance().text, **here)
         case Kind.SYMBOL if token.text == "(":
             cursor.advance()
-            _no_subquery(cursor)
+            if (query := _subquery(cursor)) is not None:
+                return body.Subquery(query, **here)
             made = expression(cursor)
             cursor.expect_symbol(")")
             return made
@@ -182,15 +199,36 @@ def _word(cursor: Cursor) -> ast.Expr:
         case "EVENT" if after.upper in ("SEQ", "AND", "OR", "NOT"):
             cursor.not_yet("event patterns (EVENT)", hint="SEQ(a, b) MODE RECENT pairs two streams")
         case "EXISTS" if called:
-            cursor.not_yet("EXISTS", hint="put the subquery in FROM and join with it")
+            return _exists(cursor)
+        case "OLDEST" if called and cursor.subquery is not None:
+            return _oldest(cursor)
     if called and token.upper not in RESERVED:
         return _function(cursor)
     if not cursor.at_name():
         cursor.fail("an expression")
-    parts = [cursor.name("a column")]
+    parts, quoted = [cursor.name("a column")], token.kind is Kind.QUOTED
     while cursor.accept_symbol("."):
         parts.append(cursor.name("a column"))
-    return ast.Name(tuple(parts), **here)
+    return ast.Name(tuple(parts), quoted, **here)
+
+
+def _exists(cursor: Cursor) -> ast.Expr:
+    token = cursor.token
+    if cursor.subquery is None:
+        cursor.not_yet("EXISTS", hint="put the subquery in FROM and join with it")
+    cursor.advance()
+    cursor.expect_symbol("(")
+    found = _subquery(cursor)
+    return cursor.fail("SELECT") if found is None else body.Exists(found, **token.place)
+
+
+def _oldest(cursor: Cursor) -> ast.Expr:
+    token = cursor.advance()
+    with cursor.like("oldest().x"):
+        cursor.expect_symbol("(")
+        cursor.expect_symbol(")")
+        name = cursor.name("a column of inwindow") if cursor.accept_symbol(".") else None
+    return body.Oldest(name, **token.place)
 
 
 def _case(cursor: Cursor) -> ast.Expr:
@@ -263,15 +301,52 @@ def _function(cursor: Cursor) -> ast.Expr:
     cursor.expect_symbol("(")
     if name == "trim" and cursor.at_any("BOTH", "LEADING", "TRAILING"):
         cursor.not_yet("TRIM of one side or of other characters")
-    if cursor.accept_symbol("*"):
+    star, distinct = cursor.accept_symbol("*") is not None, False
+    arguments: tuple[ast.Expr, ...] = ()
+    if star:
         cursor.expect_symbol(")")
-        made = ast.Function(name, star=True, **here)
     elif cursor.accept("DISTINCT"):
-        made = ast.Function(name, _some_arguments(cursor), distinct=True, **here)
+        arguments, distinct = _some_arguments(cursor), True
     else:
-        made = ast.Function(name, _arguments(cursor), **here)
-    if cursor.at("OVER") and cursor.ahead().text == "(":
-        cursor.not_yet("running aggregates (OVER)", hint="use a window: s [RANGE 10 MINUTES]")
+        arguments = _arguments(cursor)
+    within, filtered = _within_group(cursor), _filter(cursor)
+    made = ast.Function(name, arguments, distinct, star, within, filtered, **here)
+    return with_over(cursor, made) if at_over(cursor) else made
+
+
+def at_over(cursor: Cursor) -> bool:
+    return cursor.at("OVER") and cursor.ahead().is_symbol("(")
+
+
+def with_over(cursor: Cursor, function: ast.Function) -> ast.Function:
+    """Parse `OVER (…)` behind a function."""
+    return replace(function, over=over_clause(cursor, expression))
+
+
+def _within_group(cursor: Cursor) -> ast.Expr | None:
+    if not (cursor.at("WITHIN") and cursor.ahead().upper == "GROUP"):
+        return None
+    cursor.expect("WITHIN")
+    cursor.expect("GROUP")
+    cursor.expect_symbol("(")
+    cursor.expect("ORDER")
+    cursor.expect("BY")
+    made = expression(cursor)
+    if cursor.at("DESC"):
+        cursor.not_yet("WITHIN GROUP in descending order", hint="PERCENTILE_CONT(1 - p) in ascending order")
+    cursor.accept("ASC")
+    cursor.expect_symbol(")")
+    return made
+
+
+def _filter(cursor: Cursor) -> ast.Expr | None:
+    if not (cursor.at("FILTER") and cursor.ahead().is_symbol("(")):
+        return None
+    cursor.expect("FILTER")
+    cursor.expect_symbol("(")
+    cursor.expect("WHERE")
+    made = expression(cursor)
+    cursor.expect_symbol(")")
     return made
 
 
@@ -279,7 +354,8 @@ def _arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
     """Parse the arguments, if any, and the closing parenthesis."""
     if cursor.accept_symbol(")"):
         return ()
-    _no_subquery(cursor)
+    if (query := _subquery(cursor)) is not None:
+        return (body.Subquery(query, **query.place),)
     cursor.accept("ALL")
     return _some_arguments(cursor)
 
@@ -289,5 +365,7 @@ def _some_arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
     found = [expression(cursor)]
     while cursor.accept_symbol(",") or cursor.accept("FROM") or cursor.accept("FOR"):
         found.append(expression(cursor))
+    if cursor.at("ORDER") and cursor.ahead().upper == "BY":
+        cursor.not_yet("ORDER BY inside an aggregate", hint="leave it out: tuples are taken in the order of time")
     cursor.expect_symbol(")")
     return tuple(found)

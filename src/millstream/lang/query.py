@@ -11,12 +11,16 @@ from typing import Any
 
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
-from millstream.lang.expressions import expression, expressions
+from millstream.lang.durations import duration
+from millstream.lang.expressions import at_over, expression, expressions, with_over
 from millstream.lang.options import options
-from millstream.lang.tokens import Kind
+from millstream.lang.tokens import Kind, not_a_number, touching
 from millstream.lang.windows import preceding_window, window, window_function
 
 _JOINS = ("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL")
+DENOISING = ("EAGER", "LAZY", "UNORDERED")
+_NO_ALIAS = ("ANTI", "SEMI", "ASOF", "TEMPORAL", "LOOKUP", "GLOBAL", "ANY", "INTERVAL")
+"""Words before JOIN that other dialects have, and which would otherwise be read as aliases."""
 
 
 def query_into(cursor: Cursor) -> tuple[ast.Query, str | None, ast.Options]:
@@ -50,14 +54,20 @@ def _member(cursor: Cursor) -> ast.Query:
 
 def _select(cursor: Cursor) -> ast.Select:
     token = cursor.expect("SELECT")
+    after = cursor.ahead()
+    if cursor.at("STREAM") and (after.is_symbol("*") or (after.kind is Kind.WORD and after.upper not in RESERVED)):
+        cursor.fail("a column or an expression")
     distinct = cursor.accept("DISTINCT") is not None
     if not distinct:
         cursor.accept("ALL")
     items = cursor.listed(_item)
-    if not cursor.at("FROM"):
-        cursor.fail("',' or FROM" if cursor.token.kind is not Kind.END else "FROM and a stream")
-    cursor.advance()
-    sources = _sources(cursor)
+    sources: tuple[ast.JoinedSource, ...] = ()
+    if cursor.accept("FROM"):
+        sources = _sources(cursor)
+    elif cursor.subquery is None:
+        ended = cursor.token.kind is Kind.END
+        hint = "every query reads a stream: SELECT … FROM s" if ended else ""
+        cursor.fail("FROM and a stream" if ended else "',' or FROM", hint=hint, keywords=("FROM",))
     clauses: dict[str, Any] = {}
     while cursor.at_any(*_CLAUSES):
         field = cursor.token.upper.lower()
@@ -97,10 +107,15 @@ def _item(cursor: Cursor) -> ast.SelectItem:
     if cursor.at("FROM"):
         cursor.fail("a column or an expression", hint="SELECT * FROM …")
     made = expression(cursor)
-    return ast.SelectItem(made, _alias(cursor), **here)
+    alias = _alias(cursor)
+    if alias is not None and isinstance(made, ast.Function) and made.over is None and at_over(cursor):
+        made = with_over(cursor, made)
+    return ast.SelectItem(made, alias, **here)
 
 
 def _alias(cursor: Cursor) -> str | None:
+    if touching(cursor.previous, cursor.token):
+        raise not_a_number(cursor.previous, cursor.token)
     if cursor.accept("AS") or (cursor.at_name() and not cursor.at("CASE")):
         return cursor.name("an alias")
     return None
@@ -146,12 +161,15 @@ def _source(cursor: Cursor) -> ast.Source:
     token = cursor.token
     relation: str | ast.Query
     bracket: ast.WindowClause | None = None
+    denoising: ast.Denoising | None = None
     probing = False
     if cursor.accept_symbol("("):
         if not (cursor.at("SELECT") or cursor.at_symbol("(")):
             cursor.fail("SELECT")
         relation = query(cursor)
         cursor.expect_symbol(")")
+    elif cursor.ahead().text == "(" and cursor.at("DENOISE"):
+        relation, denoising = _denoise(cursor)
     elif cursor.ahead().text == "(" and cursor.at_any("TABLE", "TUMBLE", "HOP"):
         relation, bracket = window_function(cursor)
     else:
@@ -167,7 +185,33 @@ def _source(cursor: Cursor) -> ast.Source:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
         cursor.not_yet("MATCH_RECOGNIZE")
-    return ast.Source(relation, alias, bracket, probing, **token.place)
+    return ast.Source(relation, alias, bracket, probing, denoising, **token.place)
+
+
+def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
+    """`DENOISE(TABLE s, DESCRIPTOR(k), INTERVAL '1' SECOND, 6, LAZY)`; a subquery may stand for the stream."""
+    token = cursor.expect("DENOISE")
+    with cursor.like("DENOISE(TABLE s, DESCRIPTOR(k), INTERVAL '1' SECOND, 6)"):
+        cursor.expect_symbol("(")
+        cursor.accept("TABLE")
+        relation: str | ast.Query
+        if cursor.accept_symbol("("):
+            relation = query(cursor)
+            cursor.expect_symbol(")")
+        else:
+            relation = cursor.name("a stream")
+        cursor.expect_symbol(",")
+        cursor.expect("DESCRIPTOR")
+        key = cursor.names("a key column")
+        cursor.expect_symbol(",")
+        length = duration(cursor, "a duration")
+        cursor.expect_symbol(",")
+        threshold = cursor.integer("a threshold")
+        mode = "EAGER"
+        if cursor.accept_symbol(","):
+            mode = cursor.choice(DENOISING, "EAGER, LAZY or UNORDERED")
+        cursor.expect_symbol(")")
+    return relation, ast.Denoising(key, length, threshold, mode, **token.place)
 
 
 def _source_alias(cursor: Cursor) -> str | None:
@@ -175,25 +219,28 @@ def _source_alias(cursor: Cursor) -> str | None:
         return cursor.name("an alias")
     if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED:
         return None
+    if cursor.token.upper in _NO_ALIAS and cursor.ahead().upper in ("JOIN", "LEFT"):
+        cursor.fail("an alias or a join")
     if cursor.at("OUTER", "JOIN"):
         cursor.fail("LEFT, RIGHT or FULL before OUTER JOIN", hint="LEFT JOIN keeps every tuple of the left stream")
     return cursor.name("an alias") if cursor.at_name() else None
 
 
-def _tail(cursor: Cursor) -> tuple[ast.Unordered, ...]:
+def _tail(cursor: Cursor) -> tuple[ast.Tail, ...]:
     found = []
     while cursor.at_any("ORDER", "LIMIT", "OFFSET"):
         token = cursor.advance()
         if token.upper == "ORDER":
             cursor.expect("BY")
-            cursor.listed(_sort_key)
+            found.append(ast.Tail("ORDER BY", cursor.listed(_sort_key), **token.place))
         else:
-            expression(cursor)
-        clause = "ORDER BY" if token.upper == "ORDER" else token.upper
-        found.append(ast.Unordered(clause, **token.place))
+            found.append(ast.Tail(token.upper, amount=expression(cursor), **token.place))
     return tuple(found)
 
 
-def _sort_key(cursor: Cursor) -> None:
-    expression(cursor)
-    _ = cursor.accept("ASC") or cursor.accept("DESC")
+def _sort_key(cursor: Cursor) -> ast.SortKey:
+    token, made = cursor.token, expression(cursor)
+    descending = cursor.accept("DESC") is not None
+    if not descending:
+        cursor.accept("ASC")
+    return ast.SortKey(made, descending, **token.place)

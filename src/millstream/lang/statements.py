@@ -7,14 +7,18 @@ from dataclasses import replace
 
 from millstream.errors import SqlSyntaxError
 from millstream.lang import ast
+from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.create import KINDS, create
 from millstream.lang.cursor import Cursor
 from millstream.lang.query import query_into
 from millstream.lang.tokens import Kind
 
 STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")
-SHOWN = ("STREAMS", "TABLES", "QUERIES")
+SHOWN = ("STREAMS", "TABLES", "QUERIES", "FUNCTIONS", "AGGREGATES")
+DROPPED = (*KINDS, "FUNCTION", "AGGREGATE")
 MAXIMUM_HEIGHT = 120
+_AFTER = ("WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "INTO", "JOIN", "LEFT", "RIGHT")
+"""The keywords that a misspelt word after a query may stand for."""
 STARTS = ("CREATE", "SELECT", "DROP", "EXPLAIN", "SHOW", "SET")
 
 
@@ -27,8 +31,9 @@ def script(cursor: Cursor) -> list[ast.Statement]:
         if cursor.ended:
             return found
         found.append(statement(cursor))
-        if not cursor.at_symbol(";") and not cursor.ended:
-            cursor.fail("';' or the end of the statement")
+        # a body in braces needs no semicolon after it
+        if not cursor.at_symbol(";") and not cursor.ended and not isinstance(found[-1], CreateAggregate):
+            cursor.fail("';' or the end of the statement", keywords=_AFTER)
 
 
 def statement(cursor: Cursor) -> ast.Statement:
@@ -40,8 +45,8 @@ def statement(cursor: Cursor) -> ast.Statement:
     elif start.upper in _PARSERS:
         cursor.advance()
         found = _PARSERS[start.upper](cursor)
-    elif start.upper in ("EVENT", "ALTER", "INSERT", "PROD", "FEEDBACK"):
-        cursor.not_yet(f"{start.upper} statements")
+    elif start.upper in _NOT_YET:
+        cursor.not_yet(f"{start.upper} statements", hint=_NOT_YET[start.upper])
     else:
         cursor.fail(f"a statement ({', '.join(STARTS)})", hint=cursor.suggestion(STARTS))
     _check_height(found)
@@ -62,7 +67,7 @@ def _check_height(root: ast.Node) -> None:
 
 
 def _drop(cursor: Cursor) -> ast.Statement:
-    kind = cursor.choice(KINDS, "STREAM, TABLE or QUERY")
+    kind = cursor.choice(DROPPED, "STREAM, TABLE, QUERY, FUNCTION or AGGREGATE")
     if_exists = cursor.accept("IF", "EXISTS") is not None
     return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
 
@@ -72,6 +77,9 @@ def _explain(cursor: Cursor) -> ast.Statement:
     if not (cursor.at_any("SELECT", "CREATE") or cursor.at_symbol("(")):
         if stage == "CONTRACT":
             return ast.ExplainNamed(cursor.name("a query (SELECT …) or the name of one"))
+        alone = cursor.ahead().kind is Kind.END or cursor.ahead().text == ";"
+        if cursor.at_name() and alone and stage != "LOGICAL":
+            return ast.ExplainNamed(cursor.name("the name of a query"), stage)
         hint = cursor.suggestion([*STAGES, "SELECT"])
         cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT", hint=hint)
     token = cursor.token
@@ -82,7 +90,7 @@ def _explain(cursor: Cursor) -> ast.Statement:
 
 
 def _show(cursor: Cursor) -> ast.Statement:
-    return ast.Show(cursor.choice(SHOWN, "STREAMS, TABLES or QUERIES"))
+    return ast.Show(cursor.choice(SHOWN, "STREAMS, TABLES, QUERIES, FUNCTIONS or AGGREGATES"))
 
 
 def _set(cursor: Cursor) -> ast.Statement:
@@ -106,6 +114,15 @@ def _value(cursor: Cursor) -> int | float | str | bool:
     cursor.advance()
     return {"TRUE": True, "FALSE": False}.get(token.upper, token.text)
 
+
+_NOT_YET = {
+    "EVENT": "SEQ(a, b) MODE RECENT pairs two streams",
+    "ALTER": "DROP it, then CREATE it again",
+    "INSERT": "rows come from a connector, or from mill.insert('s', rows); results go INTO a sink",
+    "PROD": "",
+    "FEEDBACK": "",
+}
+"""Statements that are not available, and hints."""
 
 _PARSERS: dict[str, Callable[[Cursor], ast.Statement]] = {
     "CREATE": create,

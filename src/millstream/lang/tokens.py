@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import Any, TypedDict
 
 from sqlglot.errors import SqlglotError
@@ -89,6 +90,8 @@ _KINDS = {
 }
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?")
+_OTHER_NUMBER = re.compile(r"0[xXbBoO][0-9a-fA-F_]+|\d[\d_.]*_\w*")
+"""Numbers as other languages write them; without this check a part of them would be an alias."""
 _SPELLING = {"==": "=", "!=": "<>"}
 _CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|[^'\"]", re.DOTALL)
 
@@ -112,6 +115,9 @@ def tokenize(text: str) -> list[Token]:
     except SqlglotError:
         raise _unterminated(text, positions) from None
     tokens = [_token(item, text, positions) for item in raw]
+    for token, after in pairwise(tokens):
+        if touching(token, after) and _OTHER_NUMBER.fullmatch(text[token.start : after.end]):
+            raise not_a_number(token, after)
     return [*tokens, Token(Kind.END, "", len(text), len(text), *positions.at(len(text)))]
 
 
@@ -120,12 +126,28 @@ def _token(item: Any, text: str, positions: Positions) -> Token:
     start, end, written = item.start, item.end + 1, item.text
     line, column = positions.at(start)
     if kind is Kind.WORD and not _WORD.fullmatch(written):
-        raise SqlSyntaxError("M1002", f"unexpected character in '{written}'", line=line, column=column)
+        hint = "parameters are not available: write the value itself" if written.startswith("$") else ""
+        raise SqlSyntaxError("M1002", f"unexpected character in '{written}'", hint=hint, line=line, column=column)
     if kind is Kind.NUMBER and not _NUMBER.fullmatch(written):
         raise SqlSyntaxError("M1003", f"'{written}' is not a number", line=line, column=column)
     if kind is Kind.SYMBOL:
         written = _SPELLING.get(text[start:end], text[start:end])
     return Token(kind, written, start, end, line, column)
+
+
+def touching(token: Token, after: Token) -> bool:
+    """Whether a word follows a number without a blank, as in 10min and 1_000."""
+    return token.kind is Kind.NUMBER and after.kind is Kind.WORD and token.end == after.start
+
+
+def not_a_number(token: Token, after: Token) -> SqlSyntaxError:
+    """The error for a number and a word that touch."""
+    written = token.text + after.text
+    try:
+        hint = f"write {int(written, 0)}"
+    except ValueError:
+        hint = f"leave a blank after {token.text}"
+    return SqlSyntaxError("M1003", f"'{written}' is not a number", hint=hint, **token.place)
 
 
 def _unterminated(text: str, positions: Positions) -> SqlSyntaxError:

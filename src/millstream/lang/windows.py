@@ -9,6 +9,10 @@ from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
 from millstream.lang.tokens import Token
 
+_EXAMPLES = {
+    "TUMBLE": "TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECOND)",
+    "HOP": "HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
+}
 _PARTS = ("RANGE", "SLIDE", "ROWS", "NOW", "UNBOUNDED", "ON", "WATTR")
 
 
@@ -74,6 +78,16 @@ def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
     if not cursor.at_any("TUMBLE", "HOP"):
         cursor.fail("TUMBLE or HOP")
     cursor.advance()
+    with cursor.like(_EXAMPLES[token.upper]):
+        relation, attribute, first, second = _window_arguments(cursor, hop=token.upper == "HOP")
+    if wrapped:
+        cursor.expect_symbol(")")
+    size, slide = (first, None) if second is None else (second, first)
+    return relation, ast.WindowClause(size, slide, attribute=attribute, function=token.upper, **token.place)
+
+
+def _window_arguments(cursor: Cursor, *, hop: bool) -> tuple[str, str, ast.Duration, ast.Duration | None]:
+    """The stream, the time column, the first duration, and for HOP the second."""
     cursor.expect_symbol("(")
     cursor.accept("TABLE")
     relation = cursor.name("a stream")
@@ -85,14 +99,11 @@ def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
     cursor.expect_symbol(",")
     first = duration(cursor, "a duration")
     second = None
-    if token.upper == "HOP":
+    if hop:
         cursor.expect_symbol(",")
         second = duration(cursor, "the size of the window")
     cursor.expect_symbol(")")
-    if wrapped:
-        cursor.expect_symbol(")")
-    size, slide = (first, None) if second is None else (second, first)
-    return relation, ast.WindowClause(size, slide, attribute=attribute, function=token.upper, **token.place)
+    return relation, attribute, first, second
 
 
 def preceding_window(cursor: Cursor) -> ast.WindowClause:
@@ -110,5 +121,4 @@ def preceding_window(cursor: Cursor) -> ast.WindowClause:
         cursor.fail("RANGE, ROWS or UNLIMITED")
     cursor.expect("PRECEDING")
     cursor.expect_symbol(")")
-    cursor.accept("KEY", "JOIN")
-    return made
+    return replace(made, key_join=cursor.accept("KEY", "JOIN") is not None)

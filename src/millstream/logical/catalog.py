@@ -1,7 +1,8 @@
 """The catalog: declared streams, their companions, tables, derived streams.
 
 Every base stream `s` has two companions that can be queried: `s__late` for tuples below a punctuation already seen, and
-`s__bad` for input that does not fit the schema. Both are latent: nothing waits for their order.
+`s__bad` for input that does not fit the schema. Both are latent: nothing waits for their order. A derived stream may
+have a companion `d__bad` for rows whose computed values do not fit.
 
 A query reads a stream that another stream closes through a Closing node; tuples late there appear in `s__late`.
 """
@@ -12,11 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.template import Template
+from millstream.algebra.python.definition import Declaration
+from millstream.algebra.python.library import LIBRARY, Library
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
+from millstream.lang.spelling import spelled
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.union import Union
@@ -47,7 +52,7 @@ class StreamDefinition:
     """A base stream: its schema with the kind of time, and the promises of its source.
 
     `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units. The columns of
-    `ascending` never fall. `closes` are the streams that this one closes.
+    `ascending` never fall. `closes` are the streams that this one closes. The columns of `not_null` have NOT NULL.
     """
 
     name: str
@@ -59,6 +64,7 @@ class StreamDefinition:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     ascending: tuple[str, ...] = ()
     closes: tuple[Closes, ...] = ()
+    not_null: tuple[str, ...] = ()
 
     @property
     def punctuated(self) -> frozenset[str]:
@@ -70,7 +76,7 @@ class StreamDefinition:
     def required(self) -> tuple[str, ...]:
         """The columns that a tuple must have."""
         time = (self.schema.time,) if self.schema.time is not None else ()
-        return (*time, *self.primary_key, *self.ascending)
+        return tuple(dict.fromkeys((*time, *self.primary_key, *self.ascending, *self.not_null)))
 
     @property
     def moves(self) -> bool:
@@ -85,6 +91,20 @@ class TableDefinition:
     name: str
     schema: Schema
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    primary_key: tuple[str, ...] = ()
+    not_null: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserAggregate:
+    """A user-defined aggregate: its base version, its window version, or both."""
+
+    base: Program | None = None
+    window: Program | None = None
+
+    @property
+    def versions(self) -> tuple[Program, ...]:
+        return tuple(program for program in (self.base, self.window) if program is not None)
 
 
 class Catalog:
@@ -94,6 +114,11 @@ class Catalog:
         self._streams: dict[str, StreamDefinition] = {}
         self._tables: dict[str, TableDefinition] = {}
         self._derived: dict[str, Plan] = {}
+        self._bad: dict[str, Plan] = {}
+        self.library = Library(LIBRARY)
+        """The functions and aggregates written in Python."""
+        self.aggregates: dict[str, UserAggregate] = {}
+        """User-defined aggregates; they hide built-in functions of the same name."""
 
     def add_stream(self, definition: StreamDefinition) -> None:
         self.check_free(definition.name)
@@ -103,10 +128,40 @@ class Catalog:
         self.check_free(definition.name)
         self._tables[definition.name] = definition
 
-    def add_derived(self, name: str, plan: Plan) -> None:
-        """Add a stream that is the result of a query; its readers read the query's plan."""
+    def add_derived(self, name: str, plan: Plan, bad: Plan | None = None) -> None:
+        """Add a stream that is the result of a query; its readers read the query's plan. `bad` is the plan of its
+        companion `name__bad`, if it has one."""
         self.check_free(name.lower())
         self._derived[name.lower()] = plan
+        if bad is not None:
+            self._bad[name.lower()] = bad
+
+    def add_aggregate(self, program: Program) -> None:
+        """Add the base or the window version of an aggregate; both have the same arguments and results."""
+        known = self.aggregates.get(program.name, UserAggregate())
+        kind = "window aggregate" if program.window else "aggregate"
+        if (known.window if program.window else known.base) is not None:
+            hint = f"DROP AGGREGATE {spelled(program.name)} first, or take another name"
+            raise BindError("M2010", f"{kind} '{program.name}' exists already", hint=hint)
+        for other in known.versions:
+            alike = [[a.type for a in each.arguments] + [r.type for r in each.results] for each in (program, other)]
+            if alike[0] != alike[1]:
+                message = f"the two versions of '{program.name}' have different arguments or results"
+                raise BindError("M2049", message)
+        field = "window" if program.window else "base"
+        self.aggregates[program.name] = replace(known, **{field: program})
+
+    def user_defined(self, name: str) -> UserAggregate | Declaration | None:
+        """A user-defined aggregate, or a function or aggregate written in Python; it hides what is built in."""
+        return self.aggregates.get(name) or self.library.find(name)
+
+    def _drop_aggregate(self, name: str, *, if_exists: bool = False) -> bool:
+        """Drop both versions of an aggregate; queries that call it keep what they have."""
+        if self.aggregates.pop(name, None) is not None:
+            return True
+        if not if_exists:
+            raise BindError("M2049", f"unknown aggregate '{name}'", hint=did_you_mean(name, self.aggregates))
+        return False
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is taken or reserved for companion streams."""
@@ -131,6 +186,10 @@ class Catalog:
     def derived(self) -> Mapping[str, Plan]:
         return self._derived
 
+    def diverts(self, name: str) -> bool:
+        """Return whether a derived stream has a companion for rows whose values do not fit."""
+        return name in self._bad
+
     def stream(self, name: str) -> StreamDefinition:
         return _find(self._streams, name, "stream")
 
@@ -148,6 +207,8 @@ class Catalog:
         if name in self._streams:
             return self._closed(name)[-1]
         base, _, ending = name.rpartition("__")
+        if base in self._bad and ending == "bad":
+            return self._bad[base]
         if base in self._streams and ending in ("late", "bad"):
             latent = Schema(self._streams[base].schema.attributes, TimeKind.LATENT)
             scan = Scan(name, BAD_SCHEMA if ending == "bad" else latent)
@@ -172,14 +233,17 @@ class Catalog:
         return self._streams[stream].punctuated if stream in self._streams else frozenset()
 
     def drop(self, kind: str, name: str, *, if_exists: bool = False) -> bool:
-        """Drop a stream (base or derived) or a table; return False if there is none and `if_exists`."""
+        """Drop a stream (base or derived), a table or an aggregate; return False if there is none and `if_exists`."""
         name = name.lower()
+        if kind.lower() == "aggregate":
+            return self._drop_aggregate(name, if_exists=if_exists)
         places: list[dict[str, StreamDefinition] | dict[str, TableDefinition] | dict[str, Plan]]
         places = [self._tables] if kind.lower() == "table" else [self._streams, self._derived]
         for place in places:
             if name in place:
                 self._check_unread(kind, name)
                 del place[name]
+                self._bad.pop(name, None)
                 return True
         if if_exists:
             return False
@@ -188,7 +252,7 @@ class Catalog:
 
     def forget(self, name: str) -> None:
         """Remove the definition of this name, if there is one."""
-        for place in (self._streams, self._tables, self._derived):
+        for place in (self._streams, self._tables, self._derived, self._bad):
             place.pop(name, None)
 
     def _check_unread(self, kind: str, name: str) -> None:
@@ -196,12 +260,12 @@ class Catalog:
         names = {name, name + LATE, name + BAD}
         for stream in self._streams.values():
             if any(clause.stream == name for clause in stream.closes):
-                hint = f"DROP STREAM {stream.name} first"
+                hint = f"DROP STREAM {spelled(stream.name)} first"
                 raise BindError("M2019", f"{kind.lower()} '{name}' is closed by stream '{stream.name}'", hint=hint)
         for reader, plan in self._derived.items():
             scanned = {getattr(node, "stream", None) or getattr(node, "table", None) for node in plan.walk()}
             if reader != name and scanned & names:
-                hint = f"DROP STREAM {reader} first"
+                hint = f"DROP STREAM {spelled(reader)} first"
                 raise BindError("M2019", f"{kind.lower()} '{name}' is read by stream '{reader}'", hint=hint)
 
 

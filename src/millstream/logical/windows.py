@@ -29,7 +29,7 @@ def units(duration: ast.Duration, unit: int, what: str, *, zero: bool = False) -
     return int(exact)
 
 
-def check_units(window: ast.WindowClause) -> None:
+def check_units(window: ast.WindowClause | ast.OverClause) -> None:
     """Refuse `RANGE 5 MINUTES SLIDE 1`, which could mean a second or a minute."""
     lengths = [length for length in (window.range, window.slide) if length is not None]
     bare = [length for length in lengths if length.unit is None]

@@ -37,10 +37,15 @@ def group_joins(plan: Plan, context: Context) -> Plan:
 def _grouped(plan: Plan, *, always: bool) -> Plan:
     if isinstance(plan, WindowJoin):
         regrouped = _regrouped(plan, always=always)
-        if regrouped is not None and regrouped.schema == plan.schema:
+        if regrouped is not None and _same(regrouped, plan):
             return regrouped
     inputs = tuple(_grouped(input_, always=always) for input_ in plan.inputs)
     return plan.with_inputs(inputs) if inputs != plan.inputs else plan
+
+
+def _same(one: Plan, other: Plan) -> bool:
+    """True if two plans have the same schema; what else follows time depends on the shape of a tree."""
+    return replace(one.schema, follows=(), offsets=()) == replace(other.schema, follows=(), offsets=())
 
 
 def _regrouped(plan: WindowJoin, *, always: bool) -> Plan | None:

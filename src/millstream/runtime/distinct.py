@@ -5,10 +5,10 @@
 | computes | the first of all equal tuples, at once and with its timestamp; NULL equals NULL |
 | state | every distinct tuple that may still arrive again |
 | punctuation in → purged → out | any → the tuples that match it → itself, unless covered by an earlier one |
-| progress v, or the port's bound v | → tuples older than v, if the time is a column → forwarded if in band |
+| progress v, or the port's bound v | → tuples with a column that v closes (`time_closing`) → forwarded if in band |
 | cost | a hash join of the page with the state |
 
-Time purges only if it is one of the columns: equal tuples then have the same time.
+Time purges only if a column follows it: an equal tuple would have the same value there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.algebra.schema import FOREVER, Schema
+from millstream.algebra.time_limits import own_limits
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.state.table import StateTable
 
 
@@ -32,7 +34,7 @@ class Distinct(Operator):
         self._columns = list(schema.names)
         self._seen = StateTable(schema.polars)
         self._emitted = PunctuationSet()
-        self._purged = NEVER
+        self._closing = TimeClosing(own_limits(schema.trails, schema.names))
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
@@ -58,21 +60,20 @@ class Distinct(Operator):
         held = self._seen.frame()
         if not held.height:
             return
-        gone = pl.repeat(False, held.height, dtype=pl.Boolean, eager=True)
+        if bound == FOREVER and self._closing:
+            self._seen.replace(held.clear())
+            return
+        closed = self._closing.advance(bound)
         if punctuations is not None and len(punctuations):
-            gone = punctuations.match(held)
-        if self.schema.time is not None and bound > self._purged:
-            gone = gone | (held.get_column(TS) < bound)
-            self._purged = bound
-        if gone.any():
-            self._seen.keep(~gone)
+            closed = Punctuations.concat([punctuations, closed])
+        if len(closed):
+            self._seen.keep(~closed.match(held))
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"seen": self._seen}
 
     def scalars(self) -> dict[str, Any]:
-        return {"put_out": self._emitted.to_value(), "purged": self._purged}
+        return {"put_out": self._emitted.to_value()}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._emitted = PunctuationSet.from_value(values["put_out"])
-        self._purged = values["purged"]

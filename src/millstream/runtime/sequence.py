@@ -3,6 +3,7 @@
 | | |
 |---|---|
 | RECENT computes | (a, b) for the latest a before b, if the predicate holds for them; an a may be in many pairs |
+| RECENT with `once` | each a is in the first such pair only, and then leaves the state |
 | CHRONICLE computes | (a, b) for the earliest unused a before b for which the predicate holds; both are used once |
 | keys | with equality keys both modes apply to each key value separately (NULL never equals) |
 | order, timestamp | in timestamp order only, the second input first among equal times; b's timestamp |
@@ -26,14 +27,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.arrays import Places
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, TS, Schema
-from millstream.runtime.expression.evaluate import predicate
+from millstream.runtime.expression.condition import Condition
 from millstream.runtime.join.index import Equality
-from millstream.runtime.join.kernel import JoinColumns, holds, paired
+from millstream.runtime.join.kernel import JoinColumns, paired
 from millstream.runtime.join.purge import Renaming, Translation
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, where
@@ -41,6 +42,8 @@ from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted, Pe
 from millstream.runtime.operator.registers import Registers
 from millstream.runtime.operator.registry import Site, carries_out
 from millstream.runtime.state.table import StateTable
+
+_UNUSED = "__unused"
 
 
 @carries_out("sequence")
@@ -64,9 +67,9 @@ class SequenceJoin(Operator):
         self._equality = Equality.of(first, second, schema, keys)
         self._keys = tuple(list(dict.fromkeys(pair[side] for pair in self._equality.pairs)) for side in (0, 1))
         self._same_key = Equality([(key, key) for key in self._keys[0]], [None] * len(self._keys[0]))
-        self._residual = None if residual is None else predicate(residual)
+        self._residual = None if residual is None else Condition(residual)
         backwards = key_names([(b, a) for a, b in self._equality.pairs])
-        self._translation = Translation(backwards, None, None)
+        self._translation = Translation(backwards, {}, None)
         self._canonical = Renaming({name: name for name in self._columns.names[1].values()} | backwards)
         self.table = StateTable({name: schema.polars[name] for name in self._columns.stored[0]})
         self._closed, self._any_closed = PunctuationSet(), False
@@ -76,7 +79,8 @@ class SequenceJoin(Operator):
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
         del site
         rest = dict(parameters)
-        mode = Recent if rest.pop("mode") == "RECENT" else Chronicle
+        recent, once = rest.pop("mode") == "RECENT", rest.pop("once", False)
+        mode = (Once if once else Recent) if recent else Chronicle
         return mode(**rest)
 
     def process(self, inputs: Sequence[Input]) -> Output:
@@ -154,12 +158,15 @@ class Recent(SequenceJoin):
             before = np.searchsorted(new.get_column(TS).to_numpy(), second.get_column(TS).to_numpy())
             place = self._latest(old, new, second, before)
             candidates = stack([old, new]) if new.height else old
-            pairs = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
-            if pairs is not None and self._residual is not None:
-                pairs = pairs.filter(self._residual)
+            pairs = self._pairs(candidates, second, place)
         if new.height:
             self._replace(new)
         return pairs
+
+    def _pairs(self, candidates: pl.DataFrame, second: pl.DataFrame, place: Places) -> pl.DataFrame | None:
+        """Return the pairs of each b with the candidate at its place, for which the predicate holds."""
+        pairs = self._paired(candidates, second, (place[place >= 0], np.flatnonzero(place >= 0)))
+        return pairs if pairs is None or self._residual is None else self._residual.filter(pairs)
 
     def _latest(self, old: pl.DataFrame, new: pl.DataFrame, second: pl.DataFrame, before: Places) -> Places:
         """Return for each b the place of its a among the old ones, then the new ones, or -1."""
@@ -184,6 +191,48 @@ class Recent(SequenceJoin):
         if len(self.table):
             self.table.keep(pl.Series(~self._same_key.shared(self.table.frame(), latest)))
         self._store(latest)
+
+
+class Once(Recent):
+    """Pairs each a with the first b for which it is the latest a, if the predicate holds for them."""
+
+    def __init__(self, *inputs: Any, **options: Any) -> None:
+        super().__init__(*inputs, **options)
+        self._used: Places = np.empty(0, dtype=np.int64)
+        """The places of the candidates that the step has used: the stored ones, then the new ones."""
+
+    def _advance(self, first: pl.DataFrame | None, second: pl.DataFrame | None) -> pl.DataFrame | None:
+        self._used = self._used[:0]
+        stored = len(self.table)
+        pairs = super()._advance(first, second)
+        if first is None or not first.height:
+            self.table.keep(pl.Series(~np.isin(np.arange(stored), self._used)))
+        return pairs
+
+    def _pairs(self, candidates: pl.DataFrame, second: pl.DataFrame, place: Places) -> pl.DataFrame | None:
+        rows = place[place >= 0], np.flatnonzero(place >= 0)
+        pairs = self._paired(candidates, second, rows)
+        if pairs is None:
+            return None
+        allowed = np.arange(len(rows[0])) if self._residual is None else np.flatnonzero(self._residual.holds(pairs))
+        self._used, first = np.unique(rows[0][allowed], return_index=True)
+        chosen = allowed[np.sort(first)]
+        return self._paired(candidates, second, (rows[0][chosen], rows[1][chosen]))
+
+    def _replace(self, first: pl.DataFrame) -> None:
+        """A new a replaces an older one even if it has been used; a used one is not stored."""
+        stored = len(self.table)
+        unused = ~np.isin(np.arange(stored + first.height), self._used)
+        keys = self._keys[0]
+        latest = first.with_columns(pl.Series(_UNUSED, unused[stored:]))
+        if keys:
+            kept = ~self._same_key.shared(self.table.frame(), first) if stored else np.zeros(0, dtype=np.bool_)
+            self.table.keep(pl.Series(kept & unused[:stored]))
+            latest = latest.unique(keys, keep="last", maintain_order=True)
+        else:
+            self.table.replace(first.clear())
+            latest = latest.tail(1)
+        self._store(latest.filter(pl.col(_UNUSED)).drop(_UNUSED))
 
 
 class Chronicle(SequenceJoin):
@@ -252,15 +301,21 @@ class Chronicle(SequenceJoin):
     ) -> tuple[Places, Places]:
         """Return the pairs with a predicate: each b in turn takes the earliest unused a that the predicate allows."""
         left, right = self._equality.match(waiting, second, probing_left=False)
-        pairs = self._paired(waiting, second, (left, right))
-        if self._residual is not None and pairs is not None:
-            allowed = holds(pairs, self._residual)
-            left, right = left[allowed], right[allowed]
         earlier = a_place[left] < b_place[right]
+        left, right = left[earlier], right[earlier]
+        pairs = self._paired(waiting, second, (left, right))
+        fails: Mask | None = None
+        if self._residual is not None and pairs is not None:
+            allowed, fails = self._residual.judge(pairs)
+            wanted = allowed if fails is None else allowed | fails
+            left, right, pairs = left[wanted], right[wanted], where(pairs, wanted)
+            fails = None if fails is None else fails[wanted]
         used: set[int] = set()
         taken: dict[int, int] = {}
-        for i, j in zip(left[earlier].tolist(), right[earlier].tolist(), strict=True):
+        for place, (i, j) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
             if j not in taken and i not in used:
+                if fails is not None and fails[place] and self._residual is not None and pairs is not None:
+                    self._residual.verify(pairs.slice(place, 1))
                 taken[j] = i
                 used.add(i)
         return np.array(list(taken.values()), dtype=np.int64), np.array(list(taken), dtype=np.int64)

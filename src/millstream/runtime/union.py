@@ -9,8 +9,9 @@
 | progress | the lowest of the inputs', if it has risen and arrived in band |
 | cost | one merge by timestamp of the step's tuples, if more than one input has any |
 
-An input promises by punctuation and, where p bounds the time, by its own time. An input that has ended promises
-everything. A repeated promise counts once. Promises are emitted in order of arrival, unless an earlier one covers them.
+An input promises by punctuation and, where p bounds a column at a fixed distance from its time, by its own time. An
+input that has ended promises everything. A repeated promise counts once. Promises are emitted in order of arrival,
+unless an earlier one covers them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ class Union(Operator):
         self.arity = len(members)  # type: ignore[misc]
         self._names = [dict(zip(member.names, schema.names, strict=True)) for member in members]
         self._columns = [[*member.names, TS] for member in members]
+        self._offsets = [
+            {names[name]: offset for name, offset in member.times.items()}
+            for names, member in zip(self._names, members, strict=True)
+        ]
         self._registers = Registers(len(members))
         self._promised = [PunctuationSet() for _ in members]
         self._waiting = [NO_PUNCTUATIONS for _ in members]
@@ -87,9 +92,10 @@ class Union(Operator):
             if other == index or bound == FOREVER:
                 continue
             known = promised.covered(waiting).to_numpy()
-            if self.schema.time is not None and bound > NEVER and not known.all():
+            if self._offsets[other] and bound > NEVER and not known.all():
                 by_time = PunctuationSet()
-                by_time.add(_older_than(bound, self.schema))
+                for name, offset in self._offsets[other].items():
+                    by_time.add(_below(name, bound + offset, self.schema))
                 known = known | by_time.covered(waiting).to_numpy()
             granted = known if granted is None else granted & known
         return np.ones(len(waiting), dtype=np.bool_) if granted is None else granted
@@ -109,8 +115,7 @@ class Union(Operator):
         self._emitted.restore(values["emitted"])
 
 
-def _older_than(bound: int, schema: Schema) -> Punctuations:
-    """Return the promise of a bound on time as a punctuation on the visible time."""
-    assert schema.time is not None
-    value = pl.Series([bound], dtype=pl.Int64).cast(schema.type_of(schema.time).polars)
-    return Punctuations.from_column(schema.time, "<", value)
+def _below(name: str, bound: int, schema: Schema) -> Punctuations:
+    """Return the promise of a bound on time as a punctuation on a column at a fixed distance from it."""
+    value = pl.Series([bound], dtype=pl.Int64).cast(schema.type_of(name).polars)
+    return Punctuations.from_column(name, "<", value)

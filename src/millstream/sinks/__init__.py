@@ -15,6 +15,6 @@ from __future__ import annotations
 
 from millstream.sinks.base import SINKS, Sink, make_sink
 from millstream.sinks.memory import MemorySink
-from millstream.sinks.options import SinkOptions
+from millstream.sinks.options import DeliveryOptions, SinkOptions, delivery_options
 
-__all__ = ["SINKS", "MemorySink", "Sink", "SinkOptions", "make_sink"]
+__all__ = ["SINKS", "DeliveryOptions", "MemorySink", "Sink", "SinkOptions", "delivery_options", "make_sink"]

@@ -19,6 +19,8 @@ def same_value(left: Any, right: Any) -> bool:
         if math.isnan(left) or math.isnan(right):
             return math.isnan(left) and math.isnan(right)
         return math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE * 1e-3)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_value, left, right))
     return bool(left == right)
 
 
@@ -48,7 +50,13 @@ def _take(row: Row, rows: list[Row]) -> bool:
 
 def _rough(row: Row) -> Row:
     """A key that equal rows share: numbers rounded to six significant digits."""
-    return tuple(float(f"{v:.6g}") if isinstance(v, int | float) and not isinstance(v, bool) else v for v in row)
+    return tuple(_rough_value(value) for value in row)
+
+
+def _rough_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return _rough(tuple(value))
+    return float(f"{value:.6g}") if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def show(row: Row) -> str:

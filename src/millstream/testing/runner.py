@@ -10,6 +10,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol
 
+from millstream import scratch
 from millstream.algebra.punctuation.pattern import parse_pattern
 from millstream.algebra.schema import Schema
 from millstream.config import Options
@@ -19,11 +20,13 @@ from millstream.control.mill.base import Mill
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
 from millstream.testing.compare import Row, difference, same_row, show
+from millstream.testing.files import Files
 from millstream.testing.transcript import (
     Advance,
     Count,
     Expect,
     Feed,
+    File,
     Restart,
     Statement,
     Step,
@@ -133,11 +136,12 @@ def run_text(text: str, variant: Variant | None = None, name: str = "transcript"
     outcome = Outcome(name)
     try:
         steps = parse_transcript(text)
-        run = _Run(variant or Variant(), host)
-        try:
-            run.run(steps)
-        finally:
-            host.close(run.mill)
+        with scratch.temporary() as folder:
+            run = Run(variant or Variant(), host, steps, folder)
+            try:
+                run.run(steps)
+            finally:
+                host.close(run.mill)
     except (Failure, MillstreamError) as error:
         outcome.failures.append(str(error))
     except Exception as error:
@@ -145,10 +149,12 @@ def run_text(text: str, variant: Variant | None = None, name: str = "transcript"
     return outcome
 
 
-class _Run:
-    def __init__(self, variant: Variant, host: Host) -> None:
+class Run:
+    def __init__(self, variant: Variant, host: Host, steps: list[Step], folder: Path) -> None:
         self.variant, self.host = variant, host
-        self.mill = host.open(Options.read(shards=variant.shards, **dict(variant.options)))
+        texts = [step.text for step in steps if isinstance(step, Statement)]
+        self.files = Files(folder, texts, (lambda: next(self.sizes)) if variant.cut else None)
+        self.mill = host.open(Options.read(**{"shards": variant.shards, "contracts": "off", **dict(variant.options)}))
         self.sizes = variant.sizes()
         self.room = next(self.sizes)
         self.untaken: dict[str, tuple[list[Row], list[str]]] = {}
@@ -162,6 +168,7 @@ class _Run:
             except MillstreamError as error:
                 raise Failure(f"line {step.line}: {error}") from error
         self._batch()
+        self.mill.drain()
         for name in {*self.mill.queries, *self.untaken}:
             rows, _ = self._output(name)
             if rows:
@@ -169,9 +176,13 @@ class _Run:
                 raise Failure(f"query '{name}' emitted {len(rows)} rows that no expect took:\n{listed}")
 
     def _step(self, step: Step) -> None:
-        if not isinstance(step, Feed):
+        if not isinstance(step, Feed | File):
             self._batch()
+        if not isinstance(step, File | Statement):
+            self.mill.drain()
         match step:
+            case File():
+                self.files.write(step.name, step.lines)
             case Feed():
                 self._feed(step)
             case Statement():
@@ -201,9 +212,9 @@ class _Run:
             if step.name is None:
                 for name in list(self.mill.queries):
                     self._keep(name)
-                self.mill.execute(step.text)
+                self.mill.execute(self.files.resolved(step.text))
             else:
-                self.mill.add_query(step.name, step.text)
+                self.mill.add_query(step.name, self.files.resolved(step.text))
         except MillstreamError as error:
             if step.error is None:
                 raise

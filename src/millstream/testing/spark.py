@@ -6,15 +6,15 @@ waits until every transcript has requested it or has ended. Each that requested 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream import scratch
 from millstream.config import Options
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recovered
@@ -31,8 +31,9 @@ class SparkHost:
     """A host of mills in Spark jobs."""
 
     def __init__(self, spark: SparkSession, shards: int, *, cached: bool = True) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="millstream-test-"))
-        self.jobs = SparkJobs(spark, self._folder, shards=shards, cached=cached)
+        self._closing = ExitStack()
+        folder = self._closing.enter_context(scratch.temporary())
+        self.jobs = SparkJobs(spark, folder, shards=shards, cached=cached)
         self._names = count(1)
         self._changed = threading.Condition()
         self._open = self._requests = self._restarts = 0
@@ -67,7 +68,7 @@ class SparkHost:
 
     def stop(self) -> None:
         self.jobs.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._closing.close()
 
 
 def run_paths_on_spark(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from millstream.algebra.types import MICROS
 from millstream.errors import MillstreamError, did_you_mean
@@ -37,6 +38,14 @@ class Statement(Step):
 class Feed(Step):
     stream: str
     elements: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class File(Step):
+    """A file for the connectors of the transcript's streams."""
+
+    name: str
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +169,15 @@ def _input(header: Header, body: Lines) -> Parsed:
     return [Feed(header.line, header.name, _stripped(body))], []
 
 
+def _file(header: Header, body: Lines) -> Parsed:
+    if len(header.rest) != 1:
+        raise header.error("M7010", "'file' needs one name", "write for example: file bids/1.csv")
+    name = PurePosixPath(header.rest[0])
+    if name.is_absolute() or ".." in name.parts or not name.name:
+        raise header.error("M7010", f"'{name}' is not a file below the transcript's own folder")
+    return [File(header.line, str(name), tuple(line for _, line in body))], []
+
+
 def _expect(header: Header, body: Lines) -> Parsed:
     name = header.name
     flags = {word.lower() for word in header.rest[1:]}
@@ -209,6 +227,7 @@ _PARSERS: dict[str, Parser] = {
     "statement": _statement,
     "query": _statement,
     "input": _input,
+    "file": _file,
     "expect": _expect,
     "state": _count,
     "late": _count,

@@ -171,7 +171,7 @@ class TestRun:
         assert list(made) == list(PARTS) and made == json.loads((out / "joins.json").read_text())
         for finding in made.values():
             assert finding["rows"] and all(len(row) == len(finding["columns"]) for row in finding["rows"])
-        for name in ("state", "purging", "windows"):
+        for name in ("state", "purging", "windows", "intervals"):
             assert (out / f"joins_{name}.png").stat().st_size > 1000
 
     def test_state_follows_punctuation(self, quick: tuple[Path, dict[str, Any]]) -> None:

@@ -215,7 +215,8 @@ def test_a_closed_mill_continues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_sink_that_raises_stops_the_job(tmp_path: Path, kept: bool) -> None:
+def test_a_sink_that_raises_may_stop_the_job(tmp_path: Path, kept: bool) -> None:
+    """With `on_error = 'stop'`, the last query does."""
     found: list[tuple[int, int]] = []
 
     def sink(batch: int, rows: pl.DataFrame) -> None:
@@ -226,12 +227,16 @@ def test_a_sink_that_raises_stops_the_job(tmp_path: Path, kept: bool) -> None:
     checkpoint = tmp_path / "kept" if kept else None
     mill = ms.connect(local=True, checkpoint=checkpoint)
     mill.sql("CREATE STREAM s (k BIGINT)")
-    mill.sql("SELECT k FROM s").start(sink)
+    query = mill.sql("SELECT k FROM s").start(sink, on_error="stop")
+    with pytest.raises(OptionError, match="M6044: sink of the program of query 'query_1' failed: ValueError: boom"):
+        mill.insert("s", [(1,)])
     for _ in range(2):
-        with pytest.raises(OptionError, match="M6051: boom"):
-            mill.insert("s", [(1,)])
-        with pytest.raises(OptionError, match="M6051: boom"):
+        with pytest.raises(OptionError, match="M6044"):
             mill.check()
+    tmp_path.joinpath("mended").touch()
+    query.start()
+    mill.insert("s", [(2,)])
+    assert found == [(1,), (2,)]
     mill.close()
     with pytest.raises(OptionError, match="M6059"):
         mill.insert("s", [(1,)])

@@ -16,9 +16,6 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.errors import BindError, InputError, OptionError
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.generators import GENERATORS, Generator, generator
-from millstream.ingest.generators.nexmark.generator import NexmarkOptions
-from millstream.ingest.generators.rate import RateOptions
-from millstream.ingest.generators.traffic.options import TrafficOptions
 from millstream.ingest.source import StreamSource
 from millstream.logical.catalog import StreamDefinition
 from tests.paths import DOCS
@@ -45,6 +42,12 @@ CASES: list[tuple[str, dict[str, str]]] = [
             "events": "3000",
         },
     ),
+    ("rfid", {}),
+    (
+        "rfid",
+        {"tags": "3", "repeats": "7", "interval": "700 ms", "noise": "0.5", "readers": "4", "punctuation": "time"},
+    ),
+    ("rfid", {"tags": "1", "repeats": "1", "events": "3000", "punctuation": "time", "punctuate_every": "3 seconds"}),
     ("rate", {"punctuation": "time", "rate": "3", "events": "3000"}),
     ("rate", {"punctuation": "time", "punctuate_every": "1 minute", "rate": "1000"}),
 ]
@@ -283,7 +286,7 @@ def test_the_page_names_every_option_and_column(name: str) -> None:
     page = (DOCS / "sources.md").read_text()
     common, _, rest = page.partition("## Generators")[2].partition("### ")
     section = next(part for part in ("### " + rest).split("\n### ") if part.removeprefix("### ").startswith(name))
-    kind = {"nexmark": NexmarkOptions, "rate": RateOptions, "traffic": TrafficOptions}[name]
+    kind, _ = GENERATORS[name]
     columns = [column for schema in generator(name, {}).streams.values() for column in schema.names]
     for word in (*kind.model_fields, *columns):
         assert f"`{word}`" in common + section, word
@@ -296,3 +299,21 @@ def test_unknown_names() -> None:
         nexmark().make("bids", 0, 1)
     with pytest.raises(ValueError, match="no events"):
         nexmark().make("bid", 2, 1)
+
+
+def test_rfid_repeats_and_noise() -> None:
+    made = generator("rfid", {"tags": "50", "repeats": "8", "interval": "250 ms", "noise": "0.1"})
+    rows = made.make("readings", 0, 200_000).rows
+    right = rows.filter(~pl.col("noise"))
+    assert 0.095 < 1 - right.height / rows.height < 0.105
+    assert rows.filter("noise")["tag_id"].min() >= 1 << 40 and rows.filter("noise")["tag_id"].is_unique().mean() > 0.99
+    by_tag = right.sort("ts").group_by("tag_id").agg(pl.len(), pl.col("ts").diff().drop_nulls().alias("gaps"))
+    assert by_tag["len"].max() == 8 and 7 < by_tag["len"].mean() < 7.5
+    assert set(by_tag["gaps"].explode().drop_nulls().dt.total_microseconds() % 250_000) == {0}
+    per_second = rows.group_by(pl.col("ts").dt.truncate("1s")).len().sort("ts")["len"]
+    assert per_second[5:-1].mean() == pytest.approx(400, rel=0.01) and per_second[5:-1].std() > 5
+
+
+def test_rfid_tags_are_not_read_for_ever() -> None:
+    with pytest.raises(OptionError, match="more than a minute"):
+        generator("rfid", {"repeats": "1000", "interval": "1 second"})

@@ -248,7 +248,7 @@ ERRORS: list[tuple[str, type[MillstreamError], int, str, str]] = [
     ("SELECT COUNT(*) FROM bids [RANGE 5] GROUP BY COUNT(*)", PlanError, 46, "cannot contain an aggregate", ""),
     ("SELECT COUNT(*) FROM bids [RANGE 5] GROUP BY 2", BindError, 46, "the select list has 1 items", ""),
     ("SELECT COUNT(*) FROM bids [RANGE 5] GROUP BY 'x'", BindError, 46, "GROUP BY needs a column", ""),
-    ("SELECT COUNT(DISTINCT price) FROM bids [RANGE 5]", PlanError, 8, "not available yet", "subquery"),
+    ("SELECT LAG(price) FROM bids", PlanError, 8, "LAG has a result per tuple and needs OVER", "LAG(x) OVER"),
     ("SELECT SUM(*) FROM bids [RANGE 5]", BindError, 8, "SUM(*) means nothing", "SUM(x)"),
     ("SELECT SUM(price, 1) FROM bids [RANGE 5]", BindError, 8, "SUM takes 1 argument, found 2", ""),
     ("SELECT SUM(name) FROM auctions [RANGE 5]", BindError, 8, "SUM needs a number, not VARCHAR", ""),

@@ -91,6 +91,26 @@ def test_an_equality_of_expressions_is_no_key_and_the_hint_says_so() -> None:
     assert len(column.unbounded()) == 1
 
 
+@pytest.mark.parametrize("declared", ["ORDER BY ts", TIMED, "ORDER BY ts WATERMARK FOR ts AS ts - 3"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT window_start, SUM(n) AS n FROM {w} GROUP BY window_start",
+        "SELECT window_end, SUM(n) AS n FROM {w} GROUP BY window_end",
+        "SELECT window_time, SUM(n) AS n FROM {w} GROUP BY window_time",
+        "SELECT window_end, SUM(n) AS n FROM {w} [RANGE 10]",
+        "SELECT window_end, SUM(n) AS n FROM {w} [RANGE 10 ON window_end]",
+        "SELECT DISTINCT window_start FROM {w}",
+        "SELECT w.k FROM {w} JOIN {w2} ON w.window_start = v.window_start",
+        "SELECT w.k FROM {w} JOIN {w2} ON w.window_end BETWEEN v.window_end - 5 AND v.window_end",
+    ],
+)
+def test_windows_close_their_ends_and_their_starts(declared: str, query: str) -> None:
+    inner = "(SELECT window_start, window_end, window_time, k, COUNT(*) AS n FROM {} [RANGE 5] GROUP BY k) {}"
+    written = query.format(w=inner.format("a", "w"), w2=inner.format("b", "v"))
+    assert not contract(STREAMS.format(declared, declared), written).unbounded()
+
+
 def test_time_without_windows_stops_where_groups_stay_open() -> None:
     over = "SELECT window_end, COUNT(*) AS n FROM (SELECT {0}, MAX(ts) AS t FROM a GROUP BY {0}) g [RANGE 6]"
     assert not contract(STREAMS.format(KEYED, ""), over.format("k")).unbounded()

@@ -18,6 +18,7 @@ from millstream.control.mill import LocalMill
 from millstream.control.mill.outputs import QueryOutput
 from millstream.ingest.source import StreamSource
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.window_aggregate import window_starts
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.partial import PartialSplit, split_aggregate
 from millstream.physical.plan.partitioning import partition_keys
@@ -40,7 +41,7 @@ class SplitRun:
         self.keys = None if keys is None else keys[self.stream]
         assert self.keys is None or self.keys == self.split.partial.group
         self.graphs = [Graph() for _ in range(shards if self.keys else 1)]
-        self.output = QueryOutput(plan.schema, len(self.graphs))
+        self.output = QueryOutput(plan.schema, len(self.graphs), window_starts(plan))
         self.compilers = [Compiler(graph, lambda _: lambda _: self.source.ets(), {}) for graph in self.graphs]
         for number, compiler in enumerate(self.compilers):
             compiler.add("q", made.plan, partial(self.output.deliver, number))

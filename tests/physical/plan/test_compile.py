@@ -8,9 +8,9 @@ import polars as pl
 
 from millstream.algebra.element import Page
 from millstream.algebra.schema import TS
-from millstream.physical.plan.compile import Compiler, operator_name
+from millstream.physical.plan.compile import Compiler, in_common, operator_name
 from millstream.physical.shard.host import ShardHost
-from millstream.physical.wire.records import OpenGroup, Settings, StartQuery
+from millstream.physical.wire.records import Feed, OpenGroup, Settings, StartQuery
 from millstream.runtime.engine import Graph
 from tests.logical.sample import bind
 
@@ -57,11 +57,10 @@ def test_queries_from_different_points_run_side_by_side() -> None:
     rig.start("joined", 0)
     rig.feed(3, 4)
     assert (rig.rows("old"), rig.rows("new"), rig.rows("joined")) == ([2, 3, 4], [3, 4], [4])
-    source, *old = rig.compiler.nodes("old")[:-1]
-    same_source, *new = rig.compiler.nodes("new")[:-1]
-    assert source == same_source and not set(old) & set(new)
+    source, projection, old = rig.compiler.nodes("old")[:-1]
+    assert rig.compiler.nodes("new")[:-1] == (source, projection, operator_name(PLAN, 7)) != (source, projection, old)
     rig.compiler.remove("new")
-    assert set(rig.graph.operators) == set(old)
+    assert set(rig.graph.operators) == {projection, old}
     rig.feed(5)
     assert rig.rows("old") == [2, 3, 4, 5]
     rig.compiler.remove("old")
@@ -69,9 +68,24 @@ def test_queries_from_different_points_run_side_by_side() -> None:
     assert not rig.graph.operators and not rig.graph.sources
 
 
-def test_a_record_has_the_point() -> None:
+def test_operators_without_history_are_shared_from_any_point() -> None:
+    rows, history = PLAN.inputs[0], (PLAN, 0)
+    assert in_common(history, (PLAN, 0)) == [PLAN]
+    assert in_common(history, (PLAN, 7)) == [rows]
+    assert in_common((rows, 3), (PLAN, 7)) == [rows]
+
+
+def test_a_shard_starts_a_query_at_the_point_it_has_reached() -> None:
     host = ShardHost()
     host.apply(OpenGroup(1, "m", (1,), None, Settings("dfs", "demand", 100)))
     host.apply(StartQuery(1, "old", PLAN))
-    host.apply(StartQuery(1, "new", PLAN, since=7))
-    assert host.nodes()["new"][-2] == operator_name(PLAN, 7) != host.nodes()["old"][-2] == operator_name(PLAN)
+    host.apply(StartQuery(1, "twin", PLAN, since=7))
+    host.apply(Feed("m", 0, ()))
+    host.apply(StartQuery(1, "new", PLAN))
+    host.apply(StartQuery(1, "heir", PLAN, shared="old"))
+    assert host.points() == {"old": 0, "twin": 0, "new": 1, "heir": 0, "": 1}
+    old, twin, new, heir = (host.nodes()[name][:-1] for name in ("old", "twin", "new", "heir"))
+    assert old == twin == heir != new
+    again = ShardHost(host.setup)
+    again.restore(host.snapshot())
+    assert again.points() == host.points() and again.nodes() == host.nodes()

@@ -35,6 +35,7 @@ KINDS = {
 }
 CALLS = [
     "COUNT(*)", "COUNT(v)", "SUM(v)", "AVG(v)", "MIN(v)", "MAX(d)", "SUM(d)", "MIN(name)", "MAX(ts)", "SUM(v * 2 + k)",
+    "COUNT(*) FILTER (WHERE v > 1)", "SUM(d) FILTER (WHERE name = 'a')", "BOOL_OR(v > 2)", "VAR_POP(v) > 1.1",
 ]  # fmt: skip
 SECOND = 1_000_000
 

@@ -41,8 +41,8 @@ class GeometricMean(AggregateFunction):
         return pl.when(count > 0).then(product ** (1 / count))
 
 
-class Median(AggregateFunction):
-    name, numeric, mergeable = "MEDIAN", True, False
+class Middle(AggregateFunction):
+    name, numeric, mergeable = "MIDDLE", True, False
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
         median = Operation(lambda column, type_: column.median().cast(type_))
@@ -51,7 +51,7 @@ class Median(AggregateFunction):
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    functions = GeometricMean(), Median()
+    functions = GeometricMean(), Middle()
     for function in functions:
         register(function)
     yield
@@ -122,9 +122,8 @@ def test_it_runs_wherever_aggregates_run(
         ("GEOMETRIC_MEAN(name)", "GEOMETRIC_MEAN needs a number, not VARCHAR", ""),
         ("GEOMEAN(*)", "GEOMETRIC_MEAN(*) means nothing", "GEOMETRIC_MEAN(x)"),
         ("GEOMEAN(v, v)", "GEOMETRIC_MEAN takes 1 argument, found 2", ""),
-        ("GEOMEAN(DISTINCT v)", "GEOMETRIC_MEAN(DISTINCT …) is not available yet", ""),
         ("GEOMETRIC_MAEN(v)", "unknown function 'geometric_maen'", "did you mean 'geometric_mean'?"),
-        ("MEDIAN(v)", "MEDIAN cannot run: its partial results do not merge", ""),
+        ("MIDDLE(v)", "MIDDLE cannot run: its partial results do not merge", ""),
     ],
 )
 def test_mistakes(call: str, message: str, hint: str) -> None:
@@ -136,7 +135,16 @@ def test_mistakes(call: str, message: str, hint: str) -> None:
     assert (caught.value.line, caught.value.column) == (1, 8)
 
 
-@pytest.mark.parametrize("function", ["MEDIAN", "MAX"])
+def test_of_distinct_values() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (v DOUBLE, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", "SELECT GEOMEAN(DISTINCT v) AS g, GEOMEAN(v) FILTER (WHERE v > 2) AS f FROM s [RANGE 5]")
+    mill.insert("s", [(2.0, 1), (8.0, 1), (2.0, 2), (None, 3), (1.0, 9)])
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(4.0, 8.0)]
+
+
+@pytest.mark.parametrize("function", ["MEDIAN", "FIRST", "MIDDLE", "MAX"])
 def test_only_mergeable_functions_are_split_into_panes_and_partials(function: str) -> None:
     schema = Schema.of(("v", Type.DOUBLE), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
     call = AggregateCall("m", function, "v", Type.DOUBLE)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from millstream.algebra.element import Page
-from millstream.algebra.values import decode
+from millstream.algebra.values import decode, encode
 from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill.base import Mill
@@ -86,11 +86,15 @@ class Rig:
             self.apply(durable.take(self.job.id, label, store).host, rows)
         cached = self.way != "uncached"
         shard = durable.take(self.job.id, label, store, cached=cached)
+        before = content(shard.host) if self.way == "previous" and shard.token is not None else None
         self.apply(shard.host, rows)
         for query, element in shard.host.take_outputs():
             if isinstance(element, Page):
                 self.rows.setdefault(query, []).extend(element.frame.drop("__ts").rows())
         durable.keep(self.job.id, label, store, shard, cached=cached)
+        if self.way == "previous":  # the store also has the version before
+            previous = durable.load_previous(store)
+            assert (None if previous is None else content(previous)) == before
         if self.way == "mapped":  # another worker of the host takes over
             durable._LIVE.clear()
         self.left += sum(shard.host.state_rows().values())
@@ -109,6 +113,12 @@ class Rig:
         durable.SegmentFiles(self.job.id).clear()
 
 
+def content(host: ShardHost) -> tuple[object, ...]:
+    """All that a shard holds."""
+    tables = {name: table.frame().rows() for name, table in durable.tables_of(host).items()}
+    return tables, encode(host.setup), encode(host.snapshot())
+
+
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[object, ...]]]:
     rig = Rig(tmp_path_factory.mktemp("wanted"), 1, "cached")
@@ -118,7 +128,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[obj
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("way", ["cached", "mapped", "uncached", "failing", "replayed"])
+@pytest.mark.parametrize("way", ["cached", "mapped", "uncached", "failing", "replayed", "previous"])
 def test_results_do_not_depend_on_where_state_is(tmp_path: Path, wanted, shards: int, way: str) -> None:
     rig = Rig(tmp_path, shards, way)
     rig.run()

@@ -22,15 +22,15 @@ class FrameJob(LocalJob):
         super().__init__(*args, **options)
         self.given: list[tuple[int, ShardSplit]] = []
 
-    def adopt(self, mill: str, frames: dict[str, Any]) -> None:
-        self.routes = routes_of(self.log, mill)
+    def adopt(self, frames: dict[str, Any]) -> None:
+        self.routes = routes_of(self.log)
 
-    def give(self, rows: pl.DataFrame, chunk: int) -> None:
+    def give(self, rows: pl.DataFrame, chunk: int, partition: int = 0) -> None:
         """Pack rows of the stream `s` as Spark's tasks do."""
         route = self.routes["s"]
         columns = tuple(name for name in route.definition.schema.names if name in route.columns)
         cut = rows.with_columns(pl.lit(1).alias("__now")).select(*columns, "__now").to_arrow().to_batches(chunk)
-        for page in pack_frame(route.definition, columns, tuple(route.targets), iter(cut)):
+        for page in pack_frame(route.definition, columns, tuple(route.targets), partition, iter(cut)):
             for row in page.to_pylist():
                 self.given.append((row["shard"], ShardSplit.from_bytes("s", row["head"], row["page"])))
 

@@ -1,6 +1,9 @@
+import errno
+import os
 from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,6 +11,7 @@ from millstream.algebra.element import Page
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recovered
+from millstream.errors import OptionError
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Record, Remember
 from tests.tries import tries
@@ -93,3 +97,32 @@ def test_a_batch_may_be_delivered_while_a_query_starts_or_stops(tmp_path: Path) 
     mill.deliveries.deliver(label, "q", rows)
     assert set(mill.deliveries.outputs_state(job)) == {"r"}
     mill.jobs.close()
+
+
+@pytest.mark.parametrize("part", [0, 1, 9, 30])
+def test_a_full_disk_leaves_no_part_of_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    log = ControlLog(tmp_path / "control.log", writable=True)
+    log.append(note(1))
+    room, write = part, os.write
+
+    def short_write(file: int, data: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken, room = write(file, data[:room]), 0
+        return taken
+
+    with monkeypatch.context() as patched:
+        patched.setattr("millstream.physical.wire.control_log.os.write", short_write)
+        with pytest.raises(OptionError, match=r"M6062: cannot write to the checkpoint '.*': No space left on device"):
+            log.append(note(2))
+    end = log.append(note(3))
+    assert [value(record) for record in ControlLog(tmp_path / "control.log").read(0, end)] == [1, 3]
+
+
+def test_a_disk_that_takes_parts_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, write = ControlLog(tmp_path / "control.log", writable=True), os.write
+    monkeypatch.setattr("millstream.physical.wire.control_log.os.write", lambda file, data: write(file, data[:7]))
+    log.append(note(1))
+    end = log.append(note(2))
+    assert [value(record) for record in ControlLog(tmp_path / "control.log").read(0, end)] == [1, 2]

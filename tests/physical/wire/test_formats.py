@@ -28,7 +28,7 @@ from millstream.optimizer import optimize
 from millstream.physical.plan.compile import operator_name
 from millstream.physical.plan.preparation import prepare
 from millstream.physical.shard import durable
-from millstream.physical.shard.host import Setup
+from millstream.physical.shard.setup import Setup
 from millstream.physical.wire import control_log
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import OpenGroup, Remember, Settings, StartQuery

@@ -176,7 +176,10 @@ class Shard:
         pages = self.note(taken)
         if not part.own.partials:
             return self.rows(pages), self.rows([taken.late])
-        groups = [*part.partials.values(), *(made for page in pages for _, made in part.own.groups(page))]
+        groups = [
+            *part.partials.values(),
+            *(part.own.groups(each, page) for page in pages for each in part.own.partials),
+        ]
         return windows(groups, "count"), self.rows([taken.late])
 
     def rows(self, pages: list[pl.DataFrame]) -> Counter[Any]:

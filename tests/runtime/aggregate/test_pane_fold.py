@@ -60,7 +60,8 @@ def expected(page: pl.DataFrame, pane: int, group: list[str]) -> list[tuple[Any,
     for key, rows in members.items():
         known = [row["x"] for row in rows if row["x"] is not None]
         least = min(known, default=None)
-        sums = sum(known) if known else None, float(sum(known)), len(known)
+        high = sum(value >> 32 for value in known)
+        sums = sum(known) if known else None, high, float(sum(known)), len(known)
         fractions = sum(row["y"] for row in rows)
         made.append((*key, len(rows), len(known), *sums, least, max(row["t"] for row in rows), fractions))
     return made

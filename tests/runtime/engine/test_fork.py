@@ -15,8 +15,14 @@ class Forked(Rig):
         super().__init__(strategy=strategy)
         self.s = self.source("Source")
         self.select = self.add("σ", Each(), self.s)
+        self.most = 0
+        """Largest number of tuples in front of the branches."""
+        self.graph.on_step = lambda node, _: self._look()
         self.count = self.sink(self.add("Σ1", running_count(), self.select))
         self.sum = self.sink(self.add("Σ2", running_sum(), self.select))
+
+    def _look(self) -> None:
+        self.most = max(self.most, len(self.select.buffer))
 
 
 def test_depth_first_serves_each_tuple_to_all_branches() -> None:
@@ -39,7 +45,10 @@ def test_breadth_first_serves_branch_by_branch() -> None:
     rig.push(rig.s, (5, 1), (7, 2))
     words = [word for word in rig.run().split() if word.startswith("X")]
     assert words == ["X(σ)", "X(σ)", "X(Σ1)", "X(Σ1)", "X(Σ2)", "X(Σ2)"]
-    assert rig.graph.ledger.peak >= 2
+    deep = Forked()
+    deep.push(deep.s, (5, 1), (7, 2))
+    deep.run()
+    assert (rig.most, deep.most) == (2, 1)  # breadth first holds both tuples before the branches, depth first one
     assert rig.count.pairs == [(1, 1), (2, 2)]
     assert rig.sum.pairs == [(5, 1), (12, 2)]
 

@@ -149,6 +149,14 @@ def test_removing_a_sink_takes_along_what_fed_only_it() -> None:
     assert rig.graph.sources == {}
 
 
+def test_what_is_read_on_two_ways_is_removed_once() -> None:
+    rig = Rig()
+    shared = rig.add("a", Each(), rig.source("s"))
+    sink = rig.sink(rig.add("∪", Union(), rig.add("b", Each(), shared), shared))
+    rig.graph.remove(sink.sink)
+    assert not rig.graph.operators
+
+
 def test_what_is_read_cannot_be_removed() -> None:
     rig = Path()
     with pytest.raises(OptionError, match="'a' is still read"):

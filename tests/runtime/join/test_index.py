@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.join.index import Equality, find_integers
+from millstream.runtime.join.stretches import Stretches
 from tests.tries import tries
 
 EXTREME = (1 << 63) - 1
@@ -34,7 +35,8 @@ def brute(partner: list[Any], probe: list[Any]) -> list[tuple[int, int]]:
 def test_integers(partner: list[int], probe: list[int]) -> None:
     found = find_integers(np.array(partner, dtype=np.int64), np.array(probe, dtype=np.int64))
     if found is not None:
-        assert list(zip(*(rows.tolist() for rows in found), strict=True)) == brute(partner, probe)
+        pairs = found.pairs() if isinstance(found, Stretches) else found
+        assert list(zip(*(rows.tolist() for rows in pairs), strict=True)) == brute(partner, probe)
     else:
         assert partner != sorted(partner)
 

@@ -21,6 +21,7 @@ from millstream.runtime.join.outer_join import OuterJoin
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.operator.contract import Input, Output
 from tests.reference.evaluate import evaluate
+from tests.reference.later_partner import compared
 from tests.reference.outer_join import ReferenceOuterJoin, brute_force
 from tests.runtime.driving import Row, Trace, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, Step, arrivals, cuts, in_order, same_promises, steps
@@ -32,6 +33,13 @@ OUTPUT = Schema(
 )
 SCHEMAS = (LEFT, RIGHT)
 RESIDUAL = Binary(Type.BOOLEAN, "<=", Column(Type.BIGINT, "a.x"), Column(Type.BIGINT, "b.y"))
+TIMES = [
+    compared("a.ts", ">=", "b.ts", -2),
+    compared("b.ts", "<", "a.ts"),
+    compared("b.ts", "<=", "a.x"),
+    compared("a.x", "=", "b.ts", 1),
+]
+"""Conditions that bound the time of one side from one side."""
 KEYS = {"none": (), "one": (("k", "k"),), "two": (("k", "k"), ("x", "y")), "time": (("k", "k"), ("ts", "ts"))}
 KINDS = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
 Windows = tuple[Window, Window]
@@ -41,7 +49,7 @@ window_rows = st.integers(0, 3).map(lambda n: Window(rows=n))
 windows = st.one_of(st.just(Window()), window_range)
 kinds = st.sampled_from(list(KINDS.values()))
 key_choices = st.sampled_from(["one", "one", "one", "none", "two", "time"]).map(KEYS.__getitem__)
-residuals = st.sampled_from([None, RESIDUAL])
+residuals = st.sampled_from([None, RESIDUAL, *TIMES])
 
 
 def join(kept: tuple[bool, bool], keys: Any, residual: Any, made: Windows, merges: bool) -> OuterJoin:
@@ -52,7 +60,7 @@ def reference(kept: tuple[bool, bool], keys: Any, residual: Expression | None, m
     def holds(row: Row) -> bool | None:
         return True if residual is None else evaluate(residual, row)
 
-    return ReferenceOuterJoin(kept, SCHEMAS, NAMES, keys, holds, made)
+    return ReferenceOuterJoin(kept, SCHEMAS, NAMES, keys, holds, made, residual)
 
 
 def feed(model: ReferenceOuterJoin, step: Step, merges: bool) -> None:

@@ -26,7 +26,8 @@ def test_against_every_pair(keys, data):
         assert max(partner) - min(partner) >= 1 << 32
         return
     pairs = [(i, j) for i, asked in enumerate(probe) for j, known in enumerate(partner) if asked == known]
-    assert list(zip(found[0].tolist(), found[1].tolist(), strict=True)) == pairs
+    probing, partners = found.pairs()
+    assert list(zip(probing.tolist(), partners.tolist(), strict=True)) == pairs
 
 
 def test_a_long_partner_is_left_to_a_hash_join():

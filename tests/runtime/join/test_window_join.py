@@ -18,6 +18,7 @@ from millstream.algebra.window import Window
 from millstream.runtime.join.window_join import WindowJoin
 from millstream.runtime.operator.contract import Input
 from tests.reference.evaluate import evaluate
+from tests.reference.later_partner import compared
 from tests.reference.window_join import ReferenceJoin
 from tests.runtime.driving import Row, bag, frame
 from tests.runtime.ports import LEFT, RIGHT, Arrival, Step, arrivals, cuts, in_order, run, same_promises, steps
@@ -29,18 +30,28 @@ OUTPUT = Schema(
 )
 SCHEMAS = (LEFT, RIGHT)
 RESIDUAL = Binary(Type.BOOLEAN, "<=", Column(Type.BIGINT, "a.x"), Column(Type.BIGINT, "b.y"))
+TIMES = [
+    compared("a.ts", ">=", "b.ts", -2),
+    compared("b.ts", "<", "a.ts"),
+    compared("b.ts", "<=", "a.x"),
+    compared("a.x", "=", "b.ts", 1),
+]
+"""Conditions that bound the time of one side from one side."""
 KEYS = {"none": (), "one": (("k", "k"),), "two": (("k", "k"), ("x", "y")), "time": (("k", "k"), ("ts", "ts"))}
 
 window_range = st.integers(0, 5).map(lambda n: Window(range=n))
 window_rows = st.integers(0, 3).map(lambda n: Window(rows=n))
 windows = st.one_of(st.just(Window()), window_range, window_rows)
 key_choices = st.sampled_from(["one", "one", "none", "two", "time"]).map(KEYS.__getitem__)
-residuals = st.sampled_from([None, RESIDUAL])
+residuals = st.sampled_from([None, RESIDUAL, *TIMES])
 Windows = tuple[Window, Window]
 
 
 def reference(keys: Any, residual: Expression | None, made: Windows) -> ReferenceJoin:
-    return ReferenceJoin(SCHEMAS, NAMES, keys, lambda row: True if residual is None else evaluate(residual, row), made)
+    def holds(row: Row) -> bool | None:
+        return True if residual is None else evaluate(residual, row)
+
+    return ReferenceJoin(SCHEMAS, NAMES, keys, holds, made, residual)
 
 
 def join(keys: Any, residual: Expression | None, made: Windows, merges: bool) -> WindowJoin:

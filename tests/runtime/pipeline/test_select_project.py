@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra.expression import Binary, Column, Expression, Literal
+from millstream.algebra.expression import Binary, Call, Column, Expression, Literal
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.punctuation.restriction import below, equal
@@ -19,13 +19,15 @@ from millstream.runtime.operator.contract import Input
 from millstream.runtime.pipeline.project import Project
 from millstream.runtime.pipeline.select import Select
 from tests.reference.evaluate import evaluate
-from tests.reference.project import projected
+from tests.reference.project import Rising, projected
 from tests.runtime.driving import bag, frame
 from tests.runtime.ports import LEFT, arrivals, covered, cuts, run, steps
 from tests.tries import tries
 
 L = Type.BIGINT
 TSC, K, X = Column(L, "ts"), Column(L, "k"), Column(L, "x")
+NEXT, TWICE = Binary(L, "+", TSC, Literal(L, 5)), Binary(L, "*", K, Literal(L, 2))
+TENS = Call(Type.DOUBLE, "FLOOR", (Binary(Type.DOUBLE, "/", TSC, Literal(L, 10)),))
 PREDICATES: list[Expression] = [
     Binary(Type.BOOLEAN, "<", K, X),
     Binary(Type.BOOLEAN, "OR", Binary(Type.BOOLEAN, "=", K, Literal(L, 1)), Binary(Type.BOOLEAN, ">", X, K)),
@@ -38,7 +40,15 @@ ITEMS: list[tuple[tuple[str, Expression], ...]] = [
     (("one", Literal(L, 1)),),
     (("x", X), ("k", K), ("ts", TSC), ("h", Column(L, TS))),
     (("x", X),),
+    (("t", NEXT), ("k", K)),
+    (("tens", TENS), ("k", K), ("none", Binary(L, "-", Literal(L, 1), X))),
+    (("k2", TWICE), ("t", TSC)),
 ]
+RISING: dict[str, Rising] = {
+    "t": {"ts": ("t", NEXT, True)},
+    "tens": {"ts": ("tens", TENS, False)},
+}
+"""By the name of the first item; only columns that follow time are translated."""
 GROUPS = [(), (("k", "x"),), (("x", "k"),)]
 
 
@@ -69,7 +79,7 @@ def test_project(given: Any, cut: Any, items: Any, equal_columns: Any) -> None:
         if isinstance(element, dict):
             expected_rows.append({name: evaluate(item, element) for name, item in items} | {TS: element[TS]})
         elif isinstance(element, Pattern):
-            made = projected(element, items, equal_columns)
+            made = projected(element, items, equal_columns, RISING.get(items[0][0]))
             if made is not None and not made.is_empty and not covered(made, expected_patterns):
                 expected_patterns.append(made)
     assert bag(trace.rows) == bag(expected_rows)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type
+from millstream.algebra.types import ELEMENTS, Type
 from millstream.sinks import make_sink
 from millstream.sinks.terminal.console import ConsoleSink
 from millstream.sinks.terminal.plain_screen import PlainScreen
@@ -114,7 +114,7 @@ def test_an_encoding_without_the_characters() -> None:
 
 
 def test_every_type() -> None:
-    schema = Schema.of(*((type_.value.lower(), type_) for type_ in Type))
+    schema = Schema.of(*((type_.value.lower(), type_) for type_ in (*ELEMENTS, Type.NULL)))
     values = {
         Type.BOOLEAN: True,
         Type.REAL: 0.1,
@@ -127,9 +127,27 @@ def test_every_type() -> None:
     shown, file = screen()
     sink = ConsoleSink(screen=shown)
     sink.open("q", schema)
-    sink.write(0, frame(schema, tuple(values.get(type_, 7) for type_ in Type)), [])
+    sink.write(0, frame(schema, tuple(values.get(type_, 7) for type_ in (*ELEMENTS, Type.NULL))), [])
     last = [cell.strip() for cell in file.getvalue().splitlines()[-1].split("|")]
     assert last == ["true", "7", "7", "0.1", "7.0", "7.0", "x", "2024-01-02 12:00:00", "2024-01-02", "90", "NULL"]
+
+
+def test_arrays() -> None:
+    schema = Schema.of(*((type_.value.lower(), type_.array) for type_ in (Type.REAL, Type.VARCHAR, Type.TIMESTAMP)))
+    shown, file = screen()
+    sink = ConsoleSink(screen=shown)
+    sink.open("q", schema)
+    sink.write(0, frame(schema, ([0.1, None], ["x", "y, z", "NULL"], [NOON])), [])
+    last = [cell.strip() for cell in file.getvalue().splitlines()[-1].split("|")]
+    assert last == ["[0.1, NULL]", "[x, 'y, z', 'NULL']", "[2024-01-02 12:00:00]"]
+    sink.write(
+        1,
+        frame(schema, ([], None, [NOON])).with_columns(
+            pl.Series("timestamp", [[10**18]]).cast(Type.TIMESTAMP_ARRAY.polars)
+        ),
+        [],
+    )
+    assert "33658-09-27" in file.getvalue().splitlines()[-1]
 
 
 def test_a_time_that_python_cannot_hold() -> None:

@@ -20,7 +20,9 @@ accepts it, and windows, panes, sources and shards compute it. Parts that use th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
 import polars as pl
 
@@ -28,16 +30,34 @@ from millstream.algebra.aggregate.reduction import Operation
 from millstream.algebra.types import Type
 from millstream.errors import BindError
 
+ARGUMENT: Final = "argument"
+TIME: Final = "time"
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One column of a partial result: `accumulate` reduces tuples to it, `merge` reduces partial results to it. The
-    column is named after the call, followed by `suffix`."""
+    column is named after the call, followed by `suffix`. `inputs` are the columns that `accumulate` reads, the argument
+    of the call or the timestamp. `beside` are the suffixes of other parts that `merge` reads."""
 
     type: Type
     accumulate: Operation
     merge: Operation
     suffix: str = ""
+    inputs: tuple[str, ...] = (ARGUMENT,)
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A constant after the argument: its name and type in messages, what it means if it is absent (None: it must be
+    given), and a condition that its values meet."""
+
+    name: str
+    type: Type
+    default: Any = None
+    valid: Callable[[Any], bool] = lambda _: True
+    range: str = ""
 
 
 class AggregateFunction(ABC):
@@ -56,12 +76,36 @@ class AggregateFunction(ABC):
     mergeable: bool = True
     """True if partial results of disjoint bags of tuples can be merged in any order."""
     ordered: bool = False
-    """True if the result depends on the order of tuples; such a function is not mergeable."""
+    """True if the result depends on the order of tuples, and then on their positions too where timestamps are equal;
+    such a function is not mergeable."""
+    sequential: bool = False
+    """True if partial results of consecutive tuples can be merged in their order, as those that hold all values.
+    A function that is neither mergeable nor sequential cannot run over windows and groups."""
+    needs_over: bool = False
+    """True if the function has a result per tuple only: it needs OVER."""
+    takes: Type | None = None
+    """The type that the argument is converted to; None: it is not converted."""
+    within_group: bool = False
+    """True if the argument may be written in WITHIN GROUP (ORDER BY x)."""
+    argument: bool = True
+    """False if the function has no argument."""
+    parameters: tuple[Parameter, ...] = ()
+    """The constants after the argument."""
 
     def check(self, argument: Type) -> None:
         """Raise BindError if the argument cannot have this type."""
         if self.numeric and not argument.is_numeric:
             raise BindError("M2006", f"{self.name} needs a number, not {argument.value}")
+        if argument.is_array:
+            raise BindError("M2006", f"{self.name} of an array is not possible")
+
+    def with_parameters(self, *_: Any) -> AggregateFunction:
+        """The function with values of all its parameters."""
+        return self
+
+    def of_distinct(self) -> AggregateFunction | None:
+        """The function of the distinct values only; None: it is computed from a list of them (`distinct.py`)."""
+        return None
 
     def result_type(self, argument: Type) -> Type:
         return argument if self.type is None else self.type
@@ -77,5 +121,17 @@ class AggregateFunction(ABC):
         return parts if all(part.merge.retract for part in parts) else None
 
     def result(self, *parts: pl.Expr) -> pl.Expr:
-        """The result, in its type, from the columns of a partial result (or of a retractable one)."""
+        """The result, in its type, from the columns of a partial result."""
         return parts[0]
+
+    def retracted(self, *parts: pl.Expr) -> pl.Expr:
+        """The result, in its type, from the columns of a retractable partial result."""
+        return self.result(*parts)
+
+    def fits(self, *parts: pl.Expr) -> pl.Expr | None:  # noqa: ARG002
+        """Whether the result fits its type, from the columns of a partial result; None: it always does."""
+        return None
+
+    def written(self, *parts: Any) -> str:
+        """The result that does not fit, from the values of a partial result."""
+        return str(parts[0])

@@ -8,16 +8,38 @@ are NULL.
 | COUNT(*) | n | number of tuples | sum | n | yes |
 | COUNT(x) | n | number of x not NULL | sum | n | yes |
 | SUM(x) | s | sum, NULL if there are no values | the same | s | with COUNT(x): the sum of no values is NULL |
+| SUM(x) of integers | s, h | the same modulo 2^64, sum of high halves | sums | s, an error if it wrapped | the same |
 | AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 | yes |
 | MIN(x), MAX(x) | m | least, greatest | the same | m | no |
+| BOOL_AND(x), BOOL_OR(x) | m | least, greatest: false is less than true | the same | m | no |
+
+The others have a file a family: `moments.py` (variance), `collected.py` (quantiles, DISTINCT), `sequenced.py` (FIRST,
+LAST, ARRAY_AGG, STRING_AGG) and `per_tuple.py` (those that need OVER).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
+from millstream.algebra.aggregate.collected import QUANTILES
+from millstream.algebra.aggregate.decay import DecaySum
 from millstream.algebra.aggregate.function import AggregateFunction, Part
-from millstream.algebra.aggregate.reduction import COUNT, GREATEST, LEAST, SUM, TOTAL, Operation
+from millstream.algebra.aggregate.moments import MOMENTS
+from millstream.algebra.aggregate.per_tuple import PER_TUPLE
+from millstream.algebra.aggregate.reduction import (
+    COUNT,
+    GREATEST,
+    HIGH,
+    LEAST,
+    SUM,
+    TOTAL,
+    Operation,
+    sum_fits,
+    true_sum,
+)
+from millstream.algebra.aggregate.sequenced import SEQUENCES
 from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError, did_you_mean
 
@@ -25,24 +47,35 @@ from millstream.errors import BindError, PlanError, did_you_mean
 class Count(AggregateFunction):
     name, type, star = "COUNT", Type.BIGINT, True
 
+    def check(self, argument: Type) -> None:
+        """Values of any type are counted."""
+
     def parts(self, type_: Type) -> tuple[Part, ...]:
         return (Part(type_, COUNT, TOTAL),)
 
 
 class Sum(AggregateFunction):
+    """A sum of integers is a BIGINT. Only the sum of all values must fit: that of some of them may not."""
+
     name, numeric = "SUM", True
 
     def result_type(self, argument: Type) -> Type:
         return Type.BIGINT if argument.is_integer else Type.DOUBLE
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
-        return (Part(type_, SUM, SUM),)
+        return (Part(type_, SUM, SUM), *_high(type_))
 
     def retractable(self, type_: Type) -> tuple[Part, ...] | None:
-        return _sum_and_count(type_)
+        return (*_sum_and_count(type_), *_high(type_))
 
-    def result(self, *parts: pl.Expr) -> pl.Expr:
-        return parts[0] if len(parts) == 1 else pl.when(parts[1] > 0).then(parts[0])
+    def retracted(self, *parts: pl.Expr) -> pl.Expr:
+        return pl.when(parts[1] > 0).then(parts[0])
+
+    def fits(self, *parts: pl.Expr) -> pl.Expr | None:
+        return sum_fits(*parts) if len(parts) == 2 else None
+
+    def written(self, *parts: Any) -> str:
+        return str(true_sum(*parts))
 
 
 class Avg(AggregateFunction):
@@ -59,6 +92,10 @@ def _sum_and_count(type_: Type) -> tuple[Part, ...]:
     return Part(type_, TOTAL, TOTAL, "__sum"), Part(Type.BIGINT, COUNT, TOTAL, "__count")
 
 
+def _high(type_: Type) -> tuple[Part, ...]:
+    return (Part(type_, HIGH, TOTAL, "__high"),) if type_.is_integer else ()
+
+
 class Extreme(AggregateFunction):
     """MIN or MAX."""
 
@@ -69,6 +106,20 @@ class Extreme(AggregateFunction):
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
         return (Part(type_, self._operation, self._operation),)
+
+
+class Condition(Extreme):
+    """BOOL_AND or BOOL_OR."""
+
+    type = Type.BOOLEAN
+
+    def __init__(self, name: str, *spellings: str, operation: Operation) -> None:
+        super().__init__(name, operation)
+        self.spellings = spellings
+
+    def check(self, argument: Type) -> None:
+        if argument not in (Type.BOOLEAN, Type.NULL):
+            raise BindError("M2006", f"{self.name} needs a condition, not {argument.value}")
 
 
 _FUNCTIONS: dict[str, AggregateFunction] = {}
@@ -107,5 +158,14 @@ def known() -> tuple[str, ...]:
     return tuple(_FUNCTIONS)
 
 
-for built_in in (Count(), Sum(), Avg(), Extreme("MIN", LEAST), Extreme("MAX", GREATEST)):
+def functions() -> tuple[AggregateFunction, ...]:
+    """All functions, in the order of registration."""
+    return tuple(dict.fromkeys(_FUNCTIONS.values()))
+
+
+for built_in in (
+    *(Count(), Sum(), Avg(), Extreme("MIN", LEAST), Extreme("MAX", GREATEST)),
+    *(Condition("BOOL_AND", "EVERY", operation=LEAST), Condition("BOOL_OR", operation=GREATEST)),
+    *(*MOMENTS, *QUANTILES, *SEQUENCES, *PER_TUPLE, DecaySum()),
+):
     register(built_in)

@@ -12,13 +12,13 @@ patterns. `progress` is a bound on the hidden timestamp: no later tuple has a lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
 import polars as pl
 
-from millstream.algebra.arrays import Mask
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.column_order import canonical
 from millstream.algebra.punctuation.cover_index import UPPER, Rows
@@ -85,6 +85,13 @@ class Punctuations(Element):
             start += len(batch)
         joined = tuple(first.concat(rest) if rest else first for first, *rest in groups.values())
         return cls(start, progress, parts=Parts(joined, tuple(odd)))
+
+    @classmethod
+    def merge(cls, batches: Sequence[tuple[Punctuations, Places]], progress: int) -> Punctuations:
+        """The punctuations of all batches, in the order of the places that are given for each."""
+        groups = [group.with_positions(at[group.positions]) for batch, at in batches for group in batch.parts.groups]
+        odd = [(int(at[position]), pattern) for batch, at in batches for position, pattern in batch.parts.odd]
+        return _renumbered(groups, odd, progress)
 
     @property
     def parts(self) -> Parts:
@@ -161,14 +168,41 @@ class Punctuations(Element):
                 odd += parts.odd
         return _renumbered(tuple(groups), odd, self.progress)
 
+    def restricting(self, name: str) -> Punctuations:
+        """The punctuations that restrict an attribute, with the same progress."""
+        kept = np.zeros(self._count, dtype=np.bool_)
+        for group in self.parts.groups:
+            kept[group.positions] = name in group.attributes
+        for position, pattern in self.parts.odd:
+            kept[position] = name in pattern.attributes
+        return self.keep(kept)
+
+    def without_upper(self, names: Collection[str]) -> Punctuations:
+        """The punctuations that set no upper bound on any of these attributes, with the same progress."""
+        kept = np.ones(self._count, dtype=np.bool_)
+        for group in self.parts.groups:
+            kept[group.positions] = not any(name in names and op in UPPER for name, op in group.shape)
+        for position, pattern in self.parts.odd:
+            kept[position] = not any(name in names and part.is_upper for name, part in pattern.items)
+        return self.keep(kept)
+
+    def without(self, names: Collection[str]) -> Punctuations:
+        """The punctuations that restrict none of these attributes, with the same progress."""
+        kept = np.ones(self._count, dtype=np.bool_)
+        for group in self.parts.groups:
+            kept[group.positions] = group.attributes.isdisjoint(names)
+        for position, pattern in self.parts.odd:
+            kept[position] = pattern.attributes.isdisjoint(names)
+        return self.keep(kept)
+
     def map_upper(
-        self, name: str, change: Callable[[pl.Expr], pl.Expr], to: str, op: str, type: pl.DataType
+        self, name: str, change: Callable[[pl.Expr], pl.Expr], to: str, op: str, type: pl.DataType, tick: int = 0
     ) -> Punctuations:
         """Turn each upper bound v on `name` into `op change(v)` on `to`.
 
-        `change` gets Int64 (microseconds for times, the floor of fractions); its result is cast to `type`. A
-        punctuation is dropped if the result is null, or if it restricts `name` in any other way. Punctuations that do
-        not restrict `name` stay.
+        `change` gets Int64 (microseconds for times, the floor of fractions), of `<=` v + `tick`; its result is cast to
+        `type`. A punctuation is dropped if the result is null, or if it restricts `name` in any other way. Punctuations
+        that do not restrict `name` stay.
         """
         groups: list[Group] = []
         single: list[tuple[int, Pattern]] = list(self.parts.odd)
@@ -177,7 +211,7 @@ class Punctuations(Element):
             if name not in ops:
                 groups.append(group)
             elif ops[name] in UPPER and (to == name or to not in ops):
-                values = _changed(group.columns[name], change, type)
+                values = _changed(group.columns[name], _after(change, tick, ops[name] == "<="), type)
                 known = values.is_not_null()
                 comparisons = {n: (o, group.columns[n].filter(known)) for n, o in group.shape if n != name}
                 comparisons[to] = (op, values.filter(known))
@@ -186,8 +220,9 @@ class Punctuations(Element):
                 single += zip(group.positions.tolist(), group.patterns(), strict=True)
         odd = [(at, pattern) for at, pattern in single if pattern.get(name).is_any]
         bounded = [(at, pattern) for at, pattern in single if pattern.get(name).is_upper]
-        bounds = pl.Series([pattern.get(name).hi for _, pattern in bounded], strict=False)
-        for (at, pattern), bound in zip(bounded, _changed(bounds, change, type), strict=True):
+        for at, pattern in bounded:
+            upper = pattern.get(name)
+            [bound] = _changed(pl.Series([upper.hi], strict=False), _after(change, tick, upper.hi_closed), type)
             if bound is not None:
                 rest = Pattern.of(dict(pattern.items) | {name: ANY})
                 odd.append((at, rest.intersect(Pattern.of({to: compare(op, bound)}))))
@@ -228,6 +263,10 @@ def _renumbered(groups: Sequence[Group], odd: Sequence[tuple[int, Pattern]], pro
     moved = tuple(group.with_positions(np.searchsorted(taken, group.positions)) for group in groups)
     placed = tuple((int(np.searchsorted(taken, at)), pattern) for at, pattern in sorted(odd, key=itemgetter(0)))
     return Punctuations(len(taken), progress, parts=Parts(moved, placed))
+
+
+def _after(change: Callable[[pl.Expr], pl.Expr], tick: int, closed: bool) -> Callable[[pl.Expr], pl.Expr]:
+    return (lambda bound: change(bound + tick)) if tick and closed else change
 
 
 def _changed(bounds: pl.Series, change: Callable[[pl.Expr], pl.Expr], type_: pl.DataType) -> pl.Series:

@@ -12,27 +12,31 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.algebra import values
-from millstream.algebra.element import Element
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.python.code import code_of
+from millstream.algebra.python.reference import Reference
 from millstream.atomic_file import write_whole
+from millstream.control.job.ledger import Ledger
 from millstream.errors import BindError, InputError, MillstreamError, OptionError
-from millstream.physical.failure.transport import read_report
+from millstream.logical.catalog import BAD, LATE
+from millstream.physical.failure.transport import read_error, read_report
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
-from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, Send
+from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, Send, Unpark
 
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
 
-PASSING = (Feed, Promise, Send)
+PASSING = (Feed, Promise, Send, Unpark)
 """Records that a log can drop once shards have applied them."""
 REPEATABLE = 4
 """Number of last batches whose records are kept; Spark replays at most one."""
@@ -79,12 +83,19 @@ class Job(ABC):
         self.position = 0
         """The position in the log up to which shards have applied it."""
         self.last = LastBatch()
-        self.rows_in = 0
-        """Rows read by the job itself since it was opened."""
+        self.rows_of: Counter[tuple[str, str]] = Counter()
+        """Rows of each stream, by mill and name, since the job was opened: those it has read, and those fed to it."""
+        self.ledger = Ledger()
+        self._fed: deque[tuple[int, str, Counter[str]]] = deque()
+        """Rows fed that no batch has taken: the position in the log, the mill, the number of rows by stream."""
         self.batches, self.seconds = 0, 0.0
         """Batches delivered since it was opened, and the time they took."""
         self.report: dict[str, Any] | None = None
         """Spark's own report on the last batch that the listener was called for."""
+        self.spooled: dict[str, dict[int, Any]] = {}
+        """Results of a job in memory that wait for the sinks of queries, by query and batch."""
+        self.parked: dict[str, dict[str, bytes]] = {}
+        """What the operators of failed queries of a job in memory held."""
         self._needed = 0
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
         self._last_batch = -1
@@ -122,14 +133,28 @@ class Job(ABC):
         """The place that the job has reached in each stream it reads, by mill and name."""
 
     @abstractmethod
+    def span(self, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The places in all streams before and after a batch that is being delivered."""
+
+    def applied(self) -> int:
+        """The position up to which shards have applied the log, also before this job was opened."""
+        return self.position
+
+    @abstractmethod
     def _committed(self) -> list[int]:
         """The numbers of batches that will not be run again."""
 
-    def adopt(self, mill: str, frames: dict[str, Any]) -> None:  # noqa: ARG002
-        """Take the DataFrames of streams that a mill's queries read in this job."""
+    def adopt(self, frames: dict[str, Any]) -> None:
+        """Take the DataFrames of streams that queries read in this job."""
         for name in frames:
             hint = "connect to Spark"
             raise BindError("M2102", f"stream '{name}' is a DataFrame, which this process cannot read", hint=hint)
+
+    def require(self, needed: Iterable[Reference], others: Iterable[Reference] = ()) -> None:  # noqa: ARG002
+        """Make sure that its shards have Python code, before a query that uses it starts; raise PlanError if it is not
+        registered. `others`: code that later queries may use."""
+        for reference in needed:
+            code_of(reference)
 
     def reports(self) -> list[dict[str, Any]]:
         """Spark's own reports on the batches since the last start, as far as Spark keeps them."""
@@ -156,6 +181,8 @@ class Job(ABC):
         `settled` waits for it."""
         with self._appending:
             end = self.log.append(record)
+            if isinstance(record, Feed):
+                self._fed.append((end, record.mill, _tuples(record)))
             if concerns:
                 self._needed = end
             return end
@@ -179,6 +206,11 @@ class Job(ABC):
             self.heard.pop(label, None)
 
     @property
+    def rows_in(self) -> int:
+        """Rows read by the job or fed to it since it was opened."""
+        return self.rows_of.total()
+
+    @property
     def name(self) -> str:
         """The name of its Spark query."""
         return f"millstream-{self.id}"
@@ -193,6 +225,9 @@ class Job(ABC):
         """Hand the results of a batch to the tenants, unless they were delivered before a restart."""
         again = batch <= self._last_batch
         position, punctuated, written = self.position, False, 0
+        reports = [*reports]
+        if not again:
+            self._note_failures(batch, reports)
         served: dict[Deliveries, None] = {}
         taken: Counter[tuple[Deliveries, str, int]] = Counter()
         received: list[Report] = []
@@ -210,22 +245,68 @@ class Job(ABC):
                 for stream, count in status.rows_in.items():
                     taken[tenant, stream, status.group] += count
                 received.append((label, status))
+                if status.parked and tenant.failures is not None:
+                    tenant.failures.take_parcels(self, label, status.parked)
+                if not again:
+                    self.ledger.note(tenant.name, status)
         rows = _distinct(taken)
+        while self._fed and self._fed[0][0] <= position:
+            _, mill, fed = self._fed.popleft()
+            rows.update({(mill, stream): count for stream, count in fed.items()})
         if not again:
             for tenant in served:
                 tenant.finish_batch(self, batch)
             if punctuated:
                 self._save_outputs(batch)
+        for tenant in served:
+            own = [status for label, status in received if self.tenants[label] is tenant and status.sources]
+            if own:
+                tenant.note_sources(self, own)
         self.heard.update(received)  # the end of a stream shows only after its last results are delivered
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position
             self._reached.append(position)
-            self.rows_in += rows
-            self.last = LastBatch(batch, time.monotonic() - begun, rows, written, time.time())
+            self.rows_of.update(rows)
+            self.last = LastBatch(batch, time.monotonic() - begun, rows.total(), written, time.time())
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
         self._compact()
+
+    def _note_failures(self, batch: int, reports: Iterable[Report]) -> None:
+        """Take out the queries that have failed in a batch, before its results are delivered. If no query is left,
+        raise the error: the batch is abandoned, and the next start runs it again."""
+        failed: dict[Deliveries, dict[str, MillstreamError]] = {}
+        for label, status in reports:
+            tenant = self.tenants.get(label)
+            if tenant is not None and tenant.failures is not None:
+                for part, text in status.failed.items():
+                    for name in tenant.failures.among(self, label, part):
+                        failed.setdefault(tenant, {}).setdefault(name, read_error(text))
+        if self.folder is not None:
+            self._raise_last(failed)
+        for tenant, errors in failed.items():
+            assert tenant.failures is not None
+            for name, error in errors.items():
+                tenant.failures.note(name, error, batch)
+
+    def _check_read(self, unread: Iterable[tuple[int, Mapping[str, str]]]) -> None:
+        """Raise the error of streams that could not be read if all queries read them: the batch, of which nothing was
+        done, is read again."""
+        failed: dict[Deliveries, dict[str, MillstreamError]] = {}
+        for label, streams in unread:
+            tenant = self.tenants.get(label)
+            for stream, text in streams.items() if tenant is not None and tenant.failures is not None else ():
+                assert tenant is not None and tenant.failures is not None
+                for name in tenant.failures.reading(self, label, stream):
+                    failed.setdefault(tenant, {}).setdefault(name, read_error(text))
+        self._raise_last(failed)
+
+    def _raise_last(self, failed: Mapping[Deliveries, Mapping[str, MillstreamError]]) -> None:
+        """Raise the first error if no query is left without those that have failed."""
+        known = [(tenant.failures, failed.get(tenant, {})) for tenant in self._known.values() if tenant.failures]
+        if failed and all(failures.leaves_none(names) for failures, names in known):
+            raise next(error for errors in failed.values() for error in errors.values())
 
     def _compact(self) -> None:
         """Drop passing records from a log that has grown, except those of batches that Spark may replay."""
@@ -268,12 +349,21 @@ class Job(ABC):
         return held.get(tenant, {})
 
 
-def _distinct(taken: Counter[tuple[Deliveries, str, int]]) -> int:
-    """Number of rows read, counting a stream once that several groups of shards have read."""
-    most: dict[tuple[Deliveries, str], int] = {}
+def _distinct(taken: Counter[tuple[Deliveries, str, int]]) -> Counter[tuple[str, str]]:
+    """Number of rows read of each stream, counting a stream once that several groups of shards have read."""
+    most: Counter[tuple[str, str]] = Counter()
     for (tenant, stream, _), count in taken.items():
-        most[tenant, stream] = max(most.get((tenant, stream), 0), count)
-    return sum(most.values())
+        most[tenant.name, stream] = max(most[tenant.name, stream], count)
+    return most
+
+
+def _tuples(feed: Feed) -> Counter[str]:
+    """Number of rows in a record, by stream; late and bad rows count."""
+    found: Counter[str] = Counter()
+    for stream, element in feed.elements:
+        if isinstance(element, Page):
+            found[stream.removesuffix(LATE).removesuffix(BAD)] += element.tuples
+    return found
 
 
 def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple[str, int, int]:

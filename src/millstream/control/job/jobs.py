@@ -10,29 +10,37 @@ from pathlib import Path
 
 from millstream.control.job.base import Job
 from millstream.control.job.local import LocalJob, wall_clock
+from millstream.control.job.ownership import Ownership
+from millstream.errors import OptionError
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Record, Remember
 
-LATEST = ("sources", "file")
+LATEST = ("sources", "file", "stands", "diverted")
 """Kinds of notes where a later note replaces an earlier one."""
 
 
 class Jobs(ABC):
-    """`folder` holds the log and a folder for each job; None: all of it is in memory."""
+    """`folder` holds the log and a folder for each job, and belongs to these jobs until they are closed; None: all of
+    it is in memory."""
 
     def __init__(self, folder: Path | None, *, shards: int) -> None:
         self.folder = folder
         self._wanted = shards
         self._jobs: dict[str, Job] = {}
         self._opening, self._noting = threading.Lock(), threading.Lock()
+        self._owner: Ownership | None = None
         if folder is None:
             self.log: ControlLog | MemoryLog = MemoryLog()
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        self.log = ControlLog(folder / "driver.log", writable=True)
-        for found in sorted(folder.glob("job-*")):
-            self._open(found.name)
+        self._owner = Ownership(folder)
+        try:
+            self.log = ControlLog(folder / "driver.log", writable=True)
+            for found in sorted(folder.glob("job-*")):
+                self._open(found.name)
+        except BaseException:
+            self._owner.release()
+            raise
 
     at_once = False
     """True if a batch is so cheap that each statement takes effect before the next one."""
@@ -62,8 +70,11 @@ class Jobs(ABC):
     def job(self, frames: frozenset[str] = frozenset(), stages: int = 1) -> Job:
         """Return the job with this number of stages for queries that read exactly these DataFrames, beside streams that
         the job reads itself."""
-        digest = hashlib.sha1(" ".join(sorted(frames)).encode()).hexdigest()[:10] if frames else "1"
-        return self._open(f"job-{digest}" if stages == 1 else f"job-{digest}-{stages}", stages)
+        return self._open(_job_name(frames, stages), stages)
+
+    def found(self, frames: frozenset[str] = frozenset(), stages: int = 1) -> Job | None:
+        """Return that job if there is one."""
+        return self._jobs.get(_job_name(frames, stages))
 
     def _open(self, name: str, stages: int = 1) -> Job:
         with self._opening:
@@ -74,7 +85,16 @@ class Jobs(ABC):
 
     def reshard(self, shards: int) -> None:
         """Set the number of shards of the first job; all later jobs have as many as that one."""
+        self.check_shards(shards)
         self._wanted = shards
+
+    def check_shards(self, shards: int) -> None:
+        """Raise OptionError if the jobs have another number of shards."""
+        if self._jobs and shards != self.shards:
+            where = "the jobs have" if self.folder is None else f"checkpoint '{self.folder}' has"
+            hint = f"shards = {self.shards}, or another checkpoint folder"
+            count = "1 shard" if self.shards == 1 else f"{self.shards} shards"
+            raise OptionError("M6072", f"{where} {count}, which cannot become {shards}", hint=hint)
 
     def work_off(self) -> None:
         """Wait until the jobs have processed their logs to the end."""
@@ -93,9 +113,19 @@ class Jobs(ABC):
             job.stop()
 
     def close(self) -> None:
-        for job in self.all():
-            job.close()
-        self.log.close()
+        try:
+            for job in self.all():
+                job.close()
+            self.log.close()
+        finally:
+            if self._owner is not None:
+                self._owner.release()
+
+
+def _job_name(frames: frozenset[str], stages: int) -> str:
+    names = " ".join(name.replace("\\", "\\\\").replace(" ", "\\ ") for name in sorted(frames))
+    digest = hashlib.sha1(names.encode()).hexdigest()[:10] if frames else "1"
+    return f"job-{digest}" if stages == 1 else f"job-{digest}-{stages}"
 
 
 class LocalJobs(Jobs):

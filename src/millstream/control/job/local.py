@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ class LocalJob(Job):
         if self.position > self.log.end():
             message = f"the control log in {folder} ends before the position that its shards have reached"
             raise InputError("M5023", message, hint=HINT)
+        self._span = self._offset, self._offset
+        """The offsets of the last batch that was begun."""
         self._shards: dict[int, DurableShard] = {}
         self._closed = False
         self._failure: Exception | None = None
@@ -95,6 +98,7 @@ class LocalJob(Job):
             return False
         batch = self._batch + 1
         self._state.begin(batch, end)
+        self._span = start, end
         try:
             results, reports = self._run(self._reader.deal(start, end))
             self.deliver(batch, results, reports, begun)
@@ -114,6 +118,7 @@ class LocalJob(Job):
             stages[stage][label].control = control
         for label, split in self._splits(dealt):
             stages[0][label].splits.append(split)
+        self._check_read((label, split.failed) for label, given in stages[0].items() for split in given.splits)
         self._touched = True
         results: list[Result] = []
         reports: list[tuple[int, Status]] = []
@@ -133,8 +138,11 @@ class LocalJob(Job):
     def _run_shard(self, label: int, given: Given) -> tuple[Made, Status]:
         """Run one batch of one shard."""
         begun, store, shard = time.perf_counter(), self._state.store(label), self._shard(label)
-        kept = self._state.durable or not self.cached
-        made = run_batch(shard.host, given, (lambda: durable.load(store, None).host) if kept else None)
+        if kept := self._state.durable or not self.cached:
+            fresh, previous = partial(durable.load, store, None), partial(durable.load_previous, store)
+            made = run_batch(shard.host, given, lambda: fresh().host, previous)
+        else:
+            made = run_batch(shard.host, given)
         if shard.host.closed:
             store.clear()
             del self._shards[label]
@@ -200,6 +208,10 @@ class LocalJob(Job):
     def places(self) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(self._offset["streams"])
         return made
+
+    def span(self, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
+        before, after = (json.loads(offset["streams"]) for offset in self._span)
+        return before, after
 
     def _committed(self) -> list[int]:
         return [self._batch]

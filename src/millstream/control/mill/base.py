@@ -8,8 +8,7 @@ keeps what only the driver needs in a journal, and is recovered from it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -24,41 +23,41 @@ from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.deliveries import Deliveries
+from millstream.control.mill.diverted import DivertedRows
+from millstream.control.mill.draining import drain
+from millstream.control.mill.failures import Failures
 from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
-from millstream.control.mill.statements import relations, run_statement, scanned
+from millstream.control.mill.places import check_places
+from millstream.control.mill.placing import place
+from millstream.control.mill.readings import Readings
+from millstream.control.mill.registration import Registration
+from millstream.control.mill.running_query import RunningQuery, reads_punctuation
+from millstream.control.mill.statements import called, relations, run_statement, scanned
+from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
-from millstream.control.observe.stream_progress import stream_progress
+from millstream.control.observe.stream_progress import read_counts, stream_progress
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
-from millstream.ingest.rows import read_rows
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
+from millstream.lang.names import new_name
+from millstream.lang.spelling import spelled
 from millstream.logical.bind import bind_select
 from millstream.logical.catalog import Catalog
+from millstream.logical.nodes.window_aggregate import window_starts
 from millstream.logical.plan import Plan
+from millstream.logical.repeats import repeats
 from millstream.optimizer import optimize
-from millstream.physical.plan import stages
 from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.batch import Status
-from millstream.physical.wire.records import Configure, Feed, OpenGroup, Send, Settings
+from millstream.physical.wire.records import Configure, Feed, Send, Settings
+from millstream.strategies import Schedule
 
 
-@dataclass(slots=True)
-class RunningQuery:
-    """A continuous query. `sink`: the destination of its results; None: they are kept until taken."""
-
-    name: str
-    text: str
-    plan: Plan
-    output: QueryOutput
-    sink: Any = None
-    sink_options: Mapping[str, str] = field(default_factory=dict)
-
-
-class Mill:
+class Mill(Registration):
     """With `wall` its clock is the machine's, and a pacer gives waiting operators the time. Otherwise the clock is
     virtual, and `sync` gives it."""
 
@@ -70,59 +69,79 @@ class Mill:
         self.catalog = Catalog()
         self.queries: dict[str, RunningQuery] = {}
         self.tables: dict[str, pl.DataFrame] = {}
+        self.bad_rows: dict[str, int] = {}
+        """Number of rows of each table's files that did not fit."""
         self.journal = Journal(jobs, name)
         self.feeds = Feeds(self.clock)
         self.connectors = Connectors(self.catalog)
         self.placements = Placements(name)
         self._feeding = threading.Lock()
         self.deliveries = Deliveries(name, self.queries, self.placements)
+        self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
+        self.deliveries.note_sources = self.readings.note
+        self.failures = self.deliveries.failures = Failures(self)
         self.time = Timekeeper(self)
+        self.diverted = DivertedRows(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
     def execute(self, text: str) -> str:
         """Run a script of statements; return the text of `EXPLAIN` and `SHOW`."""
+        return self.run(parse(text))
+
+    def run(self, statements: Iterable[ast.Statement]) -> str:
+        """Run parsed statements; errors have the positions of the text that they were parsed from."""
         self.batch()
-        texts = [run_statement(self, statement) for statement in parse(text)]
-        self._take_effect()
+        texts = [run_statement(self, statement) for statement in statements]
+        self.take_effect()
         return "\n".join(filter(None, texts))
 
-    def add_query(self, name: str, text: str) -> None:
-        """Start a continuous query from a SELECT."""
+    def add_query(self, name: str, text: str, start: str = "now") -> None:
+        """Start a continuous query from a SELECT. `start`: what it sees, see `ast.STARTS`."""
         self.batch()
         statements = parse(text)
         if len(statements) != 1 or not isinstance(statements[0], ast.SelectStatement):
             raise BindError("M2090", "a query is one SELECT", line=1, column=1)
-        self.start_query(name.lower(), f'CREATE QUERY "{name.lower()}" AS {statements[0].text}', statements[0].select)
-        self._take_effect()
+        select, name = statements[0], name.lower()
+        self.start_query(name, ast.query_text(name, select, start), select.select, start=ast.Start(start))
+        self.take_effect()
 
-    def _take_effect(self) -> None:
+    def take_effect(self) -> None:
         """Where a batch costs little, have the jobs apply the statements at once."""
         if self.jobs.at_once and not self.journal.recovering:
             self.jobs.work_off()
             self.sync()
 
     def start_query(
-        self, name: str, text: str, select: ast.Query, sink: Any = None, sink_options: Mapping[str, str] | None = None
+        self,
+        name: str,
+        text: str,
+        select: ast.Query,
+        sink: Any = None,
+        sink_options: Mapping[str, str] | None = None,
+        start: ast.Start = ast.NOW,
     ) -> None:
+        name = new_name(name)
         if name in self.queries:
-            raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {name} first")
+            raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {spelled(name)} first")
+        if start.how not in ast.STARTS:
+            raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(start.how, ast.STARTS))
         plan = self.plan(select)
         if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
             sink = None  # its output is what `take_rows` takes
         if name not in self.placements.of:  # otherwise it was recovered
-            reads_punctuation = sink in (None, "console") or hasattr(sink, "write")
-            self._place(name, plan, punctuated=reads_punctuation)
-        output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels))
-        query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}))
+            place(self, name, plan, start, punctuated=reads_punctuation(sink))
+        output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels), window_starts(plan), repeats(plan))
+        query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}), start.how)
         self.queries[name] = query
         try:
-            self.deliveries.open_sink(query)
+            self.deliveries.open_sink(query, resumed=self.journal.recovering)
         except MillstreamError:
-            self._unplace(name)
+            self.unplace(name)
             del self.queries[name]
             raise
-        self.journal.statement("query", name, text, (*relations(select), *scanned(plan)))
+        self.python_code.note(plan)
+        self.journal.statement("query", name, text, (*relations(select), *scanned(plan), *called(self, select)))
 
     def plan(self, select: ast.Query) -> Plan:
         """The optimized plan of a query."""
@@ -135,37 +154,29 @@ class Mill:
         """Return the parts of a plan for the shards; a part precedes the parts it reads."""
         return prepare(name, plan, self.connectors.read_by(plan), self.jobs.shards)
 
-    def _place(self, name: str, plan: Plan, *, punctuated: bool) -> None:
-        """Start the parts of a plan in a job."""
-        streams, prepared = self.connectors.read_by(plan), self.prepare(name, plan)
-        frames = self.connectors.open_all(streams)
-        job = self.jobs.job(frozenset(frames), stages.depth([part.part for part in prepared]))
-        self.placements.of[name] = placement = Placement(job)
-        groups: dict[str, OpenGroup] = {}
-        for part in prepared:
-            group = self.placements.open_group(job, part, self.settings(), self.deliveries)
-            groups[part.part.name] = group
-            placement.parts.append(PlacedPart(part.part.name, group, part.reads))
-            self.placements.append(part.start(name, groups, streams, self.tables, punctuated=punctuated), job)
-        if frames:
-            job.adopt(self.name, frames)
-
     def adopt(self, name: str, frame: Any) -> None:
         """Make a DataFrame the source of a stream that was declared for one."""
         self.connectors.frames[name] = frame
         for placement in self.placements.of.values():
             if any(name in part.reads for part in placement.parts):
-                placement.job.adopt(self.name, {name: frame})
+                placement.job.adopt({name: frame})
 
     def stop_query(self, name: str) -> None:
-        self._unplace(name)
+        self.unplace(name)
         del self.queries[name]
         self.journal.drop("query", name)
-        self.deliveries.close_sink(name)
+        self.deliveries.close_sink(name, dropped=not self.journal.recovering)
+        if not self.journal.recovering:
+            self.failures.unpark(name)
 
-    def _unplace(self, name: str) -> None:
+    def unplace(self, name: str) -> None:
+        """Stop the parts of a query in its job."""
         if name in self.placements.of and not self.journal.recovering:
+            placement = self.placements.of[name]
+            counts = read_counts(self, placement.reads & self.connectors.names())
+            self.diverted.leave(name)
             self.placements.remove(name)
+            self.readings.leave(placement.job, counts)
 
     def free_name(self) -> str:
         """Return an unused name for a query."""
@@ -173,26 +184,42 @@ class Mill:
 
     def forget(self, relation: str) -> None:
         """Forget a dropped stream or table."""
-        self.feeds.sources.pop(relation, None)
+        if relation in self.feeds.sources:
+            self.readings.forget(relation)
+        self.feeds.forget(relation)
         self.tables.pop(relation, None)
+        self.bad_rows.pop(relation, None)
+        self.diverted.forget(relation)
         self.connectors.forget(relation)
         self.journal.drop("relation", relation)
 
     def set_option(self, name: str, value: Any) -> None:
         if name.lower() == "shards" and self.queries:
             raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
+        before = self.options.model_copy()
         self.options.change(name, value)
-        if name.lower() == "shards" and not self.journal.recovering:
-            self.jobs.reshard(self.options.shards)
+        try:
+            if name.lower() in ("strategy", "breaks") and not self.journal.recovering:
+                check_places(self, self.schedule().new_places(Schedule.parse(before.strategy, before.breaks)))
+            if name.lower() == "shards" and not (self.journal.recovering and self.jobs.all()):
+                self.jobs.reshard(self.options.shards)
+        except MillstreamError:
+            self.options.change(name, getattr(before, name.lower()))
+            raise
         self.time.reconsider()
         if not self.journal.recovering:
             self.placements.append(Configure(self.name, self.settings()))
-        self.journal.note("option", (name, value))
+        self.journal.option(name, value)
 
     def settings(self) -> Settings:
         """Settings of the graphs in this mill's shards."""
         options = self.options
-        return Settings(options.strategy, options.ets, options.page_rows, join_settings(options))
+        joins = join_settings(options)
+        return Settings(options.strategy, options.ets, options.page_rows, joins, self.time.wall, options.breaks)
+
+    def schedule(self) -> Schedule:
+        """Strategies and breaks, of all operators and of some."""
+        return Schedule.parse(self.options.strategy, self.options.breaks)
 
     # --- data -------------------------------------------------------------------------------------------------------
 
@@ -201,7 +228,7 @@ class Mill:
         has its rows at once."""
         name = self._relation(name)
         if name in self.tables:
-            self._extend_table(name, rows)
+            extend_table(self, name, rows)
         else:
             self.feeds.insert(name, rows)
 
@@ -215,11 +242,13 @@ class Mill:
         """Queue one line of text: a tuple, or an element in brackets. A malformed line becomes a bad row."""
         name = self._relation(name)
         if name in self.tables:
-            self._extend_table(name, [line])
+            extend_table(self, name, [line])
         else:
             self.feeds.line(name, line)
 
     def _relation(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise BindError("M2002", f"expected the name of a stream, found {type(name).__name__}")
         name = name.lower()
         if name not in self.feeds.sources and name not in self.tables:
             known = [*self.feeds.sources, *self.tables]
@@ -229,29 +258,28 @@ class Mill:
             raise BindError("M2097", f"stream '{name}' is read from {connector}", hint=hint)
         return name
 
-    def _extend_table(self, name: str, rows: Any) -> None:
-        if readers := self.journal.readers(name):
-            what, reader = readers[0]
-            hint = f"fill it before {what} '{reader}' reads it"
-            raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
-        read = read_rows(rows, self.catalog.table(name).schema)
-        if read.bad.height:
-            line, reason = read.bad.row(0)[:2]
-            raise BindError("M2095", f"row '{line}' does not fit table '{name}'", detail=reason)
-        self.tables[name] = pl.concat([self.tables[name], read.frame.select(self.tables[name].columns)])
-        self.journal.note("table", (name, self.tables[name]))
-
     def batch(self) -> None:
         """Process everything queued, as one micro-batch."""
-        with self._feeding:
-            while self.feeds:
-                # A record for each run of one stream's elements: operators see streams in order of arrival.
-                elements = self.feeds.take()
-                if elements:
-                    self.placements.append(Feed(self.name, self.clock.now(), tuple(elements)))
-                self.note_sources()
+        self.failures.settle()
+        skewed = any(stream.max_skew is not None for stream in self.catalog.streams)
+        while self._feed_next():
+            # A promise may make the next stream's tuples late, so it may not depend on how the input is cut.
+            if skewed and self.feeds and not self.journal.recovering:
+                self.time.catch_up(skewed=True)
         if not self.journal.recovering:
-            self.time.catch_up(skewed=any(stream.max_skew is not None for stream in self.catalog.streams))
+            self.time.catch_up(skewed=skewed)
+
+    def _feed_next(self) -> bool:
+        """Write the first elements of one stream to the log: operators see streams in order of arrival. Return whether
+        there were any."""
+        with self._feeding:
+            if not self.feeds:
+                return False
+            elements = self.feeds.take()
+            if elements:
+                self.placements.append(Feed(self.name, self.clock.now(), tuple(elements)))
+            self.note_sources()
+            return True
 
     def note_sources(self, *, in_memory: bool = False) -> None:
         """Note the state of the clock and of the fed streams for recovery. Jobs kept in memory need that only when the
@@ -267,7 +295,8 @@ class Mill:
         self.time.advance(micros)
 
     def sync(self) -> None:
-        """Wait until the jobs have processed everything fed, and no operator waits for time that could be promised."""
+        """Wait until the jobs have processed everything fed, and no operator waits for time that could be promised.
+        Raise the error of a query that has failed if no query is left."""
         self.time.sync()
 
     def request_reports(self) -> None:
@@ -277,9 +306,9 @@ class Mill:
     # --- results ----------------------------------------------------------------------------------------------------
 
     def query(self, name: str) -> RunningQuery:
-        found = self.queries.get(name.lower())
+        found = self.queries.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, self.queries))
+            raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(str(name), self.queries))
         return found
 
     def schema(self, name: str) -> Schema:
@@ -290,7 +319,10 @@ class Mill:
         query = self.query(name)
         self.sync()
         with self.deliveries.lock:
-            return query.output.take_rows()
+            rows = query.output.take_rows()
+        if not rows.height:
+            self.failures.raise_of(name)
+        return rows
 
     def take_punctuations(self, name: str) -> list[Pattern]:
         query = self.query(name)
@@ -298,26 +330,42 @@ class Mill:
         with self.deliveries.lock:
             return query.output.take_punctuations()
 
+    def report_all(self) -> None:
+        """Wait until every shard has reported."""
+        self.sync()
+        if not all(placement.all_reported() for placement in self.placements.of.values()):
+            self.request_reports()  # after a restart shards report only on request
+            self.sync()
+
     def state_rows(self, name: str) -> int:
         """Number of tuples that the operators of a query hold on all shards."""
         placement = self.placement(name)
-        self.sync()
-        if not placement.all_reported():
-            self.request_reports()  # after a restart shards report only on request
-            self.sync()
+        self.report_all()
         return sum(status.state[part.name] for part, _, status in placement.reports())
 
     def request_punctuation(self, name: str) -> None:
         """Have the joins of a query emit the punctuation that they can emit, whatever `propagation` says."""
         self.batch()
-        self.placements.append(Send(self.name, PunctuationRequest(), self.query(name).name), self.job(name))
+        for query in {part.started.whole: None for part in self.placement(name).parts}:
+            self.placements.append(Send(self.name, PunctuationRequest(), query), self.job(name))
 
     def counts(self, stream: str) -> dict[str, int]:
-        """Numbers of accepted, late and bad rows of a stream; 0 if jobs read it and no query has read it yet."""
+        """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""
+        if (table := stream.lower()) in self.tables:
+            return {"accepted": self.tables[table].height, "late": 0, "bad": self.bad_rows.get(table, 0)}
+        if stream.lower() in self.catalog.derived:
+            return self.diverted.all_counts(stream.lower())
         definition = self.catalog.stream(stream)
         fed = self.fed(definition.name)
+        if fed is None and not self.time.wall:
+            self.report_all()
         read = stream_progress(self).get(definition.name) if fed is None else fed
         return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}
+
+    def drain(self) -> None:
+        """Read the streams with a connector up to their newest rows, or to their end."""
+        self.batch()
+        drain(self)
 
     def fed(self, stream: str) -> StreamSource | None:
         """The source of a stream fed from the driver; None if the jobs read the stream."""
@@ -325,23 +373,23 @@ class Mill:
 
     def ended(self) -> bool:
         """Return whether every stream that the jobs read for a query has ended on every shard."""
-        if not self.queries or any(not job.settled() for job in self.placements.jobs()):
-            return False
-        return self.placements.ended(self.connectors.names())
+        settled = bool(self.queries) and all(job.settled() for job in self.placements.jobs())
+        return settled and self.placements.ended(self.connectors.names())
 
     def waiting(self) -> dict[str, int]:
         """Number of rows that wait in each stream that the jobs read, where it is known."""
-        return self.connectors.waiting(self.name, self.placements.jobs())
+        return self.connectors.waiting(self.name, self.placements.jobs(), self.placements.read())
 
     def reports(self, name: str) -> list[tuple[PlacedPart, int, Status]]:
         """The last report of each shard that runs a query: the part it runs, its number, its status."""
         return self.placement(name).reports()
 
     def placement(self, name: str) -> Placement:
+        """The placement of a query; raise its error if it has failed."""
+        self.failures.raise_of(name)
         return self.placements.of[self.query(name).name]
 
     def job(self, name: str) -> Job:
-        """The job that runs a query."""
         return self.placement(name).job
 
     def close(self) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.schema import TimeKind
 from millstream.control.job.base import Job
 from millstream.control.spark.dataframe_source import adopted_streams
-from millstream.errors import BindError
-from millstream.ingest.paged import PagedSource, open_paged
+from millstream.errors import BindError, OptionError
+from millstream.ingest.paged import PagedSource, check_options, open_paged, punctuates
 from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.plan.rereading import declared
+from millstream.physical.shard.topology import DATAFRAME, base_stream, is_dataframe, scans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +30,14 @@ class Connectors:
     def names(self) -> set[str]:
         return {stream.name for stream in self._catalog.streams if stream.options.get("connector")}
 
+    def check(self, stream: StreamDefinition) -> None:
+        """Raise an error if the connector or an option of a new stream is invalid. The files need not exist yet."""
+        if not is_dataframe(stream):
+            check_options(stream.name, stream.schema, stream.options, stream.required)
+        elif others := stream.options.keys() - {"connector"}:
+            hint = f"mill.stream('{stream.name}', df)"
+            raise OptionError("M6001", f"the connector '{DATAFRAME}' has no option '{min(others)}'", hint=hint)
+
     def read_by(self, plan: Plan) -> dict[str, StreamDefinition]:
         """The streams with a connector that a plan reads."""
         found = {base_stream(scan.stream) for scan in scans(plan)}
@@ -40,9 +50,19 @@ class Connectors:
         for name in streams.keys() - adopted:
             self._paged(name)
         for name in adopted - self.frames.keys():
-            hint = f"mill.stream('{name}', df)"
+            hint = f"mill.stream({name!r}, df)"
             raise BindError("M2102", f"the DataFrame of stream '{name}' is missing", hint=hint)
         return {name: self.frames[name] for name in adopted}
+
+    def check_rereadable(self, streams: Iterable[str]) -> None:
+        """Raise BindError if one of these streams cannot be read from the beginning."""
+        for name in sorted({*streams}):
+            stream = self._catalog.stream(name)
+            if not stream.options.get("connector") or is_dataframe(stream):
+                how = "a DataFrame" if stream.options.get("connector") else "fed row by row"
+                message = f"stream '{name}' cannot be read from the beginning: it is {how}"
+                hint = "start = 'now' sees the rows from now on, start = 'shared' what an equal running query holds"
+                raise BindError("M2104", message, hint=hint)
 
     def _paged(self, name: str) -> PagedSource:
         if name not in self._opened:
@@ -50,21 +70,53 @@ class Connectors:
             self._opened[name] = open_paged(name, stream.schema, stream.options, stream.required)
         return self._opened[name]
 
+    def drained(self, name: str, place: Mapping[str, Any] | None, now: int) -> bool:
+        """Return whether a place in a stream is behind its newest row, and its end if it has ended."""
+        if place is None or "failed" in place:
+            return place is not None
+        source, at = self._paged(name), place["at"]
+        return bool(source.latest(at, now) == at and (place["ended"] or not source.ended(at)))
+
+    def ends(self, name: str) -> bool:
+        """Return whether a stream is known to end: all its rows are there, or their number is fixed."""
+        stream = self._catalog.stream(name)
+        if not stream.options.get("connector") or is_dataframe(stream):
+            return False
+        return bool(getattr(self._paged(name), "ends", False))
+
+    def punctuates(self, stream: StreamDefinition) -> bool:
+        """Return whether the source of a stream can send punctuation."""
+        if is_dataframe(stream):
+            return False
+        return not stream.options.get("connector") or punctuates(stream.name, stream.schema, stream.options)
+
+    def unpunctuated(self) -> frozenset[str]:
+        """The streams whose sources send no punctuation."""
+        return frozenset(stream.name for stream in self._catalog.streams if not self.punctuates(stream))
+
     def forget(self, name: str) -> None:
         self._opened.pop(name, None)
+        self.frames.pop(name, None)
 
     def can_promise(self, name: str) -> bool:
         stream = self._catalog.stream(name)
         return stream.schema.kind is not TimeKind.EXTERNAL or stream.max_skew is not None
 
-    def waiting(self, mill: str, jobs: Iterable[Job]) -> dict[str, int]:
-        """Number of rows that wait in each stream that jobs read for a mill, where it is known."""
+    def waiting(self, mill: str, jobs: Iterable[Job], readings: set[str]) -> dict[str, int]:
+        """Number of rows that wait in each stream that jobs read for a mill, where it is known: of the streams, and of
+        these readings of them."""
         found: dict[str, int] = {}
         for job in jobs:
             for key, place in job.places().items():
-                owner, _, name = key.partition("/")
-                if owner == mill and name in self._catalog:
-                    rows = self._paged(name).behind(place["at"])
+                owner, _, read = key.partition("@")[0].partition("/")
+                name = declared(read)
+                if owner == mill and name in self.names() and (name == read or read in readings):
+                    rows = self._behind(name, place)
                     if rows is not None:
                         found[name] = max(rows, found.get(name, 0))
         return found
+
+    def _behind(self, name: str, place: Mapping[str, Any]) -> int | None:
+        with suppress(Exception):  # the source may have failed, or fail here; then its readers fail in the job
+            return None if "failed" in place else self._paged(name).behind(place["at"])
+        return None

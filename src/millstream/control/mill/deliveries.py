@@ -6,16 +6,20 @@ Jobs deliver from threads of their own while queries start and stop: a delivery 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from millstream.algebra.element import Element
+from millstream.control.mill.outlet import LOG, Outlet
 from millstream.control.mill.placement import Placement, Placements
-from millstream.sinks import Sink, make_sink
+from millstream.control.mill.spool import Spool
+from millstream.physical.shard.batch import Status
+from millstream.sinks import delivery_options, make_sink
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
-    from millstream.control.mill.base import RunningQuery
+    from millstream.control.mill.failures import Failures
+    from millstream.control.mill.running_query import RunningQuery
 
 
 class Deliveries:
@@ -23,31 +27,64 @@ class Deliveries:
 
     def __init__(self, name: str, queries: Mapping[str, RunningQuery], placements: Placements) -> None:
         self.name, self._queries, self._placements = name, queries, placements
-        self._sinks: dict[str, Sink] = {}
+        self.note_sources: Callable[[Job, list[Status]], None] = lambda _job, _statuses: None
+        """Takes the sources that shards of a job have reported in a batch."""
+        self.failures: Failures | None = None
+        """Takes the failures of queries."""
+        self.outlets: dict[str, Outlet] = {}
         self.lock = threading.RLock()
         """Guards outputs and sinks."""
 
     # --- sinks ------------------------------------------------------------------------------------------------------
 
-    def open_sink(self, query: RunningQuery) -> None:
-        """Open the sink of a placed query, if it has one."""
-        if query.sink is None:
-            return
-        options = {option: value for option, value in query.sink_options.items() if option != "connector"}
+    def open_sink(self, query: RunningQuery, *, resumed: bool = False) -> None:
+        """Open the sink of a placed query, if it has one. If the query is `resumed`, what waits for the sink goes
+        first, and a sink that cannot be opened is tried again later."""
         job = self._placements.of[query.name].job
-        sink = make_sink(query.sink, {**options, "run": job.id} if isinstance(query.sink, str) else options)
-        sink.open(query.name, query.plan.schema)
-        self._sinks[query.name] = sink
+        spool = Spool(job, query.name)
+        if not resumed:
+            spool.clear()
+        if query.sink is None:  # it had a sink of the program
+            for batch in spool.batches():
+                query.output.take_up(*spool.get(batch))
+                spool.remove(batch)
+            return
+        name = query.sink if isinstance(query.sink, str) else "of the program"
+        options = {option: value for option, value in query.sink_options.items() if option != "connector"}
+        delivery, own = delivery_options(options, name)
+        sink = make_sink(query.sink, {**own, "run": job.id} if isinstance(query.sink, str) else own)
+        outlet = Outlet(query.name, name, query.plan.schema, sink, delivery, spool)
+        if resumed:
+            outlet.open_later()
+        else:
+            outlet.open()
+        self.outlets[query.name] = outlet
 
-    def close_sink(self, name: str) -> None:
+    def close_sink(self, name: str, *, dropped: bool = False, failed: bool = False) -> None:
+        """Close the sink of a query. What still waits for the sink is discarded if the query is `dropped`, and kept for
+        its next start if it has `failed`."""
         with self.lock:
-            sink = self._sinks.pop(name, None)
-            if sink is not None:
-                sink.close()
+            outlet = self.outlets.pop(name, None)
+            if outlet is None:
+                return
+            outlet.close()
+            if outlet.spool:
+                kept = "kept until the query starts again" if failed else "kept in the checkpoint"
+                what = "discarded" if dropped or (outlet.spool.volatile and not failed) else kept
+                LOG.warning("%d rows of query '%s' that wait for its sink are %s", outlet.spool.rows, name, what)
+            if dropped:
+                outlet.spool.clear()
+
+    def retry(self) -> None:
+        """Try the sinks again that have raised, if their time has come."""
+        if any(outlet.trouble for outlet in [*self.outlets.values()]):
+            with self.lock:
+                for outlet in [*self.outlets.values()]:
+                    outlet.retry()
 
     def close(self) -> None:
         """Close all sinks."""
-        for name in [*self._sinks]:
+        for name in [*self.outlets]:
             self.close_sink(name)
 
     # --- batches ----------------------------------------------------------------------------------------------------
@@ -61,10 +98,15 @@ class Deliveries:
     def finish_batch(self, job: Job, batch: int) -> None:
         """Write a batch to the sinks, after the job has delivered all of it."""
         with self.lock:
-            for name, sink in [*self._sinks.items()]:
+            for name, outlet in [*self.outlets.items()]:
                 for running, placement in self._running(name):
                     if placement.job is job:
-                        sink.write(batch, running.output.take_rows(), running.output.take_punctuations())
+                        error = outlet.write(batch, running.output.take_rows(), running.output.take_punctuations())
+                        if error is not None and self.failures is not None:
+                            if job.folder is not None and self.failures.leaves_none([name]):
+                                outlet.spool.remove(batch)  # the batch is abandoned, and run again
+                                raise error
+                            self.failures.note(name, error, batch, spooled=True)
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """State of the outputs in a job that later punctuations depend on, by query."""
@@ -75,4 +117,6 @@ class Deliveries:
     def _running(self, name: str) -> list[tuple[RunningQuery, Placement]]:
         """A query with its placement; empty if the query does not run."""
         running, placement = self._queries.get(name), self._placements.of.get(name)
-        return [] if running is None or placement is None else [(running, placement)]
+        if running is None or placement is None or running.failure is not None:
+            return []
+        return [(running, placement)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -12,8 +12,10 @@ from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import NEVER
 from millstream.errors import InputError, PatternError
 from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
+from millstream.ingest.losses import Losses
 from millstream.ingest.source import PunctuatedRows, StreamSource
 from millstream.logical.catalog import StreamDefinition
+from millstream.physical.shard.topology import base_stream
 
 
 class Feeds:
@@ -23,9 +25,17 @@ class Feeds:
         self._arrived: list[tuple[str, Any]] = []
         self._promised: dict[str, int] = {}
         """The last promise of each stream."""
+        self.losses: dict[str, Losses] = {}
+        """The rows of each stream since the mill was opened."""
 
     def open(self, definition: StreamDefinition, page_rows: int) -> None:
         self.sources[definition.name] = StreamSource(definition, self._clock, page_rows)
+
+    def forget(self, name: str) -> None:
+        """Forget a dropped stream."""
+        self.sources.pop(name, None)
+        self.losses.pop(name, None)
+        self._promised = {stream: time for stream, time in self._promised.items() if base_stream(stream) != name}
 
     # --- arrivals ---------------------------------------------------------------------------------------------------
 
@@ -34,8 +44,13 @@ class Feeds:
             check_punctuations(rows.punctuations, self.sources[name].schema)
         self._arrived.append((name, rows))
 
-    def punctuate(self, name: str, patterns: Iterable[Pattern | str]) -> None:
+    def punctuate(self, name: str, patterns: Sequence[Any]) -> None:
         schema = self.sources[name].schema
+        for given in patterns:
+            if not isinstance(given, str | Pattern):
+                hint = f"mill.punctuate('{name}', '[ts < 10]', …)"
+                message = f"expected a pattern as text, found {type(given).__name__}"
+                raise PatternError("M4009", message, hint=hint)
         parsed = [parse_pattern(p, schema) if isinstance(p, str) else check_pattern(p, schema) for p in patterns]
         self._arrived += [(name, pattern) for pattern in parsed]
 
@@ -53,6 +68,7 @@ class Feeds:
         run = [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
         source = self.sources[name]
         taken = source.take(run)
+        self.losses[name] = self.losses.get(name, Losses()) + source.take_losses()
         del self._arrived[: len(run)]
         elements: list[tuple[str, Element]] = [(name, element) for element in taken.elements]
         if (order := source.order()) is not None:
@@ -75,6 +91,14 @@ class Feeds:
             if value is not None and value > self._promised.get(stream, NEVER):
                 times[stream] = self._promised[stream] = value
         return times
+
+    def reached(self) -> dict[str, int]:
+        """The time that each stream has reached by its order and its punctuation; FOREVER if it has ended."""
+        return {name: source.reached for name, source in self.sources.items() if source.reached > NEVER}
+
+    def given(self, streams: Iterable[str]) -> dict[str, int]:
+        """The promises that these streams have given."""
+        return {stream: self._promised[stream] for stream in streams if stream in self._promised}
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 

@@ -3,9 +3,13 @@
 | note | content |
 |---|---|
 | statement | a statement that has run |
-| drop | a query or relation that was dropped |
+| drop | a query, relation or aggregate that was dropped |
 | option, table | a new value |
+| failed, started | a query has failed, with its error; it was started again |
+| python | the declaration of Python code that later statements call; or the digest of code that was accepted instead |
 | sources | the state of the clock and of the streams fed from the driver; only the last note counts |
+| diverted | rows of derived streams that queries counted which have stopped; only the last note counts |
+| stands | where the streams with a connector stand; only the last note counts |
 | file | the number of statements of a file that have run; only the last note counts |
 """
 
@@ -16,12 +20,24 @@ from collections.abc import Iterable
 from millstream.control.job.jobs import LATEST, Jobs
 from millstream.physical.wire.records import Remember
 
+Key = tuple[str, str]
+"""'query', 'relation', 'aggregate' or 'window aggregate', and the name."""
+
+
+def aggregate_name(name: str) -> str:
+    """An aggregate among the relations that a query reads; no relation has this name."""
+    return f"#{name}"
+
 
 class Journal:
     def __init__(self, jobs: Jobs, mill: str) -> None:
         self._jobs, self._mill = jobs, mill
-        self._statements: dict[tuple[str, str], frozenset[str]] = {}
+        self._reads: dict[Key, frozenset[str]] = {}
         """The relations that each query and each derived relation reads."""
+        self.texts: dict[Key, str] = {}
+        """The statement of each relation and each query, in the order in which they were made."""
+        self.options: dict[str, object] = {}
+        """The options that were set, with their last values."""
         self.recovering = False
         self.noted = 0
         """Number of notes, without those of which only the last counts."""
@@ -36,16 +52,23 @@ class Journal:
     def statement(self, kind: str, name: str, text: str, reads: Iterable[str]) -> None:
         """Note a statement, with the relations that it reads."""
         bases = {base.lower().removesuffix("__late").removesuffix("__bad") for base in reads}
-        self._statements[kind, name] = frozenset(bases)
+        self._reads[kind, name], self.texts[kind, name] = frozenset(bases), text
         self.note("statement", text)
 
+    def option(self, name: str, value: object) -> None:
+        self.options[name.lower()] = value
+        self.note("option", (name, value))
+
     def drop(self, kind: str, name: str) -> None:
-        self._statements.pop((kind, name), None)
+        kinds = (kind, "window aggregate") if kind == "aggregate" else (kind,)  # both versions are dropped
+        for held in (self._reads, self.texts):
+            for each in kinds:
+                held.pop((each, name), None)
         self.note("drop", (kind, name))
 
-    def readers(self, relation: str) -> list[tuple[str, str]]:
+    def readers(self, relation: str) -> list[Key]:
         """The queries and derived streams that read a relation."""
-        return [key for key, reads in self._statements.items() if relation in reads]
+        return [key for key, reads in self._reads.items() if relation in reads]
 
     def note_file(self, done: int | None) -> None:
         """Note the number of statements of the file that have run; None: all."""

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from millstream.config import Options
@@ -32,28 +33,32 @@ class LocalMill(Mill):
     ) -> None:
         options = options or Options.read()
         self._first = options.model_copy()
-        super().__init__(jobs or LocalJobs(checkpoint, shards=options.shards), options=options)
-        self.jobs.clock = self.clock.now
-        recover(self)
+        with ExitStack() as opening:
+            if jobs is None:
+                jobs = LocalJobs(None if checkpoint is None else Path(checkpoint), shards=options.shards)
+                opening.callback(jobs.close)
+                if "shards" in options.model_fields_set:
+                    jobs.check_shards(options.shards)
+            super().__init__(jobs, options=options)
+            self.jobs.clock = self.clock.now
+            recover(self)
+            self.python_code.check()
+            opening.pop_all()
 
     def restarted(self) -> LocalMill:
-        """Return a new mill that resumes where this one stops, exactly as after the end of the process."""
+        """Return a new mill that resumes where this one stops, exactly as after the end of the process. It has the same
+        Python functions."""
         self.batch()
         self.note_sources(in_memory=True)
         self.jobs.stop()
-        return LocalMill(self._first, jobs=self.jobs)
+        made = LocalMill(self._first, jobs=self.jobs)
+        made.catalog.library = self.catalog.library
+        return made
 
     def close(self) -> None:
         """Stop. A mill opened later with the same folder resumes."""
         self.deliveries.close()
         self.jobs.close()
-
-    def drain(self) -> None:
-        """Read the streams with a connector up to their newest rows, or to their end."""
-        while self.jobs.step():
-            self.sync()
-        self.time.pace()  # the streams that were read may be able to promise time
-        self.sync()
 
     def hosts(self, name: str) -> list[ShardHost]:
         """The shards that run a query, those of its topmost part first."""

@@ -1,12 +1,13 @@
 """The output of a running query: results of its shards, merged and kept until taken.
 
 Rows are collected. A punctuation holds for the whole query only when every shard has promised it, so it is emitted when
-the last shard promises it.
+the last shard promises it. Punctuation on the start of a window serves operators only and is not emitted: that on its
+end says the same. Neither is punctuation on a computed column, if that on the column that it follows says the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -20,8 +21,17 @@ from millstream.runtime.sink import CollectingSink
 
 
 class QueryOutput:
-    def __init__(self, schema: Schema, shards: int) -> None:
+    """`hidden`: columns whose upper bounds are not emitted; `repeats`: columns on which no punctuation is emitted."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        shards: int,
+        hidden: frozenset[str] = frozenset(),
+        repeats: frozenset[str] = frozenset(),
+    ) -> None:
         self.schema = schema
+        self._hidden, self._repeats = hidden, repeats
         self.rows_out = 0
         self._sink = CollectingSink(schema)
         self._promised = [PunctuationSet() for _ in range(shards)]
@@ -30,6 +40,10 @@ class QueryOutput:
 
     def deliver(self, shard: int, element: Element) -> None:
         """Take one element from a shard's sink."""
+        if isinstance(element, Punctuations) and self._hidden:
+            element = element.without_upper(self._hidden)
+        if isinstance(element, Punctuations) and self._repeats:
+            element = element.without(self._repeats)
         match element:
             case Page():
                 self.rows_out += element.tuples
@@ -51,6 +65,12 @@ class QueryOutput:
             if len(fresh):
                 self._sink(fresh)
             self._pending = self._pending.where(~agreed)
+
+    def take_up(self, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
+        """Take results that were delivered before and are still to be taken."""
+        self._sink(Page(rows))
+        if punctuations:
+            self._sink(Punctuations.of(punctuations))
 
     def take_rows(self) -> pl.DataFrame:
         """All rows since the last call, without the hidden timestamp."""

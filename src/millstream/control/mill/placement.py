@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
-from millstream.algebra.upstream import TimeRequest
 from millstream.logical.plan import Key
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.preparation import PreparedPart
+from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
-from millstream.physical.wire.records import CloseGroup, OpenGroup, Record, Settings, StopQuery
+from millstream.physical.wire.records import CloseGroup, OpenGroup, Record, Settings, StartQuery, StopQuery
+from millstream.runtime.engine.demand import NOT_AT_ALL, Lag, Levels, awaited, merged, raised
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -28,11 +30,13 @@ def group_key(job: Job, keys: Keys | None, stage: int) -> GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part of a query and the group of shards that runs it. `reads`: the streams of the catalog that it reads."""
+    """A part of a query, the group of shards that runs it, and the record that has started it. `reads`: the streams of
+    the catalog that it reads, or its own readings of them."""
 
     name: str
     group: OpenGroup
     reads: frozenset[str]
+    started: StartQuery
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class Placement:
     parts: list[PlacedPart] = field(default_factory=list)
     stopped: set[str] = field(default_factory=set)
     """Parts that are stopped already, if the driver ended while it stopped the query."""
+    parked: bool = False
+    """True once shards were asked for what its operators held."""
 
     @property
     def top(self) -> OpenGroup:
@@ -52,13 +58,10 @@ class Placement:
     def groups(self) -> list[OpenGroup]:
         return [part.group for part in self.parts]
 
-    def below(self, stream: str) -> frozenset[str]:
-        """The streams of the catalog that a stream between stages is derived from.
-
-        The stream is named after the part that sends it; the names of the parts below that one begin with its name."""
-        sender = stream.removeprefix(MARK).rpartition(".")[0]
-        parts = [part for part in self.parts if part.name == sender or part.name.startswith(f"{sender}/")]
-        return frozenset[str]().union(*(part.reads for part in parts))
+    @property
+    def reads(self) -> set[str]:
+        """The streams that its parts read."""
+        return {stream for part in self.parts for stream in part.reads}
 
     def reports(self) -> list[tuple[PlacedPart, int, Status]]:
         """The last report of each shard that has reported: the part it runs, its number, its status."""
@@ -102,17 +105,43 @@ class Placements:
         for each in self.jobs() if job is None else (job,):
             self._written[each] = each.append(record)
 
+    def share(self, name: str, other: str, *, punctuated: bool) -> None:
+        """Start a query on the operators of another one with the same plan."""
+        placed = self.of[other]
+        top, *below = placed.parts
+        names = tuple(part.name for part in below)
+        record = replace(top.started, name=name, punctuated=punctuated, shared=other, below=names)
+        self.of[name] = Placement(placed.job, [PlacedPart(name, top.group, top.reads, record), *below])
+        self.append(record, placed.job)
+
+    def free_base(self, name: str) -> str:
+        """A name for the parts of a query that no part has: parts of a dropped query run on while others share them."""
+        used = [part.name for placement in self.of.values() for part in placement.parts]
+        bases = (name if number == 1 else f"{name}#{number}" for number in count(1))
+        return next(base for base in bases if not any(part.startswith(f"{base}/") for part in used))
+
     def wait(self) -> None:
         """Wait until the jobs have processed all records of the mill."""
         for job in self.jobs():
             job.start()
             job.wait(self._written.get(job, 0))
 
+    def halt(self, name: str, failed: set[str]) -> None:
+        """Stop the parts of a failed query that no other query than failed ones shares; its placement stays until
+        `remove`. A delivering thread may call it."""
+        placement = self.of[name]
+        kept = {part.name for other, placed in [*self.of.items()] if other not in failed for part in placed.parts}
+        for part in reversed(placement.parts):
+            if part.name not in placement.stopped | kept:
+                placement.stopped.add(part.name)
+                placement.job.append(StopQuery(part.group.group, part.name))
+
     def remove(self, name: str) -> None:
-        """Stop a query, and close the groups that run no other query."""
+        """Stop a query but for the parts that others share, and close the groups that run no other query."""
         placement = self.of.pop(name)
+        kept = {part.name for other in self.of.values() for part in other.parts}
         for part in reversed(placement.parts):  # senders before their readers
-            if part.name not in placement.stopped:
+            if part.name not in placement.stopped | kept:
                 placement.job.append(StopQuery(part.group.group, part.name))
         self.close_unused()
 
@@ -126,18 +155,47 @@ class Placements:
                 del self.groups[key]
                 job.forget(group.labels)
 
+    def read(self) -> set[str]:
+        """The streams that queries read."""
+        return {name for placement in [*self.of.values()] for part in placement.parts for name in part.reads}
+
     def requested(self) -> set[str]:
-        """The streams of the catalog whose time an operator, in any stage, requested in the last batch."""
-        reports = [job.heard.get(label) for (job, *_), group in [*self.groups.items()] for label in group.labels]
-        messages = [message for status in reports if status is not None for message in status.messages]
-        streams = {stream for stream, message in messages if isinstance(message, TimeRequest)}
-        between = {stream for stream in streams if exchanged(stream)}
-        return (streams - between).union(*(placed.below(stream) for stream in between for placed in self.of.values()))
+        """The streams of the catalog whose time an operator, in any stage, waits for."""
+        streams: set[str] = set()
+        for (job, *_), group in [*self.groups.items()]:
+            times: dict[str, int] = {}
+            lags: dict[str, list[Lag]] = {}
+            for status in filter(None, map(job.heard.get, group.labels)):
+                for operator, (time, levels) in status.demands.items():
+                    times[operator] = min(time, times.get(operator, time))
+                    lags.setdefault(operator, []).append(self._across(job, levels))
+            for operator, time in times.items():
+                lag = merged(lags[operator])
+                if lag.held > time:
+                    streams |= awaited(time, lag.levels)
+        return streams
+
+    def _across(self, job: Job, levels: Levels) -> Lag:
+        """What levels depend on: a stream between stages on those that the part which sends it reads."""
+        return merged(
+            raised(self._behind(job, stream), level) if exchanged(stream) else Lag(NOT_AT_ALL, {stream: level})
+            for stream, level in levels.items()
+        )
+
+    def _behind(self, job: Job, stream: str) -> Lag:
+        sender, _, number = stream.removeprefix(MARK).rpartition(".")
+        parts = [part for placed in self.of.values() for part in placed.parts if part.name == sender]
+        status = job.heard.get(parts[0].group.labels[int(number)]) if parts else None
+        if status is None or sender not in status.lags:
+            return Lag(NOT_AT_ALL, {})
+        held, levels = status.lags[sender]
+        behind = self._across(job, levels)
+        return Lag(min(held, behind.held), behind.levels)
 
     def ended(self, streams: set[str]) -> bool:
         """Return whether every one of these streams that a query reads has ended on every shard."""
         return all(
-            status is not None and part.reads & streams <= status.ended
+            status is not None and {name for name in part.reads if declared(name) in streams} <= status.ended
             for placement in self.of.values()
             for part in placement.parts
             for status in map(placement.job.heard.get, part.group.labels)

@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.python.definition import Declaration
+from millstream.algebra.python.reference import Reference
 from millstream.config import Options
+from millstream.control.mill.failures import LOG
 from millstream.control.mill.placement import PlacedPart, Placement, group_key
 from millstream.physical.plan.exchange import exchanged
 from millstream.physical.shard.topology import base_stream, scans
-from millstream.physical.wire.records import CloseGroup, OpenGroup, Remember, StartQuery, StopQuery
+from millstream.physical.wire.records import (
+    CloseGroup,
+    ForgetStream,
+    Hold,
+    OpenGroup,
+    Park,
+    Remember,
+    StartQuery,
+    StopQuery,
+)
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -38,9 +50,10 @@ def recover(mill: Mill) -> None:
     saved = [job.outputs_state(mill.name) for job in jobs.all()]  # before a job can ask the mill for it
     for job in jobs.all():
         _find_placements(mill, job)
-    for record in jobs.log.read(0, jobs.log.end()):
-        if isinstance(record, Remember) and record.mill == mill.name:
-            _replay(mill, record)
+    with mill.python_code.replaying():
+        for record in jobs.log.read(0, jobs.log.end()):
+            if isinstance(record, Remember) and record.mill == mill.name:
+                _replay(mill, record)
     for states in saved:
         for query, state in states.items():
             if query in mill.queries:
@@ -55,26 +68,45 @@ def _find_placements(mill: Mill, job: Job) -> None:
     """Find the groups of the mill in a job, and the placements of its queries there."""
     opened: dict[int, OpenGroup] = {}
     found: dict[str, Placement] = {}
-    of_part: dict[str, Placement] = {}
+    of_part: dict[str, list[Placement]] = {}
+    closed: list[int] = []
+    held = False
     for record in job.log.read(0, job.log.end()):
         match record:
             case OpenGroup(group=number, mill=mill.name):
                 opened[number] = record
             case CloseGroup(group=number) if number in opened:
-                del opened[number]
+                closed += opened.pop(number).labels
             case StartQuery(group=number, name=part) if number in opened:
                 if record.query is None:  # the topmost part comes first
                     found[record.whole] = Placement(job)
-                of_part[part] = placement = found[record.whole]
-                placement.parts.append(PlacedPart(part, opened[number], _reads(record)))
+                placement = found[record.whole]
+                of_part[part] = [placement]
+                placement.parts.append(PlacedPart(part, opened[number], _reads(record), record))
+                for below in record.below:
+                    placement.parts += [p for p in of_part[below][0].parts if p.name == below]
+                    of_part[below].append(placement)
+                mill.readings.find(job, record)
+            case Park(group=number, query=query) if number in opened:
+                found[query].parked = True
+            case Hold(mill=mill.name, on=on):
+                held = on
             case StopQuery(group=number, name=part) if number in opened:
-                of_part[part].stopped.add(part)
+                for placement in of_part[part]:
+                    placement.stopped.add(part)
+                mill.readings.find(job, record)
+            case ForgetStream(mill=mill.name):
+                mill.readings.find(job, record)
     for query, placement in found.items():
         # A query that was stopped here may run in another job, started again under the same name.
         if query not in mill.placements.of or len(placement.stopped) < len(placement.parts):
             mill.placements.of[query] = placement
     for group in opened.values():
         mill.placements.groups[group_key(job, group.keys, group.stage)] = group
+    if held and mill.readings.released:  # the driver ended while a stream was handed over
+        job.append(Hold(mill.name, False))
+    if job.applied() < job.log.end():  # shards that have yet to close report the sources of their streams then
+        job.admit(closed, mill.deliveries)
     job.admit([label for group in opened.values() for label in group.labels], mill.deliveries)
 
 
@@ -89,6 +121,10 @@ def _replay(mill: Mill, note: Remember) -> None:
     match note.kind, note.value:
         case "statement", str(text):
             mill.execute(text)
+        case "python", Declaration() as declared:
+            mill.python_code.replay(declared)
+        case "python", (Reference() as reference, str(digest)):
+            mill.python_code.replay_accepted(reference, digest)
         case "option", (str(option), value):
             mill.set_option(option, value)
         case "table", (str(table), pl.DataFrame() as rows):
@@ -98,6 +134,19 @@ def _replay(mill: Mill, note: Remember) -> None:
         case "drop", ("relation", str(relation)):
             mill.catalog.forget(relation)
             mill.forget(relation)
+        case "failed", (str(query), str(text), *noted):
+            mill.failures.replay(query, text, *noted)
+        case "started", (str(query), dict(output)):
+            mill.queries[query].failure = None
+            if output:
+                mill.queries[query].output.restore(output)
+        case "drop", ("aggregate", str(aggregate)):
+            mill.catalog.drop("aggregate", aggregate, if_exists=True)
+            mill.journal.drop("aggregate", aggregate)
+        case "stands", dict(stands):
+            mill.readings.stands = dict(stands)
+        case "diverted", dict(counts):
+            mill.diverted.before = dict(counts)
         case "file", (int() | None as done, int(noted)):
             mill.journal.file_progress = done, noted
         case "sources", (int(now), int(beat), dict(promised), dict(held)):
@@ -111,7 +160,13 @@ def _reconcile(mill: Mill) -> None:
     was being started; a query that the job has stopped and the driver still knows was being stopped."""
     for name in mill.placements.of.keys() - mill.queries.keys():
         mill.placements.remove(name)
-    for name in [*mill.queries]:
-        if mill.placements.of[name].stopped:
+    for name, query in [*mill.queries.items()]:
+        if query.failure is not None:
+            if not mill.placements.of[name].stopped:
+                mill.failures.park(name, query.failure)
+            mill.placements.remove(name)
+            mill.deliveries.close_sink(name, failed=True)
+            LOG.warning("query '%s' has failed in batch %d: %s", name, query.failure.batch, query.failure.text)
+        elif mill.placements.of[name].stopped:
             mill.stop_query(name)
     mill.placements.close_unused()

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.errors import BindError, did_you_mean
+from millstream.algebra.program.program import Program
+from millstream.algebra.python.definition import Declaration
+from millstream.control.mill.contracts import warn_unpunctuated
+from millstream.control.mill.journal import aggregate_name
+from millstream.control.mill.sharing import explain_running, explain_start
+from millstream.errors import BindError, OptionError, did_you_mean
 from millstream.ingest.tables import read_table
-from millstream.lang import ast
-from millstream.logical.bind import bind_select, bind_stream, bind_table
+from millstream.lang import ast, parse
+from millstream.lang.aggregate.ast import CreateAggregate
+from millstream.lang.spelling import spelled
+from millstream.lang.statements import STAGES
+from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
@@ -16,9 +26,13 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
+from millstream.sinks import SINKS, SinkOptions, delivery_options, make_sink
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
+    from millstream.control.mill.running_query import RunningQuery
+
+logger = logging.getLogger(__name__)
 
 
 def run_statement(mill: Mill, statement: ast.Statement) -> str:
@@ -28,29 +42,41 @@ def run_statement(mill: Mill, statement: ast.Statement) -> str:
 
 
 def _run(mill: Mill, statement: ast.Statement) -> str:
+    if isinstance(statement, ast.Created) and statement.unless_exists and exists(mill, statement):
+        return ""
     match statement:
         case ast.CreateStream():
             definition = bind_stream(statement, mill.catalog)
+            if not mill.journal.recovering:  # what was accepted once is not refused later
+                mill.connectors.check(definition)
+                warn_unpunctuated(mill, definition)
             mill.catalog.add_stream(definition)
             mill.feeds.open(definition, mill.options.page_rows)
             closed = (clause.stream for clause in definition.closes)
             mill.journal.statement("relation", definition.name, statement.text, closed)
         case ast.CreateDerivedStream():
-            derived = bind_select(statement.select, mill.catalog)
-            mill.catalog.add_derived(statement.name, derived)
-            read = (*relations(statement.select), *scanned(derived))
+            derived = bind_derived(statement, mill.catalog)
+            mill.catalog.add_derived(statement.name, derived.plan, derived.bad)
+            mill.python_code.note(derived.plan)
+            read = (*relations(statement.select), *scanned(derived.plan), *called(mill, statement.select))
             mill.journal.statement("relation", statement.name, statement.text, read)
         case ast.CreateTable():
             table = bind_table(statement, mill.catalog)
             mill.catalog.check_free(table.name)
-            mill.tables[table.name] = read_table(table.schema, dict(table.options))
+            held = read_table(table)
+            mill.tables[table.name], mill.bad_rows[table.name] = held.rows, len(held.bad)
             mill.catalog.add_table(table)
+            if held.bad and not mill.journal.recovering:
+                logger.warning(held.report(table.name))
             mill.journal.statement("relation", table.name, statement.text, ())
+        case CreateAggregate():
+            mill.catalog.add_aggregate(bind_aggregate(statement, mill.catalog))
+            mill.journal.statement(aggregate_kind(statement), statement.name, statement.text, ())
         case ast.CreateQuery():
-            mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement))
+            mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement), statement.start)
         case ast.SelectStatement():
             name = mill.free_name()
-            text = f"CREATE QUERY {name} AS {statement.text}"
+            text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
             _drop(mill, statement)
@@ -59,10 +85,26 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.Explain():
             return _explain(mill, statement)
         case ast.ExplainNamed():
-            return _explain_named(mill, statement.name)
+            return _explain_named(mill, statement)
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
+
+
+def exists(mill: Mill, statement: ast.Created) -> bool:
+    """Return whether a CREATE … IF NOT EXISTS has nothing to do. What exists under the name may be defined otherwise,
+    which is logged; if it is of another kind, the name is taken."""
+    name, table = statement.name, isinstance(statement, ast.CreateTable)
+    kind = "query" if isinstance(statement, ast.CreateQuery) else "relation"
+    if isinstance(statement, CreateAggregate):
+        kind = aggregate_kind(statement)
+    text = mill.journal.texts.get((kind, name))
+    if text is None or (kind == "relation" and table != mill.catalog.is_table(name)):
+        return False
+    (existing,) = parse(text)
+    if isinstance(existing, ast.Created) and replace(existing, unless_exists=True) != statement:
+        logger.warning("'%s' exists already with another definition, which stays: %s", name, text)
+    return True
 
 
 def relations(node: ast.Node) -> Iterator[str]:
@@ -78,41 +120,101 @@ def scanned(plan: Plan) -> Iterator[str]:
     return (node.stream for node in plan.walk() if isinstance(node, Scan))
 
 
+def called(mill: Mill, node: ast.Node) -> Iterator[str]:
+    """The user-defined aggregates that a query calls, as the journal names what a query reads."""
+    if isinstance(node, ast.Function) and node.name in mill.catalog.aggregates:
+        yield aggregate_name(node.name)
+    for child in node.children():
+        yield from called(mill, child)
+
+
+def aggregate_kind(statement: CreateAggregate) -> str:
+    """The kind of an aggregate in the journal: its versions are two statements."""
+    return "window aggregate" if statement.window else "aggregate"
+
+
 def sink_of(statement: ast.CreateQuery | ast.SelectStatement) -> tuple[str | None, dict[str, str]]:
     """The sink named in the INTO clause of a query, and its options."""
     options = {name: str(value) for name, value in statement.into_options}
-    return options.get("connector", statement.into), options
+    named, connector = statement.into, options.get("connector")
+    check_sink_options(options, named)
+    if connector and named and SINKS.get(named) is not None and named.lower() != connector.lower():
+        message = f"INTO {named} names a sink, and the connector is '{connector}'"
+        raise OptionError("M6003", message, hint=f"INTO {connector} WITH (…), without the connector")
+    return connector or named, options
+
+
+def check_sink_options(options: Mapping[str, str], sink: str | None = None) -> None:
+    """Raise OptionError if one of the options is set by Millstream itself."""
+    for option in sorted(options.keys() & SinkOptions.passed):
+        raise OptionError("M6001", f"sink '{sink}' has no option '{option}'", hint="Millstream sets it.")
 
 
 def _drop(mill: Mill, statement: ast.Drop) -> None:
     kind, name = statement.kind.lower(), statement.name
+    in_python = isinstance(mill.catalog.user_defined(name), Declaration)
+    if kind == "function" or (kind == "aggregate" and in_python):
+        mill.catalog.library.drop(name, kind, if_exists=statement.if_exists)
+        return
     if kind == "query":
         if name in mill.queries or not statement.if_exists:
             mill.stop_query(mill.query(name).name)
+        return
+    if kind == "aggregate":
+        if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
+            mill.journal.drop(kind, name)
         return
     readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]
         reading = "query" if what == "query" else "stream"
         message = f"{kind} '{name}' is read by {reading} '{reader}'"
-        raise BindError("M2093", message, hint=f"DROP {reading.upper()} {reader} first")
+        raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
     if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
         mill.forget(name)
 
 
+def check_stage(stage: str) -> None:
+    """Raise OptionError unless EXPLAIN knows this stage of a plan."""
+    if not isinstance(stage, str) or stage.upper() not in STAGES:
+        stages = [each.lower() for each in STAGES]
+        hint = did_you_mean(stage, stages) if isinstance(stage, str) else ""
+        raise OptionError("M6002", f"stage cannot be {stage!r}: one of {', '.join(stages)}", hint=hint)
+
+
+def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
+    """Raise an error if the sink of a query that is explained is unknown, or an option of it."""
+    sink, options = sink_of(statement)
+    if sink is not None:
+        _, own = delivery_options({name: value for name, value in options.items() if name != "connector"}, sink)
+        make_sink(sink, own)
+
+
 def _explain(mill: Mill, statement: ast.Explain) -> str:
-    plan = bind_select(statement.statement.select, mill.catalog)
+    if not isinstance(statement.statement, ast.CreateDerivedStream):
+        _check_sink(statement.statement)
+    plan = _bound(mill, statement)
     stage, options = statement.stage.upper(), mill.options
     if stage == "LOGICAL":
         return explain(plan)
     plan = mill.optimized(plan)
     if stage == "CONTRACT":
-        return explain_contract(plan, mill.catalog, options.ets)
+        return explain_contract(plan, mill.catalog, options.ets, mill.connectors.unpunctuated())
     if stage == "PHYSICAL":
-        text = explain_physical(mill.prepare("query", plan), options.shards, options.strategy)
+        inner = statement.statement
+        name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
+        text = explain_physical(mill.prepare(name, plan), options.shards, mill.schedule())
     else:
         text = explain(plan)
-    return text + _why_pairwise(mill, statement)
+    start = ast.NOW if isinstance(statement.statement, ast.CreateDerivedStream) else statement.statement.start
+    return text + explain_start(mill, plan, start) + _why_pairwise(mill, statement)
+
+
+def _bound(mill: Mill, statement: ast.Explain) -> Plan:
+    explained = statement.statement
+    if isinstance(explained, ast.CreateDerivedStream):
+        return bind_derived(explained, mill.catalog).plan
+    return bind_select(explained.select, mill.catalog)
 
 
 def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
@@ -120,33 +222,69 @@ def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
     options = mill.options
     if options.multi_join != "auto" or not options.of_two:
         return ""
-    plan = optimize(bind_select(statement.statement.select, mill.catalog), mill.catalog, paned=options.paned)
+    plan = optimize(_bound(mill, statement), mill.catalog, paned=options.paned)
     if not any(isinstance(part, MultiJoin) for part in plan.walk()):
         return ""
     names = " and ".join(options.of_two)
     return f"\n\njoined pairwise because {names} {'is' if len(options.of_two) == 1 else 'are'} set"
 
 
-def _explain_named(mill: Mill, name: str) -> str:
+def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
+    name, stage, shared = statement.name, statement.stage, ""
     if name in mill.queries:
         plan = mill.queries[name].plan
+        shared = "" if stage == "CONTRACT" else explain_running(mill, name)
     elif name in mill.catalog.derived:
         plan = mill.optimized(mill.catalog.derived[name])
     else:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
-    return explain_contract(plan, mill.catalog, mill.options.ets)
+    if stage == "CONTRACT":
+        return explain_contract(plan, mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+    if stage == "PHYSICAL":
+        return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
+    return explain(plan) + shared
+
+
+def _trouble(mill: Mill, query: RunningQuery) -> str:
+    """What is wrong with a query; empty if nothing is."""
+    if query.failure is not None:
+        return f", failed in batch {query.failure.batch}: {query.failure.text}"
+    outlet = mill.deliveries.outlets.get(query.name)
+    return "" if outlet is None or outlet.trouble is None else f", {outlet.trouble}"
 
 
 def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
-        return "\n".join(f"{q.name}: {q.output.rows_out} rows out" for q in mill.queries.values())
+        return "\n".join(
+            f"{q.name}: {q.output.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
+            for q in mill.queries.values()
+            for trouble in [_trouble(mill, q)]
+        )
+    if what == "FUNCTIONS":
+        return "\n".join(str(declared) for declared in mill.catalog.library if declared.kind == "function")
     if what == "TABLES":
-        held = ((table, mill.tables[table.name].height) for table in mill.catalog.tables)
-        return "\n".join(f"{table.name} {table.schema}: {rows} rows" for table, rows in held)
+        held = ((table, mill.tables[table.name].height, mill.bad_rows.get(table.name)) for table in mill.catalog.tables)
+        return "\n".join(
+            f"{table.name} {table.schema}: {rows} rows{f', {bad} bad' if bad else ''}" for table, rows, bad in held
+        )
+    if what == "AGGREGATES":
+        programs = [program for each in mill.catalog.aggregates.values() for program in each.versions]
+        lines = [f"{_signature(program)}: {'window' if program.window else 'base'} version" for program in programs]
+        lines += [str(declared) for declared in mill.catalog.library if declared.kind == "aggregate"]
+        return "\n".join(lines)
     lines = []
     for stream in mill.catalog.streams:
         counts = ", ".join(f"{number} {what}" for what, number in mill.counts(stream.name).items())
         lines.append(f"{stream.name} {stream.schema}: {counts}")
-    lines += [f"{name} {plan.schema}: derived" for name, plan in mill.catalog.derived.items()]
+    for name, plan in mill.catalog.derived.items():
+        counted = mill.counts(name) if mill.catalog.diverts(name) else {}
+        numbers = [f", {number} {what}" for what, number in counted.items()]
+        lines.append(f"{name} {plan.schema}: derived{''.join(numbers)}")
     return "\n".join(lines)
+
+
+def _signature(program: Program) -> str:
+    results = [column.type.value if len(program.results) == 1 else str(column) for column in program.results]
+    returned = results[0] if len(results) == 1 else f"({', '.join(results)})"
+    return f"{spelled(program.name)}({', '.join(map(str, program.arguments))}) : {returned}"

@@ -6,14 +6,17 @@ pacer provides it (`pace`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.types import MICROS
 from millstream.algebra.upstream import TimeRequest
+from millstream.physical.plan.rereading import declared
 from millstream.physical.wire.records import Promise, Send
 
 if TYPE_CHECKING:
+    from millstream.control.job.base import Job
     from millstream.control.mill.base import Mill
 
 ON_DEMAND = ("demand", "punctuation")
@@ -55,14 +58,26 @@ class Timekeeper:
             self._promise(self._feeds.times([*self._feeds.sources]), beat=True)
             self.next_beat += period
         self.reach(target)
+        self.tell()
         self.next_beat = max(self.next_beat, self._beat_after(self._clock.now()))
         self.catch_up()
         self._mill.note_sources()
+
+    def tell(self, job: Job | None = None) -> None:
+        """Tell the shards of a job, or of all jobs, that read streams themselves a clock that only the mill has."""
+        connected = self._connectors.names()
+        if not self.wall and any(declared(stream) in connected for stream in self._placements.read()):
+            self._placements.append(Promise(self._mill.name, self._clock.now(), {}), job)
 
     def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
         if times and self._placements.groups:
             self._placements.append(Promise(self._mill.name, self._clock.now(), times, beat))
             self._mill.note_sources()
+
+    def repeat(self, streams: Iterable[str], job: Job) -> None:
+        """Repeat the promises that streams have given: a new query waits for them too."""
+        if times := self._feeds.given(streams):
+            self._placements.append(Promise(self._mill.name, self._clock.now(), times), job)
 
     def catch_up(self, *, skewed: bool = False) -> None:
         """On a virtual clock, give waiting operators the time. `skewed`: the time may depend on when they request
@@ -72,7 +87,13 @@ class Timekeeper:
             self.sync()
 
     def sync(self) -> None:
-        """Wait until the jobs have processed everything fed, and no operator waits for time that could be promised."""
+        """Wait until the jobs have processed everything fed, and no operator waits for time that could be promised.
+        Raise the error of a query that has failed meanwhile if no query is left."""
+        self._settle()
+        self._mill.failures.settle()
+        self._mill.failures.check()
+
+    def _settle(self) -> None:
         promised = False
         while self._placements.groups:
             self._placements.wait()
@@ -80,7 +101,7 @@ class Timekeeper:
             # The machine's clock would yield new promises for ever: make one promise, or leave it to the pacer.
             if self._options.ets not in ON_DEMAND or (self.wall and (promised or not self._mill.jobs.at_once)):
                 return
-            times = self._feeds.times(sorted(self._placements.requested() - self._connectors.names()))
+            times = self._feeds.times(sorted(self._fed(self._placements.requested())))
             if not times:
                 return
             self._promise(times)
@@ -90,9 +111,15 @@ class Timekeeper:
         """Give waiting operators the time of the streams that can promise it; with `beat`, the time of all streams."""
         if any(not job.settled() for job in self._placements.jobs()):
             return
-        connected = self._connectors.names()
-        requested = set(self._feeds.sources) if beat else self._placements.requested()
-        able = {name for name in requested & connected if self._connectors.can_promise(name)}
+        requested = self._placements.read() if beat else self._placements.requested()
+        fed = self._fed(set(self._feeds.sources) if beat else requested)
+        able = {name for name in requested if declared(name) in self._connectors.names()}
+        able = {name for name in able if self._connectors.can_promise(declared(name))}
         if able:
             self._placements.append(Send(self._mill.name, TimeRequest(beat), streams=tuple(sorted(able))))
-        self._promise(self._feeds.times(sorted(requested - connected)), beat=beat)
+        self._promise(self._feeds.times(sorted(fed)), beat=beat)
+
+    def _fed(self, streams: set[str]) -> set[str]:
+        """Those of these streams that the driver feeds."""
+        connected = self._connectors.names()
+        return {name for name in streams if declared(name) not in connected}

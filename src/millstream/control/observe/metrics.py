@@ -50,7 +50,7 @@ OF_JOBS: tuple[Family, ...] = (
     (GAUGE, "job_up", "1 if the job runs, else 0.", lambda job: float(_up(job))),
     (COUNTER, "batches", "Batches delivered.", lambda job: job.batches),
     (COUNTER, "busy_seconds", "Time spent in batches.", lambda job: job.seconds),
-    (COUNTER, "job_rows", "Rows read by the shards.", lambda job: job.rows_in),
+    (COUNTER, "job_rows", "Rows read by the job or fed to it.", lambda job: job.rows_in),
 )
 OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "batch_seconds", "The last batch: time.", lambda batch: batch.seconds),
@@ -58,7 +58,13 @@ OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
     (GAUGE, "batch_end_timestamp_seconds", "Time of the last delivery.", lambda batch: batch.ended),
 )
-ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows delivered.", lambda q: q.rows_out)
+ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows emitted.", lambda q: q.rows_out)
+FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
+SPOOLED: tuple[Family, ...] = (
+    (GAUGE, "sink_failing", "1 if the sink of the query fails, else 0.", lambda o: float(o.trouble is not None)),
+    (GAUGE, "sink_spooled_rows", "Rows that wait for the sink of the query.", lambda o: o.spool.rows),
+    (GAUGE, "sink_spooled_bytes", "Their size.", lambda o: o.spool.bytes),
+)
 SHARDS: Family = (GAUGE, "shard_seconds", "Time that a shard worked in the last batch.", float)
 ROWS: Family = (COUNTER, "stream_rows", "Rows that have arrived.", float)
 PHASES: Family = (GAUGE, "batch_phase_seconds", "The last batch: time per phase, as Spark reports it.", float)
@@ -73,6 +79,10 @@ class MillCollector(Collector):
         operators = [((q.query, o.name, str(o.shard)), o) for q in queries for o in q.operators]
         yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
         yield from _filled((ROWS_OUT,), ("query",), [((q.query,), q) for q in queries])
+        started = [((name,), query) for name, query in [*self._mill.queries.items()]]
+        yield from _filled((FAILED,), ("query",), started)
+        outlets = [((name,), outlet) for name, outlet in [*self._mill.deliveries.outlets.items()]]
+        yield from _filled(SPOOLED, ("query",), outlets)
         shards = [((q.query, str(number)), seconds) for q in queries for number, seconds in enumerate(q.shards)]
         yield from _filled((SHARDS,), ("query", "shard"), shards)
         rows = [((s.name, what), getattr(s, what)) for s in streams for what in ("accepted", "late", "bad")]

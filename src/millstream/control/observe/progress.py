@@ -10,15 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.control.mill.outlet import SinkTrouble
 from millstream.control.observe.notebook import preformatted
-from millstream.control.observe.stream_progress import StreamProgress, stream_progress
+from millstream.control.observe.stream_progress import StreamProgress, rows_in, stream_progress
 from millstream.errors import MillstreamError
+from millstream.logical.nodes.divert import Divert
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.runtime.engine import NodeStatistics
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
     from millstream.control.mill.base import Mill
+    from millstream.control.mill.failures import Failure
+    from millstream.control.mill.running_query import RunningQuery
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
 UNITS = ("B", "kB", "MB", "GB")
@@ -41,13 +45,16 @@ class Progress:
     | | |
     |---|---|
     | `batch_seconds`, `shard_seconds` | time to compute and deliver the batch; the longest time that a shard worked |
-    | `rows_in`, `rows_per_second` | rows read by all shards of the job: since it was opened; in the last batch |
+    | `rows_in` | rows read from the streams of the query, or fed to them, since the job was opened; late and bad too |
+    | `rows_per_second` | rows of all streams that the job took in the last batch |
     | `rows_out` | rows of the query since the job was opened |
     | `punctuations` | punctuations emitted by the query's shards; each shard counts its own |
     | `state_rows`, `state_bytes` | state of the query's operators, including those shared with other queries |
     | `state_bytes_written` | bytes that the query's shards wrote in the last batch, for all queries in them |
     | `behind` | rows known to wait in the streams of the query; None: unknown for all of them |
     | `lag` | seconds since the newest event seen, of the stream with the longest lag; None: no stream has a lag |
+    | `error` | the error that the query has failed with; None while it runs |
+    | `sink` | what is wrong with its sink, and the rows that wait for it (`SinkTrouble`); None while the sink works |
     | `durations` | seconds per phase of the last batch that Spark has reported |
     """
 
@@ -69,6 +76,8 @@ class Progress:
     shards: tuple[float, ...] = ()
     """Seconds that each shard worked in the last batch."""
     durations: Mapping[str, float] = field(default_factory=dict)
+    error: str | None = None
+    sink: SinkTrouble | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -90,9 +99,16 @@ class Progress:
         )
         behind = "" if self.behind is None else f", {self.behind:,} behind"
         lag = "" if self.lag is None else f", newest event {self.lag:,.1f} s old"
-        yield f"rows   {self.rows_in:,} in, {self.rows_out:,} out, {self.punctuations:,} punctuations{behind}{lag}"
+        numbers = (("late", sum(stream.late for stream in self.streams)), ("bad", sum(s.bad for s in self.streams)))
+        lost = "".join(f", {number:,} {what}" for what, number in numbers if number)
+        counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
+        yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
         yield f"state  {self.state_rows:,} rows, {held}, {written} written"
+        if self.error is not None:
+            yield f"failed {self.error}"
+        if self.sink is not None:
+            yield f"sink   {self.sink}"
         if self.durations:
             longest = sorted(self.durations.items(), key=lambda item: -item[1])
             yield "spark  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in longest)
@@ -100,11 +116,15 @@ class Progress:
 
 def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
     """Return the progress of a query. `streams`: the progress of all streams, if the caller has it."""
-    query, job, reports = mill.query(name), mill.job(name), mill.reports(name)
+    if (query := mill.query(name)).failure is not None:
+        return _failed(query, query.failure)
+    job, reports = mill.job(name), mill.reports(name)
+    outlet = mill.deliveries.outlets.get(name)
     statuses = [status for _, _, status in reports]
     read = {base_stream(scan.stream) for scan in scans(query.plan)}
+    diverted = {part.stream for part in query.plan.walk() if isinstance(part, Divert)}
     known = stream_progress(mill) if streams is None else streams
-    found = tuple(known[stream] for stream in sorted(read & known.keys()))
+    found = tuple(known[stream] for stream in sorted((read | diverted) & known.keys()))
     behind = [stream.behind for stream in found if stream.behind is not None]
     nodes = dict.fromkeys((part.name, node) for part, _, status in reports for node in status.nodes.get(part.name, ()))
     operators = tuple(
@@ -119,7 +139,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         batch=last.batch,
         batch_seconds=last.seconds,
         shard_seconds=max((status.seconds for status in statuses), default=0.0),
-        rows_in=job.rows_in,
+        rows_in=rows_in(mill, read),
         rows_out=query.output.rows_out,
         rows_per_second=last.rows_per_second,
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
@@ -132,6 +152,28 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         streams=found,
         shards=tuple(status.seconds for status in statuses),
         durations=durations(job),
+        sink=None if outlet is None else outlet.trouble,
+    )
+
+
+def _failed(query: RunningQuery, failure: Failure) -> Progress:
+    """The progress of a query that has failed: it has no operators."""
+    return Progress(
+        query=query.name,
+        batch=failure.batch,
+        batch_seconds=0.0,
+        shard_seconds=0.0,
+        rows_in=sum(failure.counts.values()),
+        rows_out=query.output.rows_out,
+        rows_per_second=0.0,
+        punctuations=0,
+        state_rows=0,
+        state_bytes=0,
+        state_bytes_written=0,
+        behind=None,
+        lag=None,
+        operators=(),
+        error=failure.text,
     )
 
 

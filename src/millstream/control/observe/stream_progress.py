@@ -2,7 +2,9 @@
 
 | | |
 |---|---|
-| accepted, late, bad | rows summed over the shards of a group; of several groups, those of the one that has read most |
+| accepted, late, bad | rows summed over the shards of a group, each of which counts its own; of several groups, those
+  of the one that has read most; without readers, those that the last reader left |
+| of a derived stream | if it diverts rows (`mill.diverted`): those of its stream that fit, and those that do not |
 | behind | rows that wait, as far as the source knows |
 | newest | the newest event time seen, of a stream whose time column is a TIMESTAMP |
 | lag | the wall clock minus `newest`, until the stream ends |
@@ -14,23 +16,20 @@ entry, whose newest event is always recent; and on a virtual clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import MICROS, Type
+from millstream.control.mill.readings import Counts
 from millstream.errors import MillstreamError
-from millstream.logical.catalog import LATE, StreamDefinition
-from millstream.logical.plan import EVERYWHERE
-from millstream.physical.plan.partitioning import Keys
+from millstream.logical.catalog import StreamDefinition
+from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
-from millstream.physical.shard.topology import scans
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
-
-Counts = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,40 +47,66 @@ class StreamProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Readers:
-    """A group of shards: the last status of each, the streams that its queries read, its keys."""
+    """A group of shards: the last status of each, by number."""
 
-    statuses: list[Status]
-    reads: set[str]
-    keys: Keys
+    statuses: dict[int, Status]
 
-    def counts(self, stream: str) -> Counts:
-        """Numbers of accepted, late and bad rows. Each shard counts its own rows; if a query reads the late rows or
-        the stream goes to every shard, each shard counts all."""
-        counts = [status.counts[stream] for status in self.statuses if stream in status.counts] or [(0, 0, 0)]
-        whole = stream + LATE in self.reads or self.keys.get(stream) == EVERYWHERE
-        accepted, late, bad = map(max if whole else sum, zip(*counts, strict=True))
+    def counts(self, name: str) -> Counts:
+        """Numbers of accepted, late and bad rows, of the reading of the stream that has read most."""
+        readings = {stream for status in self.statuses.values() for stream in status.counts if declared(stream) == name}
+        return max(map(self._counts, readings), default=(0, 0, 0), key=sum)
+
+    def _counts(self, stream: str) -> Counts:
+        counts = [status.counts[stream] for status in self.statuses.values() if stream in status.counts]
+        accepted, late, bad = map(sum, zip(*counts, strict=True))
         return accepted, late, bad
 
 
 def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
-    """The progress of all streams that a query reads or that are fed from the driver."""
-    waiting, groups = _waiting(mill), _groups(mill)
+    """The progress of all streams that a query reads or has read, or that are fed from the driver."""
+    waiting, groups = _waiting(mill), list(_groups(mill))
     found: dict[str, StreamProgress] = {}
     for stream in mill.catalog.streams:
         source, name = mill.fed(stream.name), stream.name
-        statuses = [status for readers in groups for status in readers.statuses if name in status.counts]
+        readers = [status for readers in groups for status in readers.statuses.values()]
+        readings = [(status, read) for status in readers for read in status.counts if declared(read) == name]
         if source is not None:
             counts, newest, ended = (source.accepted, source.late, source.bad), source.newest, source.ended
-        elif statuses:
-            counts = max(readers.counts(name) for readers in groups)
-            newest = max((status.newest[name] for status in statuses if name in status.newest), default=None)
-            ended = all(name in status.ended for status in statuses)
+        elif readings:
+            counts = max((readers.counts(name) for readers in groups), key=sum)
+            newest = max((status.newest[read] for status, read in readings if read in status.newest), default=None)
+            ended = all(read in status.ended for status, read in readings)
+        elif any(mill.readings.counts(name)):
+            counts, newest, ended = mill.readings.counts(name), None, False
         else:
             continue
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
         lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
         found[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag)
+    for name in filter(mill.catalog.diverts, mill.catalog.derived):
+        accepted, bad = mill.diverted.counts(name)
+        if accepted or bad:
+            found[name] = StreamProgress(name, accepted, 0, bad)
     return found
+
+
+def rows_in(mill: Mill, streams: Set[str] | None = None) -> int:
+    """Number of rows read from these streams, or from all, and fed to them, since the jobs were opened. A row that
+    several jobs have read counts once; late and bad rows count."""
+    most: dict[str, int] = {}
+    for job in mill.jobs.all():
+        for (owner, stream), rows in [*job.rows_of.items()]:
+            if owner == mill.name and (streams is None or stream in streams):
+                most[stream] = max(rows, most.get(stream, 0))
+    return sum(most.values())
+
+
+def read_counts(mill: Mill, streams: Iterable[str]) -> dict[str, Counts]:
+    """The counts of streams that jobs read, as their shards have last reported them."""
+    groups = list(_groups(mill))
+    return {
+        stream: max((readers.counts(stream) for readers in groups), default=(0, 0, 0), key=sum) for stream in streams
+    }
 
 
 def _waiting(mill: Mill) -> dict[str, int]:
@@ -93,15 +118,13 @@ def _waiting(mill: Mill) -> dict[str, int]:
 
 def _groups(mill: Mill) -> Iterable[_Readers]:
     found: dict[tuple[str, int], _Readers] = {}
-    for name, query in list(mill.queries.items()):
+    for name in list(mill.queries):
         try:
             job, reports = mill.job(name), mill.reports(name)
         except (MillstreamError, KeyError):  # it has just been stopped
             continue
-        for group, keys in {part.group.group: part.group.keys for part, _, _ in reports}.items():
-            statuses = [status for part, _, status in reports if part.group.group == group]
-            readers = found.setdefault((job.id, group), _Readers(statuses, set(), keys or {}))
-            readers.reads.update(scan.stream for scan in scans(query.plan))
+        for part, number, status in reports:
+            found.setdefault((job.id, part.group.group), _Readers({})).statuses[number] = status
     return found.values()
 
 

@@ -15,6 +15,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from millstream import scratch
 from millstream.atomic_file import drafted
 from millstream.errors import OptionError
 
@@ -48,9 +49,9 @@ def prepare() -> Path:
     """Write the archive, replacing an older one."""
     final = archive()
     final.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="millstream-") as folder, tempfile.TemporaryFile() as output:
-        draft = Path(folder) / "spark.jsa"
-        command = [sys.executable, "-m", "millstream.control.spark.class_archive", folder]
+    with scratch.temporary() as folder, tempfile.TemporaryFile() as output:
+        draft = folder / "spark.jsa"
+        command = [sys.executable, "-m", "millstream.control.spark.class_archive", str(folder)]
         environment = os.environ | {WRITE: str(draft)}
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(command, env=environment, stdout=output, stderr=output, timeout=SECONDS, check=False)

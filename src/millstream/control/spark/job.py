@@ -9,19 +9,23 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra import values
 from millstream.algebra.element import Page
+from millstream.algebra.python.code import code_of, find_code
+from millstream.algebra.python.definition import Definition
+from millstream.algebra.python.reference import Reference
 from millstream.control.job.base import Job, Result, explained
-from millstream.control.spark.dataframe_source import packed, routes_of
+from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
 from millstream.control.spark.session import QUERY_SETTINGS
 from millstream.errors import OptionError
+from millstream.logical.references import references
 from millstream.physical.shard.batch import Status
 from millstream.physical.shard.durable import SegmentFiles
-from millstream.physical.shard.topology import Route
+from millstream.physical.shard.topology import Route, Topology
 from millstream.physical.wire.address import INPUT, OUTPUT, PUNCTUATIONS, ROWS
 from millstream.physical.wire.codec import decode
 
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-COMMIT_SECONDS = 10.0
+COMMIT_SECONDS = 4.0
 """Longest time that a stopping job waits for Spark to commit delivered batches."""
 
 
@@ -45,24 +49,57 @@ class SparkJob(Job):
         self.spark, self.checkpoint, self.cached = spark, folder, cached
         self.frames: dict[str, DataFrame] = {}
         """The DataFrames that the job reads, by the name of their stream."""
-        self.routes: dict[str, Route] = {}
-        """Their routes in the running Spark plan."""
+        self.routes: dict[str, Route] = routes_of(self.log)
+        """Their routes in the Spark plan."""
         self._query: StreamingQuery | None = None
         self._stopping = False
         """True once no more batches may be delivered."""
         self._delivering: int | None = None
         """The thread that is delivering a batch."""
         self._failure: BaseException | None = None
+        self._code: dict[Reference, Definition] = {}
+        """The Python code that its workers have."""
 
     # --- DataFrames -------------------------------------------------------------------------------------------------
 
-    def adopt(self, mill: str, frames: dict[str, DataFrame]) -> None:
-        """Take DataFrames; restart a running job if their routes have changed."""
+    def adopt(self, frames: dict[str, DataFrame]) -> None:
+        """Take DataFrames; restart a running job if one of them, or a route, is another one than before."""
         with self._lifecycle:
+            same = all(self.frames.get(name) is frame for name, frame in frames.items())
             self.frames |= frames
-            before, self.routes = self.routes, routes_of(self.log, mill)
-            if self.running and before != self.routes:
+            before, self.routes = self.routes, routes_of(self.log)
+            if self.running and not (same and before == self.routes):
                 self.restart()
+
+    # --- Python code ------------------------------------------------------------------------------------------------
+
+    def require(self, needed: Iterable[Reference], others: Iterable[Reference] = ()) -> None:
+        """Send code to the workers with the next start; restart a running job whose workers lack what is needed."""
+        from millstream.physical.spark.shipped import can_pack, pack
+
+        new = {reference: code_of(reference) for reference in needed if reference not in self._code}
+        if not new:
+            return
+        pack(new)  # a mistake is reported before the job stops
+        more = {reference: code for reference in others if (code := find_code(reference)) and can_pack(code)}
+        with self._lifecycle:
+            self._code = more | self._code | new
+            if self.running:
+                self.restart()
+
+    def _gather_code(self) -> bytes:
+        """The code that the queries in the log need, and new ones are known to need."""
+        from millstream.physical.spark.shipped import pack
+
+        needed = {r: code for r in references(Topology.of(self.log).plans()) if (code := find_code(r)) is not None}
+        self._code = needed | self._code
+        return pack(self._code)
+
+    def _has_its_frames(self) -> bool:
+        """Return whether it can start: a checkpoint with DataFrames needs all of them."""
+        if not self.routes and has_read_dataframes(self.log):
+            return False  # it runs no query
+        return self.routes.keys() <= self.frames.keys()
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -72,7 +109,7 @@ class SparkJob(Job):
 
     def start(self) -> None:
         with self._lifecycle:
-            if not self.running and self.routes.keys() <= self.frames.keys():  # it has all its DataFrames
+            if not self.running and self._has_its_frames():
                 self._start()
 
     def _start(self) -> None:
@@ -93,8 +130,9 @@ class SparkJob(Job):
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
         for name, route in self.routes.items():
             pages = pages.unionAll(packed(self.frames[name], route))
+        code = self._gather_code()
         for number in range(self.stages):
-            stage = LazyStage(self.id, number, self.stages, cached=self.cached)
+            stage = LazyStage(self.id, number, self.stages, code, cached=self.cached)
             schema = OUTPUT if number + 1 == self.stages else INPUT
             pages = pages.groupBy("shard").transformWithState(stage, schema, "Append", "None")
         return pages
@@ -117,6 +155,26 @@ class SparkJob(Job):
 
     def _committed(self) -> list[int]:
         return [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
+
+    def applied(self) -> int:
+        if self.position:
+            return self.position
+        for batch in sorted(self._committed())[-1:]:
+            return int(self._offset(batch)["log"])
+        return 0
+
+    def _offset(self, batch: int) -> Any:
+        """The end of a batch in the job's own source."""
+        path = self.checkpoint / "spark" / "offsets" / str(batch)
+        if not path.exists():
+            return {"log": 0, "streams": "{}"}
+        # a line for each source; the first one is the job's own
+        _version, _metadata, offset, *_ = path.read_text().splitlines()
+        return json.loads(offset)
+
+    def span(self, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        before, after = (json.loads(self._offset(number)["streams"]) for number in (batch - 1, batch))
+        return before, after
 
     def close(self) -> None:
         super().close()

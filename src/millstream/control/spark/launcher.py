@@ -7,14 +7,13 @@ for each task. Where the same packages are installed unpacked, a launcher remove
 
 from __future__ import annotations
 
-import atexit
 import os
 import shlex
-import shutil
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
+
+from millstream import scratch
 
 SCRIPT = """#!/bin/sh
 kept=
@@ -39,9 +38,7 @@ def interpreter(master: str) -> str:
 
 @cache
 def _launcher() -> str:
-    folder = Path(tempfile.mkdtemp(prefix="millstream-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    script = folder / "python"
+    script = scratch.of_process() / "python"
     script.write_text(SCRIPT.format(python=shlex.quote(sys.executable)))
-    script.chmod(0o755)
+    script.chmod(0o700)
     return str(script)

@@ -31,8 +31,8 @@ LOG = logging.getLogger("millstream")
 class BatchListener:
     """Passes Spark's reports to the jobs of a mill, and the progress of queries to callbacks."""
 
-    def __init__(self, mill: Mill) -> None:
-        self._mill = mill
+    def __init__(self, mill: Mill, after_batch: Callable[[], None] = lambda: None) -> None:
+        self._mill, self._after_batch = mill, after_batch
         self._callbacks: list[OnProgress] = []
         self._notified: dict[str, int] = {}
         """The last batch reported to callbacks, by query."""
@@ -79,6 +79,7 @@ class BatchListener:
 
     def hear_local(self, job: Job) -> None:
         """Call the callbacks after a batch of a job."""
+        self._after_batch()
         if self._callbacks:
             for progress in list(running(self._mill, job)):
                 self._notify(progress)

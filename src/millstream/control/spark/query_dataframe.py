@@ -1,7 +1,10 @@
 """A query as a plain Spark streaming DataFrame: a job of its own, whose pages are unpacked into rows.
 
-The job runs one fixed query, so its log is written once. The name of its folder is a digest of the query, so that a
-restarted program finds it, as Spark finds the checkpoint of the query that reads the DataFrame.
+The job runs one fixed query, so its log is written once. The name of its folder is a digest of the query and of the
+streams that it reads, so that a restarted program finds it, as Spark finds the checkpoint of the query that reads the
+DataFrame.
+
+A TIMESTAMP is an instant in Spark, so that `withWatermark` takes it; Millstream's wall clock is UTC.
 """
 
 from __future__ import annotations
@@ -9,41 +12,48 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pyarrow as pa
 
 from millstream.algebra.identity import digest
-from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.types import ELEMENTS, Type
+from millstream.algebra.upstream import TimeRequest
 from millstream.control.spark.job import SparkJob
 from millstream.errors import BindError, OptionError
 from millstream.lang import ast
+from millstream.logical.catalog import StreamDefinition
+from millstream.logical.references import references
 from millstream.physical.plan import stages
-from millstream.physical.plan.preparation import prepare
+from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.physical.wire.address import ROWS
 from millstream.physical.wire.codec import decode
 from millstream.physical.wire.hashing import spread
-from millstream.physical.wire.records import OpenGroup
+from millstream.physical.wire.records import OpenGroup, Record, Send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.control.connection import Connection
+    from millstream.control.mill.base import Mill
 
 NAME = "frame"
 """Name of the query, and of its mill."""
 SPARK_TYPES = {
-    Type.BOOLEAN: "boolean",
-    Type.INT: "int",
-    Type.BIGINT: "bigint",
-    Type.REAL: "float",
-    Type.DOUBLE: "double",
-    Type.VARCHAR: "string",
-    Type.TIMESTAMP: "timestamp_ntz",
-    Type.DATE: "date",
-    Type.INTERVAL: "interval day to second",
+    Type.BOOLEAN: ("boolean", pa.bool_()),
+    Type.INT: ("int", pa.int32()),
+    Type.BIGINT: ("bigint", pa.int64()),
+    Type.REAL: ("float", pa.float32()),
+    Type.DOUBLE: ("double", pa.float64()),
+    Type.DECIMAL: ("double", pa.float64()),
+    Type.VARCHAR: ("string", pa.string()),
+    Type.TIMESTAMP: ("timestamp", pa.timestamp("us", "UTC")),
+    Type.DATE: ("date", pa.date32()),
+    Type.INTERVAL: ("interval day to second", pa.duration("us")),
+    Type.NULL: ("double", pa.float64()),
 }
+SPARK_TYPES |= {type_.array: (f"array<{SPARK_TYPES[type_][0]}>", pa.list_(SPARK_TYPES[type_][1])) for type_ in ELEMENTS}
+"""Spark's type of each type, and Arrow's on the way there."""
 
 
 def to_frame(connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema) -> DataFrame:
@@ -51,49 +61,61 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
     if spark is None:
         raise OptionError("M6057", "a DataFrame needs Spark", hint="connect() without local=True")
     plan = mill.plan(statement.select)
-    streams = {base_stream(scan.stream) for scan in scans(plan)}
-    for name in sorted(streams):
+    names = sorted({base_stream(scan.stream) for scan in scans(plan)})
+    for name in names:
         if not mill.catalog.stream(name).options.get("connector"):
             hint = "start the query instead, or declare where the stream comes from"
             raise BindError("M2099", f"stream '{name}' has no connector, so no DataFrame can read it", hint=hint)
-    name = digest((plan, mill.options.shards))[:12]
-    definitions = {name: mill.catalog.stream(name) for name in streams}
-    prepared = prepare(NAME, plan, definitions, mill.options.shards)
+    streams = {name: mill.catalog.stream(name) for name in names}
+    frames = mill.connectors.open_all(streams)
+    prepared = prepare(NAME, plan, streams, mill.options.shards)
     assert connection.checkpoint is not None
-    folder = connection.checkpoint / "frames" / name
+    folder = connection.checkpoint / "frames" / digest((plan, mill.options.shards, streams))[:12]
     job = SparkJob(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in prepared]))
-    if not job.log.end():
-        settings = mill.settings()
-        groups: dict[str, OpenGroup] = {}
-        taken: set[int] = set()
-        for number, made in enumerate(prepared):
-            labels = spread(job.shards if made.keys is not None else 1, job.shards, taken)
-            taken |= set(labels)
-            groups[made.part.name] = OpenGroup(number + 1, NAME, labels, made.keys, settings, made.part.stage)
-            job.append(groups[made.part.name])
-            job.append(made.start(NAME, groups, definitions, mill.tables, punctuated=False))
+    connection.at_close(job.close)
+    written = sum(1 for _ in job.log.read(0, job.log.end()))
+    for record in list(_records(mill, prepared, streams, job.shards))[written:]:
+        job.append(record)
+    job.require(references(plan))
+    job.adopt(frames)
     pages = job.frame().where(f"kind = {ROWS}").select("page")
-    return pages.mapInArrow(_unpack([(a.name, a.type.value) for a in schema]), spark_schema(schema))
+    return pages.mapInArrow(_unpack(_arrow_schema(schema)), spark_schema(schema))
+
+
+def _records(
+    mill: Mill, prepared: list[PreparedPart], streams: dict[str, StreamDefinition], shards: int
+) -> Iterator[Record]:
+    """The whole log of the job."""
+    groups: dict[str, OpenGroup] = {}
+    taken: set[int] = set()
+    for number, made in enumerate(prepared):
+        labels = spread(shards if made.keys is not None else 1, shards, taken)
+        taken |= set(labels)
+        group = OpenGroup(number + 1, NAME, labels, made.keys, mill.settings(), made.part.stage)
+        groups[made.part.name] = group
+        yield group
+        yield made.start(NAME, groups, streams, mill.tables, punctuated=False)
+    stamped = tuple(name for name, stream in streams.items() if stream.schema.kind is not TimeKind.EXTERNAL)
+    if stamped:  # no driver answers operators that wait for time: streams stamped on arrival promise it in every batch
+        yield Send(NAME, TimeRequest(), streams=stamped)
 
 
 def spark_schema(schema: Schema) -> str:
     """The schema as Spark declares it."""
-    return ", ".join(f"`{a.name}` {SPARK_TYPES.get(a.type, 'double')}" for a in schema)
+    names = [a.name.replace("`", "``") for a in schema]
+    return ", ".join(f"`{name}` {SPARK_TYPES[a.type][0]}" for name, a in zip(names, schema, strict=True))
 
 
-def _unpack(columns: list[tuple[str, str]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([(a.name, SPARK_TYPES[a.type][1]) for a in schema])
+
+
+def _unpack(schema: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Pages → rows, in Spark's types."""
 
     def unpack(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for page in batch.column("page"):
-                yield from _rows(decode(page.as_py()), columns)
+                yield from decode(page.as_py()).select(schema.names).to_arrow().cast(schema).to_batches()
 
     return unpack
-
-
-def _rows(page: pl.DataFrame, columns: list[tuple[str, str]]) -> list[Any]:
-    table = page.select([name for name, _ in columns]).to_arrow(compat_level=pl.CompatLevel.oldest())
-    fields = [pa.field(f.name, pa.string() if pa.types.is_large_string(f.type) else f.type) for f in table.schema]
-    batches: list[Any] = table.cast(pa.schema(fields)).to_batches()
-    return batches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
+import shlex
 import signal
 import sys
 import threading
@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from millstream import scratch
+from millstream.control.observe.log_file import check_format, open_log, wrapped
 from millstream.control.spark import class_archive as archive
+from millstream.control.spark.environment import check_java, check_master, starting
 from millstream.control.spark.launcher import interpreter
-from millstream.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
 _STREAMING = "spark.sql.streaming"
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _CHECKPOINT = "org.apache.spark.sql.execution.streaming.checkpointing"
-LOGGING = Path(__file__).parent / "log4j2.properties"
+LOGGING = {
+    "text": Path(__file__).parent / "log4j2.properties",
+    "json": Path(__file__).parent / "log4j2-json.properties",
+}
+LOOPBACK = "127.0.0.1"
 
 QUERY_SETTINGS = {
     # Queries read these when they start, so they can be set on a session that the caller has made.
@@ -36,10 +42,10 @@ QUERY_SETTINGS = {
     f"{_STREAMING}.checkpointFileManagerClass": f"{_CHECKPOINT}.FileSystemBasedCheckpointFileManager",
     f"{_STREAMING}.checkpoint.fileChecksum.enabled": "false",
     f"{_STREAMING}.metricsEnabled": "false",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
 }
 SESSION_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
@@ -50,6 +56,9 @@ LOCAL_SETTINGS = {
     # Between processes of one machine, compression gains nothing.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
+    # The driver's ports admit this machine alone.
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
 }
 ATTEMPTS = 4
 """Number of times a task is tried on this machine, as on a cluster."""
@@ -75,38 +84,60 @@ def retrying(master: str) -> str:
 
 
 def start_session(
-    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
+    master: str = "local[*]",
+    settings: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    log_format: str = "text",
 ) -> SparkSession:
     """Start a session, and a JVM if there is none yet. The standard error of the JVM and the workers goes to the log,
     if one is given, and never to the terminal."""
-    _check_java()
+    check_java()
+    check_master(master)
     from pyspark.sql import SparkSession
 
-    java = " ".join((*JAVA, *archive.options(), f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"))
-    usual = QUERY_SETTINGS | SESSION_SETTINGS | (LOCAL_SETTINGS if master.startswith("local") else {})
-    wanted = usual | {"spark.driver.extraJavaOptions": java} | dict(settings or {})
+    local, format_file = master.startswith("local"), LOGGING[check_format(log_format)]
+    java = [*JAVA, *archive.options(), f"-Dlog4j2.configurationFile={format_file.as_uri()}"]
+    if local:
+        java.append(shlex.quote(f"-Djava.io.tmpdir={scratch.of_process()}"))
+    usual = QUERY_SETTINGS | SESSION_SETTINGS | (LOCAL_SETTINGS if local else {})
+    wanted = usual | {"spark.driver.extraJavaOptions": " ".join(java)} | dict(settings or {})
     wanted["spark.executorEnv.POLARS_MAX_THREADS"] = "1"
     builder = SparkSession.builder.master(retrying(master)).appName("millstream")
     for name, value in wanted.items():
         builder = builder.config(name, value)
-    environment = _environment(PYSPARK_PYTHON=interpreter(master), POLARS_MAX_THREADS="1", PYTHONWARNINGS="ignore")
-    with environment, _errors_to(log or Path(os.devnull)):
+    inherited = {"PYSPARK_PYTHON": interpreter(master), "POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    if local:
+        inherited["SPARK_LOCAL_IP"] = LOOPBACK
+    with _environment(**inherited), starting(master, log), _errors_to(log, log_format):
         return builder.getOrCreate()
 
 
+def current_session() -> SparkSession | None:
+    """The Spark session of this program, if it has one."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def separate_session(spark: SparkSession) -> SparkSession:
+    """Return a session with the settings that this one has now. Changes of its settings leave this one as it is."""
+    return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
 def calm() -> None:
-    """For Millstream's own programs: handle Ctrl-C here and not in Spark, and do not log a batch cut off at the end."""
+    """For Millstream's own programs: handle Ctrl-C here and not in Spark; do not log a batch cut off at the end, and
+    print nothing about connections that end with the JVM."""
+    from pyspark.accumulators import AccumulatorTCPServer
+
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    pyspark = logging.getLogger("pyspark")
+    AccumulatorTCPServer.handle_error = lambda *_: pyspark.info("a connection has ended", exc_info=True)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
-        raise OptionError(
-            "M6055", "Spark needs Java 17 or newer, and there is none", hint="make java explains how to install it"
-        )
 
 
 @contextmanager
@@ -126,12 +157,18 @@ def _environment(**values: str) -> Iterator[None]:
 
 
 @contextmanager
-def _errors_to(path: Path) -> Iterator[None]:
-    """Let processes that are started inside write their standard error to a file."""
+def _errors_to(log: Path | None, kind: str) -> Iterator[None]:
+    """Let processes that are started inside write their standard error to a log; None: discard it."""
+    if log is None:
+        opened = os.open(os.devnull, os.O_WRONLY)
+    elif kind == "json":
+        opened = wrapped(open_log(log))
+    else:
+        opened = os.open(open_log(log), os.O_WRONLY | os.O_APPEND)
     sys.stderr.flush()
     kept = os.dup(2)
-    with path.open("ab") as file:
-        os.dup2(file.fileno(), 2)
+    os.dup2(opened, 2)
+    os.close(opened)
     try:
         yield
     finally:

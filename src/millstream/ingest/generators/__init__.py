@@ -15,6 +15,7 @@ from millstream.ingest.generators.base import Generator
 from millstream.ingest.generators.nexmark.generator import Nexmark, NexmarkOptions
 from millstream.ingest.generators.options import GeneratorOptions
 from millstream.ingest.generators.rate import Rate, RateOptions
+from millstream.ingest.generators.rfid import Rfid, RfidOptions
 from millstream.ingest.generators.traffic.generator import Traffic
 from millstream.ingest.generators.traffic.options import TrafficOptions
 from millstream.options import read_options
@@ -24,6 +25,7 @@ __all__ = ["GENERATORS", "Generator", "generator"]
 GENERATORS: Mapping[str, tuple[type[GeneratorOptions], Callable[[Any], Generator]]] = {
     "nexmark": (NexmarkOptions, Nexmark),
     "rate": (RateOptions, Rate),
+    "rfid": (RfidOptions, Rfid),
     "traffic": (TrafficOptions, Traffic),
 }
 

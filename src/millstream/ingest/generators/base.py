@@ -65,6 +65,11 @@ class Generator(ABC):
         """Return the number of events over all streams; None if there is no end."""
         return self._options.events
 
+    @property
+    def punctuates(self) -> bool:
+        """Whether the options ask for punctuation."""
+        return bool(self._options.punctuation)
+
     def make(self, stream: str, first: int, last: int) -> PunctuatedRows:
         """Return the stream's rows among the events `first … last - 1`, with the punctuations at their positions."""
         if stream not in self.streams:

@@ -33,7 +33,7 @@ def _micros_of_duration(value: Any) -> Any:
 
 
 def _micros_of_time(value: Any) -> Any:
-    return micros(parse_timestamp(value)) if isinstance(value, str) else value
+    return micros(parse_timestamp(value.strip())) if isinstance(value, str) else value
 
 
 def _names(value: Any) -> Any:

@@ -34,13 +34,21 @@ class Timeline:
         """Return `[ts < t]` before the first event at or after t, for each multiple t of `every` since the start; if no
         event lies between two multiples, only for the higher one. `final`: one more bound, above all times. Positions
         are event numbers."""
-        numbers = np.arange(max(first - 1, 0), last, dtype=np.int64)
-        periods = (self.times(numbers) - self.start) // every
-        at = np.flatnonzero(np.diff(periods)) + 1
-        bounds, places = self.start + periods[at] * every, numbers[at]
-        if final:
-            bounds, places = np.append(bounds, LAST_TIME), np.append(places, last)
-        return time_bounds(bounds, places)
+        earlier = min(first, 1)
+        times = self.times(np.arange(first - earlier, last, dtype=np.int64)) - self.start
+        return bounds_among(times, self.start, every, earlier, last - first if final else None).moved(first)
+
+
+def bounds_among(times: Integers, start: int, every: int, earlier: int, end: int | None) -> PlacedPunctuations:
+    """Return `[ts < t]` before the first event at or after t, for each multiple t of `every`, among events at these
+    times since the start; the first `earlier` events precede position 0. `end`: one more bound there, above all
+    times."""
+    periods = times // every
+    at = np.flatnonzero(np.diff(periods)) + 1
+    bounds, places = start + periods[at] * every, at - earlier
+    if end is not None:
+        bounds, places = np.append(bounds, LAST_TIME), np.append(places, end)
+    return time_bounds(bounds, places)
 
 
 def time_bounds(bounds: Integers, positions: Integers) -> PlacedPunctuations:

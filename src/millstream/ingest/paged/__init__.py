@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from millstream.ingest.paged.base import SOURCES, Offset, PagedSource, Split, SplitRows, open_paged
+from millstream.ingest.paged.base import (
+    SOURCES,
+    Offset,
+    PagedSource,
+    Split,
+    SplitRows,
+    check_options,
+    open_paged,
+    punctuates,
+)
 
-__all__ = ["SOURCES", "Offset", "PagedSource", "Split", "SplitRows", "open_paged"]
+__all__ = ["SOURCES", "Offset", "PagedSource", "Split", "SplitRows", "check_options", "open_paged", "punctuates"]

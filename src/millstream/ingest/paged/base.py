@@ -3,55 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import where_unknown
-from millstream.errors import InputError, did_you_mean
+from millstream.errors import InputError
 from millstream.ingest.generators import GENERATORS
-from millstream.ingest.paged.files.csv import CsvFormat
-from millstream.ingest.paged.files.formats import Format
-from millstream.ingest.paged.files.json import JsonFormat
-from millstream.ingest.paged.files.parquet import ParquetFormat
+from millstream.ingest.paged.connectors import connector_of
+from millstream.ingest.paged.files.plain_text import check_path
 from millstream.ingest.paged.files.source import FileSource
+from millstream.ingest.paged.formats import FORMATS
 from millstream.ingest.paged.generated import open_generated
-from millstream.ingest.paged.options import CsvOptions, FileOptions
+from millstream.ingest.paged.options import FileOptions
 from millstream.ingest.paged.replay import Replay
 from millstream.ingest.paged.split import Offset, PagedSource, Split, SplitRows
 from millstream.options import read_options
 from millstream.registry import Registry
 
-__all__ = ["SOURCES", "Offset", "Opener", "PagedSource", "Split", "SplitRows", "open_paged"]
+__all__ = [
+    "SOURCES",
+    "Offset",
+    "Opener",
+    "PagedSource",
+    "Split",
+    "SplitRows",
+    "check_options",
+    "open_paged",
+    "punctuates",
+]
 
-Read = TypeVar("Read", bound=FileOptions)
 Opener = Callable[[str, Schema, Mapping[str, str], Sequence[str]], PagedSource]
 """Opens the source of a stream by its name, its schema, the options (names in lower case, without `connector`), and the
-columns that must not be NULL."""
+columns that must not be NULL. If it has a method `check` with the same parameters, CREATE STREAM calls it to check the
+options, before there may be anything to read. If it has a method `punctuates` with the first three of them, that says
+whether the source sends punctuation before its end; without one it may."""
 
 
-def _files(connector: str, kind: type[Read], format_: Callable[[Schema, tuple[str, ...], Read], Format]) -> Opener:
-    def opener(name: str, schema: Schema, given: Mapping[str, str], required: Sequence[str]) -> PagedSource:
+@dataclass(frozen=True, slots=True)
+class _Files:
+    connector: str
+
+    def __call__(self, name: str, schema: Schema, given: Mapping[str, str], required: Sequence[str]) -> PagedSource:
+        kind, options = FORMATS[self.connector], self.check(name, schema, given, required)
+        replay = Replay.of(options.speed, schema, name)
+        return FileSource(kind.make(schema, tuple(required), options), options, replay)
+
+    def check(self, name: str, schema: Schema, given: Mapping[str, str], _: Sequence[str]) -> FileOptions:
         if not given.get("path"):
-            hint = f"WITH (connector = '{connector}', path = '…')"
-            raise InputError("M5001", f"the connector '{connector}' of stream '{name}' needs a path", hint=hint)
-        options = read_options(kind, given)
-        return FileSource(format_(schema, tuple(required), options), options, Replay.of(options.speed, schema, name))
+            hint = f"WITH (connector = '{self.connector}', path = '…')"
+            raise InputError("M5001", f"the connector '{self.connector}' of stream '{name}' needs a path", hint=hint)
+        options = read_options(FORMATS[self.connector].of_stream, given)
+        if self.connector != "parquet":
+            check_path(options.path)
+        Replay.of(options.speed, schema, name)
+        return options
 
-    return opener
+    def punctuates(self, name: str, schema: Schema, given: Mapping[str, str]) -> bool:  # noqa: ARG002
+        return False
 
 
-def _generator(connector: str) -> Opener:
-    return lambda name, schema, given, _: open_generated(name, schema, connector, given)
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    connector: str
+
+    def __call__(self, name: str, schema: Schema, given: Mapping[str, str], _: Sequence[str]) -> PagedSource:
+        return open_generated(name, schema, self.connector, given)
+
+    check = __call__
+
+    def punctuates(self, name: str, schema: Schema, given: Mapping[str, str]) -> bool:
+        return open_generated(name, schema, self.connector, given).punctuates
 
 
 SOURCES: Registry[Opener] = Registry(
     "millstream.sources",
-    {
-        "csv": _files("csv", CsvOptions, lambda s, r, o: CsvFormat(s, r, o.header, o.delimiter, o.null)),
-        "json": _files("json", FileOptions, lambda schema, required, _: JsonFormat(schema, required)),
-        "parquet": _files("parquet", FileOptions, lambda schema, required, _: ParquetFormat(schema, required)),
-        **{name: _generator(name) for name in GENERATORS},
-    },
+    {name: _Files(name) for name in FORMATS} | {name: _Generator(name) for name in GENERATORS},
 )
 where_unknown(SOURCES.load)  # a split may come from another process, which has imported its package
 
@@ -61,10 +87,30 @@ def open_paged(name: str, schema: Schema, options: Mapping[str, str], required: 
 
     An invalid connector, option, path or column raises InputError, OptionError or BindError.
     """
-    given = {option.lower(): value for option, value in options.items()}
-    connector = given.pop("connector", "").lower()
-    opener = SOURCES.get(connector)
-    if opener is None:
-        hint = did_you_mean(connector, SOURCES.names())
-        raise InputError("M5002", f"unknown connector '{connector}' of stream '{name}'", hint=hint)
+    opener, given = _opener(name, options)
     return opener(name, schema, given, required)
+
+
+def check_options(name: str, schema: Schema, options: Mapping[str, str], required: Sequence[str]) -> None:
+    """Raise as `open_paged` does if the connector or an option of a stream is invalid; read nothing. The options of a
+    source of another package are known to it alone."""
+    if not options:
+        return
+    opener, given = _opener(name, options)
+    if (check := getattr(opener, "check", None)) is not None:
+        check(name, schema, given, required)
+
+
+def punctuates(name: str, schema: Schema, options: Mapping[str, str]) -> bool:
+    """Return whether the source of a stream can send punctuation before its end."""
+    opener, given = _opener(name, options)
+    answer = getattr(opener, "punctuates", None)
+    return answer is None or bool(answer(name, schema, given))
+
+
+def _opener(name: str, options: Mapping[str, str]) -> tuple[Opener, dict[str, str]]:
+    given = {option.lower(): value for option, value in options.items()}
+    connector = connector_of(f"stream '{name}'", given, SOURCES.names())
+    opener = SOURCES.get(connector)
+    assert opener is not None
+    return opener, given

@@ -89,6 +89,14 @@ class GeneratedSource:
         places = [first + (last - first) * at // number for at in range(number + 1)]
         return [replace(self._split, first=low, last=high) for low, high in pairwise(places) if low < high]
 
+    @property
+    def ends(self) -> bool:
+        return self._generator.events() is not None
+
+    @property
+    def punctuates(self) -> bool:
+        return self._generator.punctuates
+
     def ended(self, offset: Offset) -> bool:
         return int(offset["event"]) == self._generator.events()
 

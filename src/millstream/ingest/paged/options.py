@@ -44,7 +44,15 @@ class FileOptions(PaceOptions):
     once: bool = Field(default=False, description="true: the stream ends once all present files are read")
 
 
-class CsvOptions(FileOptions):
+class TableOptions(TextOptions):
+    """Options of a table that is read from files."""
+
+    path: str = Field(description="a file, a folder, or a pattern such as data/*/rates-*.csv")
+
+
+class CsvShape(TextOptions):
+    """How the values of CSV files are written."""
+
     header: bool = Field(default=True, description="whether the first line of each file names the columns")
     delimiter: str = Field(default=",", description="one character between two values")
     null: str = Field(default="", description="a text that means NULL, as an empty value always does")
@@ -56,3 +64,11 @@ class CsvOptions(FileOptions):
         if len(value) != 1 or not value.isascii() or value in '"\r\n':
             raise ValueError("one ASCII character, no quote and no line break, or tab")
         return value
+
+
+class CsvOptions(FileOptions, CsvShape):
+    pass
+
+
+class CsvTableOptions(TableOptions, CsvShape):
+    pass

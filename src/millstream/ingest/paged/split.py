@@ -72,6 +72,8 @@ class GivenSplit:
 
 
 class PagedSource(Protocol):
+    """A source may also have an attribute `ends`: true if the stream is known to end."""
+
     def start(self) -> Offset:
         """Return the offset at the start of the stream."""
 

@@ -10,33 +10,11 @@ from typing import Any
 
 from millstream.algebra.expression import Cast, Expression, Literal
 from millstream.algebra.types import Type, parse_value
-from millstream.errors import BindError, did_you_mean
+from millstream.errors import BindError
 
-SYNONYMS = {
-    Type.BOOLEAN: ("BOOLEAN", "BOOL"),
-    Type.INT: ("INT", "INTEGER", "SMALLINT", "TINYINT", "INT4"),
-    Type.BIGINT: ("BIGINT", "LONG", "INT8"),
-    Type.REAL: ("REAL", "FLOAT4"),
-    Type.DOUBLE: ("DOUBLE", "FLOAT", "FLOAT8"),
-    Type.DECIMAL: ("DECIMAL", "NUMERIC", "DEC"),
-    Type.VARCHAR: ("VARCHAR", "CHAR", "CHARACTER", "STRING", "TEXT"),
-    Type.TIMESTAMP: ("TIMESTAMP", "DATETIME"),
-    Type.DATE: ("DATE",),
-    Type.INTERVAL: ("INTERVAL",),
-}
-_TYPES = {name: type_ for type_, names in SYNONYMS.items() for name in names}
 _RANK = {Type.INT: 0, Type.BIGINT: 1, Type.REAL: 2, Type.DOUBLE: 3, Type.DECIMAL: 3}
 INSTANTS = (Type.TIMESTAMP, Type.DATE)
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
-
-
-def type_named(name: str) -> Type:
-    """Return the type of a written type name."""
-    found = _TYPES.get(name.upper())
-    if found is None:
-        hint = did_you_mean(name, (known.lower() for known in _TYPES))
-        raise BindError("M2003", f"unknown type {name.upper()}", hint=hint)
-    return found
 
 
 def common(left: Type, right: Type) -> Type | None:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Protocol
 
 from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.expression import Case, Expression, InList, Literal
+from millstream.algebra.type_names import type_named
 from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
-from millstream.logical.bind.coercion import cast, literal_type, read_literal, type_named, unify
-from millstream.logical.bind.functions import call, extract
+from millstream.lang.aggregate.ast import UserCall
+from millstream.lang.python_function import PythonFunction
+from millstream.logical.bind.coercion import cast, literal_type, read_literal, unify
+from millstream.logical.bind.functions import call, check_known, extract
 from millstream.logical.bind.operators import binary, boolean, unary
-from millstream.logical.bind.scope import Scope
+from millstream.logical.bind.python_functions import python_call
 
 Hook = Callable[[ast.Expr], Expression | None]
 """Binds a node other than by the scope; returns None for the default."""
 
 
+class Names(Protocol):
+    """Resolves the names of columns."""
+
+    def resolve(self, name: ast.Name, /) -> Expression: ...
+
+
 class ExpressionBinder:
     """Binds expressions over one scope. `hook` sees every node first; `where` names the clause in errors."""
 
-    def __init__(self, scope: Scope, where: str, hook: Hook | None = None) -> None:
+    def __init__(self, scope: Names, where: str, hook: Hook | None = None) -> None:
         self.scope = scope
         self.where = where
         self._hook = hook
@@ -90,11 +100,17 @@ class ExpressionBinder:
         return Case(type_, tuple(zip(conditions, values, strict=True)), otherwise)
 
     def _function(self, node: ast.Function) -> Expression:
-        if aggregates.find(node.name) is not None:
+        if node.over is not None:
+            hint = "Compute it in the select list of a subquery in FROM."
+            raise PlanError("M3054", f"a running aggregate is not allowed in {self.where}", hint=hint)
+        if isinstance(node, UserCall) or is_built_in_aggregate(node):
             hint = "Use HAVING." if self.where == "WHERE" else "Compute it in a subquery in FROM."
             raise PlanError("M3013", f"{node.name.upper()} is an aggregate, not allowed in {self.where}", hint=hint)
-        if node.star or node.distinct:
+        if node.star or node.distinct or node.within is not None or node.filter is not None:
             raise BindError("M2009", f"{node.name.upper()} is not an aggregate")
+        if isinstance(node, PythonFunction):
+            return python_call(node, [self.bind(argument) for argument in node.arguments])
+        check_known(node.name)
         return call(node.name, [self.bind(argument) for argument in node.arguments])
 
 
@@ -119,6 +135,7 @@ def _explicit_cast(operand: Expression, wanted: Type) -> Expression:
     allowed = (
         given in (wanted, Type.NULL, Type.VARCHAR)
         or (given.is_numeric and numeric_target)
+        or (given.is_array and wanted is Type.VARCHAR)
         or wanted in _CASTABLE.get(given, ())
     )
     if not allowed:
@@ -126,8 +143,22 @@ def _explicit_cast(operand: Expression, wanted: Type) -> Expression:
     return cast(operand, wanted)
 
 
+def is_built_in_aggregate(node: ast.Function) -> bool:
+    return not isinstance(node, PythonFunction) and aggregates.find(node.name) is not None
+
+
 def contains_aggregate(node: ast.Node) -> bool:
-    """True if an aggregate function is called anywhere inside."""
-    if isinstance(node, ast.Function) and aggregates.find(node.name) is not None:
-        return True
+    """True if an aggregate function is called anywhere inside, other than with OVER."""
+    if isinstance(node, ast.Function):
+        if node.over is not None or isinstance(node, UserCall):
+            return False
+        if is_built_in_aggregate(node):
+            return True
     return any(contains_aggregate(child) for child in node.children())
+
+
+def contains_over(node: ast.Node) -> bool:
+    """True if a function is called with OVER anywhere inside."""
+    if isinstance(node, ast.Function) and node.over is not None:
+        return True
+    return any(contains_over(child) for child in node.children())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from millstream.algebra.schema import TimeKind
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
+from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.plan import Plan
+from millstream.logical.windows import units
 
 QueryBinder = Callable[[ast.Query, Catalog], Plan]
 
@@ -34,17 +37,37 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
     source = written.source
     relation = source.relation
     if not isinstance(relation, str):
-        plan = bind_query(relation, catalog)
+        plan = _denoised(source, bind_query(relation, catalog))
         return Entry(source.alias or f"subquery{position}", plan.schema, written, plan)
     alias = source.alias or relation
     with source.placing():
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
-            if source.window is not None:
+            if source.window is not None or source.denoising is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
             return Entry(alias, schema, written, table=relation)
-        plan = catalog.plan(relation)
+        plan = _denoised(source, catalog.plan(relation))
     return Entry(alias, plan.schema, written, plan)
+
+
+def _denoised(source: ast.Source, plan: Plan) -> Plan:
+    clause = source.denoising
+    if clause is None:
+        return plan
+    schema = plan.schema
+    with clause.placing():
+        for name in clause.key:
+            if name not in schema:
+                raise BindError("M2001", f"no column '{name}' to denoise by", hint=did_you_mean(name, schema.names))
+            if schema.type_of(name).is_array:
+                raise BindError("M2017", f"DENOISE by an array ('{name}') is not possible")
+        if clause.threshold < 1:
+            raise BindError("M2024", f"the threshold of DENOISE must be positive, found {clause.threshold}")
+        if schema.kind is TimeKind.LATENT or not (schema.ordered or schema.moves):
+            hint = "declare ORDER BY, with WATERMARK FOR or PUNCTUATED ON (ts +) if tuples come in another order"
+            raise PlanError("M3029", "DENOISE needs a stream that can be put into the order of time", hint=hint)
+        length = units(clause.range, schema.unit, "the window of DENOISE", zero=True)
+    return Denoise(plan, clause.key, length, clause.threshold, clause.mode)
 
 
 def scope_of(entries: tuple[Entry, ...]) -> Scope:

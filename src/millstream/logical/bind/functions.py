@@ -13,6 +13,7 @@ from millstream.algebra.expression import Call, Case, Expression, Literal
 from millstream.algebra.types import Type
 from millstream.errors import BindError, did_you_mean
 from millstream.logical.bind.coercion import cast, unify
+from millstream.logical.bind.foreign_functions import INSTEAD
 from millstream.logical.bind.operators import binary, boolean
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
@@ -29,12 +30,17 @@ class Signature:
     build: Builder
 
 
+def check_known(name: str) -> None:
+    """Raise BindError unless there is a scalar function of this lower-case name."""
+    if name not in _FUNCTIONS:
+        hint = INSTEAD.get(name) or did_you_mean(name, (*_FUNCTIONS, *aggregates.known()))
+        raise BindError("M2008", f"unknown function '{name}'", hint=hint)
+
+
 def call(name: str, arguments: list[Expression]) -> Expression:
     """Return a scalar function, by its lower-case name, over typed arguments."""
-    signature = _FUNCTIONS.get(name)
-    if signature is None:
-        hint = did_you_mean(name, (*_FUNCTIONS, *aggregates.known()))
-        raise BindError("M2008", f"unknown function '{name}'", hint=hint)
+    check_known(name)
+    signature = _FUNCTIONS[name]
     count = len(arguments)
     if count < signature.least or (signature.most is not None and count > signature.most):
         wanted = _counted(signature.least, signature.most)
@@ -107,6 +113,8 @@ def _concat(name: str, arguments: list[Expression]) -> Expression:
 
 def _choice(name: str, arguments: list[Expression]) -> Expression:
     type_, unified = unify(arguments, name)
+    if type_.is_array and name != "COALESCE":
+        raise BindError("M2006", f"{name} does not compare arrays")
     return Call(type_, name, tuple(unified))
 
 

@@ -11,18 +11,29 @@ from dataclasses import dataclass, field
 
 from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.aggregate.fold import FoldCall
 from millstream.algebra.aggregate.function import AggregateFunction
 from millstream.algebra.expression import Column, Expression, Literal
+from millstream.algebra.frame import Frame
+from millstream.algebra.program.expression import Applied
+from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
+from millstream.algebra.window import WINDOW_TIME
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
-from millstream.logical.bind.coercion import cast
-from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate
+from millstream.lang.aggregate.ast import UserCall
+from millstream.logical.bind.aggregate.calls import matched
+from millstream.logical.bind.aggregate.user_calls import base_version, bound_arguments, given_arguments, row_call
+from millstream.logical.bind.aggregate_call import BoundCall, bind_call, needs_over
+from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, is_built_in_aggregate
 from millstream.logical.bind.scope import PSEUDO_COLUMNS, Scope
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
+
+_WHATEVER_THE_GROUPS = ("M2008", "M2009")
+"""Errors of a function that has no meaning over groups either: it is unknown, or has other arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +57,14 @@ class AggregateBinder:
     aliases: dict[str, ast.Expr]
     """The select list by alias; HAVING may use the aliases."""
     groups: list[tuple[Expression, str]] = field(default_factory=list)
-    calls: dict[tuple[str, Expression | None], AggregateCall] = field(default_factory=dict)
+    calls: dict[BoundCall, AggregateCall] = field(default_factory=dict)
     computed: dict[Expression, str] = field(default_factory=dict)
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
     def add_groups(self, select: ast.Select) -> None:
         for written in select.group:
-            node = _meant(written, select, self.scope)
+            node = meant(written, select, self.scope)
             if self._pseudo(node) is not None:
                 continue  # windows are groups already
             if contains_aggregate(node):
@@ -61,6 +72,9 @@ class AggregateBinder:
             bound = ExpressionBinder(self.scope, "GROUP BY").bind(node)
             if isinstance(bound, Literal):
                 raise BindError("M2017", "GROUP BY needs a column", **written.place)
+            if bound.type.is_array:
+                message = f"GROUP BY of an array ({bound.type.value}) is not possible"
+                raise BindError("M2017", message, hint="group by its text: CAST(x AS VARCHAR)", **written.place)
             if all(bound != known for known, _ in self.groups):
                 self.groups.append((bound, self._column(bound, "group")))
 
@@ -97,10 +111,14 @@ class AggregateBinder:
         return self._hook(node)
 
     def _hook(self, node: ast.Expr) -> Expression | None:
-        if isinstance(node, ast.Function) and (function := aggregates.find(node.name)) is not None:
-            call = self._call(node, function)
+        if isinstance(node, UserCall):
+            return self._user_call(node)
+        if isinstance(node, ast.Function) and is_built_in_aggregate(node):
+            call = self._call(node, aggregates.lookup(node.name))
             return Column(call.type, call.name)
-        if (pseudo := self._pseudo(node)) is not None:
+        if (pseudo := self._pseudo(node)) == WINDOW_TIME:
+            return Column(Type.BIGINT if self.input.schema.unit == 1 else Type.TIMESTAMP, TS)
+        if pseudo is not None:
             return Column(Type.BIGINT if self.window.integer else Type.TIMESTAMP, pseudo)
         return self._group(node)
 
@@ -110,8 +128,8 @@ class AggregateBinder:
             return None
         try:
             bound = ExpressionBinder(self.scope, "SELECT").bind(node)
-        except MillstreamError:
-            if isinstance(node, ast.Name):
+        except MillstreamError as error:
+            if isinstance(node, ast.Name) or error.code in _WHATEVER_THE_GROUPS:
                 raise
             return None
         for known, name in self.groups:
@@ -123,41 +141,47 @@ class AggregateBinder:
         return None
 
     def _call(self, node: ast.Function, function: AggregateFunction) -> AggregateCall:
-        if not function.mergeable:
+        if function.needs_over:
+            raise needs_over(function)
+        if not (function.mergeable or function.sequential):
             detail = "Tuples are folded into partial results page by page, and these are merged."
             raise PlanError("M3025", f"{function.name} cannot run: its partial results do not merge", detail=detail)
-        bound = self._argument(node, function)
-        key = function.name, bound
-        if key not in self.calls:
-            argument = None if bound is None else self._column(bound, "argument")
-            name = self._call_name(function.name, argument)
-            type_ = Type.BIGINT if bound is None else function.result_type(bound.type)
-            self.calls[key] = AggregateCall(name, function.name, argument, type_)
-        return self.calls[key]
+        return self._added(bind_call(node, function, self.scope))
 
-    def _argument(self, node: ast.Function, function: AggregateFunction) -> Expression | None:
-        """Return the argument of the aggregate, or None if it counts tuples."""
-        name = function.name
-        if node.star:
-            if not function.star:
-                raise BindError("M2009", f"{name}(*) means nothing", hint=f"name a column: {name}(x)")
-            return None
-        if len(node.arguments) != 1:
-            raise BindError("M2009", f"{name} takes 1 argument, found {len(node.arguments)}")
-        if node.distinct and not function.idempotent:
-            hint = "SELECT DISTINCT in a subquery, then COUNT"
-            raise PlanError("M3017", f"{name}(DISTINCT …) is not available yet", hint=hint)
-        if contains_aggregate(node.arguments[0]):
-            hint = "Aggregate in a subquery first."
-            raise PlanError("M3018", "an aggregate inside an aggregate", hint=hint)
-        bound = ExpressionBinder(self.scope, name).bind(node.arguments[0])
-        if function.star and isinstance(bound, Literal) and bound.value is not None:
-            return None
-        function.check(bound.type)
-        return cast(bound, Type.VARCHAR) if bound.type is Type.NULL else bound
+    def _user_call(self, node: UserCall) -> Expression:
+        """A user-defined aggregate runs over the lists of its arguments when the group is complete."""
+        frame, bound = Frame(), bound_arguments(node, self.scope)
+        filtered = None if node.filter is None else ExpressionBinder(self.scope, "FILTER").condition(node.filter)
 
-    def _call_name(self, function: str, argument: str | None) -> str:
-        base = function.lower() if argument is None else f"{function.lower()}_{argument.replace('.', '_')}"
+        def lists(given: tuple[Expression, ...]) -> tuple[Expression, ...]:
+            collect = aggregates.lookup("ARRAY_AGG")
+            added = (self._added(BoundCall(collect, each, filter=filtered)) for each in given)
+            return tuple(Column(each.type, each.name) for each in added)
+
+        if isinstance(node.versions, Declaration):
+            call = row_call(node, frame, node.name, ())
+            output = call.outputs[node.result]
+            return FoldCall(output.type, call, lists(given_arguments(node, frame, bound)), node.result)
+        program = base_version(node)
+        return Applied(program.results[node.result].type, program, node.result, lists(matched(program, bound)))
+
+    def _added(self, bound: BoundCall) -> AggregateCall:
+        if bound not in self.calls:
+            argument = None if bound.argument is None else self._column(bound.argument, "argument")
+            self.calls[bound] = AggregateCall(
+                self._call_name(bound, argument),
+                bound.function.name,
+                argument,
+                bound.type,
+                bound.parameters,
+                bound.argument.type if bound.argument is not None and bound.distinct else None,
+                None if bound.filter is None else self._column(bound.filter, "filter"),
+            )
+        return self.calls[bound]
+
+    def _call_name(self, bound: BoundCall, argument: str | None) -> str:
+        function = bound.function.name.lower() + ("_distinct" if bound.distinct else "")
+        base = function if argument is None else f"{function}_{argument.replace('.', '_')}"
         taken = {*PSEUDO_COLUMNS, *(name for _, name in self.groups), *(call.name for call in self.calls.values())}
         name, number = base, 1
         while name in taken:
@@ -177,7 +201,7 @@ class AggregateBinder:
         return WindowAggregate(source, window.range, window.slide, groups, tuple(self.calls.values()), window.attribute)
 
 
-def _meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:
+def meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:
     """Return the item that an ordinal or an alias in GROUP BY refers to; a column takes precedence over an alias."""
     if isinstance(written, ast.Constant) and type(written.value) is int:
         if not 1 <= written.value <= len(select.items):

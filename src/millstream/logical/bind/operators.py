@@ -39,7 +39,9 @@ def unary(op: str, operand: Expression) -> Expression:
     if op == "-":
         if not (operand.type.is_numeric or operand.type in (Type.INTERVAL, Type.NULL)):
             raise BindError("M2006", f"'-' needs a number, not {operand.type.value}")
-        return Unary(operand.type, op, operand)
+        if operand.type is Type.NULL:
+            operand = cast(operand, Type.INT)  # as for an operator over two NULLs
+        return operand if isinstance(operand, Literal) and operand.value is None else Unary(operand.type, op, operand)
     return Unary(Type.BOOLEAN, op, operand)
 
 
@@ -58,13 +60,15 @@ def _mismatch(op: str, left: Expression, right: Expression, hint: str = "") -> B
 def _comparison(op: str, left: Expression, right: Expression) -> Expression:
     left, right = read_as(left, right.type), read_as(right, left.type)
     wanted = common(left.type, right.type)
-    if wanted is None:
+    if wanted is None or wanted.is_array:
         raise _mismatch(op, left, right, _comparison_hint(left, right))
     return Binary(Type.BOOLEAN, op, cast(left, wanted), cast(right, wanted))
 
 
 def _comparison_hint(left: Expression, right: Expression) -> str:
     types = {left.type, right.type}
+    if left.type.is_array or right.type.is_array:
+        return "arrays are not compared; compare their texts: CAST(x AS VARCHAR)"
     if Type.VARCHAR in types:
         text, other = (left, right) if left.type is Type.VARCHAR else (right, left)
         if isinstance(text, Literal):
@@ -79,6 +83,8 @@ def _comparison_hint(left: Expression, right: Expression) -> str:
 
 def _arithmetic(op: str, left: Expression, right: Expression) -> Expression:
     left, right = _seconds(op, left, right.type), _seconds(op, right, left.type)
+    if left.type.is_array or right.type.is_array:
+        raise _mismatch(op, left, right)
     if (left.type.is_numeric and right.type.is_numeric) or Type.NULL in (left.type, right.type):
         return _numeric(op, left, right)
     result = _temporal(op, left.type, right.type)

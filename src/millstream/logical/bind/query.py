@@ -9,14 +9,17 @@ from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
+from millstream.logical.bind.aggregate.user_calls import user_calls, with_user_calls
+from millstream.logical.bind.aggregate_call import refuse_without_over
 from millstream.logical.bind.coercion import cast, common
-from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate
+from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, contains_over
 from millstream.logical.bind.from_clause import bind_entries, scope_of
-from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow
+from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow, meant
 from millstream.logical.bind.join.conjunct_sets import Conjuncts
 from millstream.logical.bind.join.joins import JoinBinder
 from millstream.logical.bind.join.outer import OUTER, check_outer
 from millstream.logical.bind.operators import binary
+from millstream.logical.bind.over import OverBinder
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.distinct import Distinct
@@ -101,15 +104,24 @@ def _as_types(plan: Plan, types: list[Type]) -> Plan:
 
 
 def _select(select: ast.Select, catalog: Catalog) -> Plan:
+    select = with_user_calls(select, catalog)
     entries = bind_entries(select.sources, catalog, _query)
     scope = scope_of(entries)
     plan, scope = _from(select, entries, scope)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)
-    if aggregates or select.group or select.having is not None:
+    own = any(call.over is None for item in select.items for call in user_calls(item.expression))
+    if own and _window_clause(select, entries) is None:
+        plan = _returning(select, scope, plan)
+    elif any(contains_over(item.expression) for item in select.items):
+        plan = _running(select, entries, scope, plan)
+    elif aggregates or own or select.group or select.having is not None:
         plan = _aggregated(select, entries, scope, plan)
     else:
         _check_window(select, entries, scope)
         plan = _projected(plan, _items(select, scope, ExpressionBinder(scope, "SELECT")))
+    if select.distinct and (arrays := [a for a in plan.schema if a.type.is_array]):
+        message = f"SELECT DISTINCT of an array ('{arrays[0].name}') is not possible"
+        raise BindError("M2017", message, hint="select its text: CAST(x AS VARCHAR)", **select.place)
     return Distinct(plan) if select.distinct else plan
 
 
@@ -141,7 +153,7 @@ def _on(entry: Entry, visible: tuple[Entry, ...], scope: Scope) -> tuple[Express
     """Return the conjuncts of ON or USING, over the entries up to this one."""
     written = entry.written
     if written.on is not None:
-        return conjuncts(ExpressionBinder(Scope(visible, scope.merged), "ON").condition(written.on))
+        return conjuncts(ExpressionBinder(replace(scope, entries=visible), "ON").condition(written.on))
     owners = [(name, next(e for e in visible if name in e.schema)) for name in written.using]
     return tuple(binary("=", scope.column(owner, name), scope.column(entry, name)) for name, owner in owners)
 
@@ -171,6 +183,8 @@ def _window_clause(select: ast.Select, entries: tuple[Entry, ...]) -> ast.Window
     bracket = streams[0].window if len(streams) == 1 else None
     if bracket is not None and select.window is not None:
         raise PlanError("M3021", "two windows: one after the stream, one in WINDOW", **select.window.place)
+    if bracket is not None and bracket.key_join:
+        raise streams[0].fail("M3045", "KEY JOIN needs a join of two streams", "leave it out")
     return select.window or bracket
 
 
@@ -227,6 +241,8 @@ def _mixes_units(plan: Plan) -> bool:
 
 
 def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:
+    for written in (*select.items, *([] if select.having is None else [select.having])):
+        refuse_without_over(written)
     window = _aggregate_window(select, entries, scope, plan)
     aliases = {item.alias: item.expression for item in select.items if item.alias is not None}
     aggregate = AggregateBinder(scope, plan, window, aliases)
@@ -235,6 +251,41 @@ def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, pl
     items = _items(select, scope, aggregate.binder("SELECT"), grouped=True)
     grouped = aggregate.plan()
     return _projected(grouped if having is None else Select(grouped, having), items)
+
+
+def _running(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:
+    """Bind a select list with running aggregates, a row for each tuple."""
+    if select.group or select.having is not None or any(contains_aggregate(item.expression) for item in select.items):
+        clause = "GROUP BY" if select.group else "HAVING" if select.having is not None else "an aggregate without OVER"
+        hint = "Aggregate in a subquery of FROM first, and compute the running aggregate over its rows."
+        raise PlanError("M3050", f"OVER together with {clause}", hint=hint)
+    _check_window(select, entries, scope)
+    if _mixes_units(plan):
+        raise PlanError("M3024", "a running aggregate over streams that count time in different units")
+    over = OverBinder(scope, plan)
+    try:
+        items = _items(select, scope, over.binder())
+    except PlanError as error:
+        # built-in functions and compiled aggregates need operators of their own, which some windows do not allow
+        if error.code != "M3053" or not over.recognised:
+            raise
+        over = OverBinder(scope, plan, recognises=False)
+        items = _items(select, scope, over.binder())
+    return _projected(over.plan(), items)
+
+
+def _returning(select: ast.Select, scope: Scope, plan: Plan) -> Plan:
+    """Bind a select list with user-defined aggregates without OVER: rows as the aggregates return them."""
+    expressions = [item.expression for item in select.items]
+    if select.having is not None or any(contains_aggregate(node) or contains_over(node) for node in expressions):
+        what = "HAVING" if select.having is not None else "another aggregate"
+        hint = "Compute one of them in a subquery of FROM."
+        raise PlanError("M3050", f"a user-defined aggregate without OVER together with {what}", hint=hint)
+    over = OverBinder(scope, plan)
+    groups = [ExpressionBinder(scope, "GROUP BY").bind(meant(node, select, scope)) for node in select.group]
+    over.groups = tuple(dict.fromkeys(over.computed.column(group, "group") for group in groups))
+    items = _items(select, scope, over.binder())
+    return _projected(over.plan(), items)
 
 
 # --- the select list --------------------------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
-from millstream.algebra.window import WINDOW_END, WINDOW_START
+from millstream.algebra.window import WINDOW_END, WINDOW_START, WINDOW_TIME
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
+from millstream.logical.bind.foreign_functions import INSTEAD, WITHOUT_CALL
 from millstream.logical.plan import Plan
 
 CURRENT_TIME = "current_time"
-PSEUDO_COLUMNS = (WINDOW_START, WINDOW_END)
+PSEUDO_COLUMNS = (WINDOW_START, WINDOW_END, WINDOW_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,12 @@ class Scope:
             raise BindError("M2001", f"unknown column '{name}'", hint="write alias.column")
         if len(name.parts) == 2:
             return self._qualified(*name.parts)
-        return self._unqualified(name.parts[0])
+        try:
+            return self._unqualified(name.parts[0])
+        except BindError as error:
+            if error.code == "M2001" and name.quoted:
+                error.hint = f"text is written in single quotes: '{name.parts[0]}'; {error.hint}"
+            raise
 
     def _qualified(self, alias: str, name: str) -> Column:
         entry = self.entry(alias)
@@ -102,7 +108,8 @@ class Scope:
             hint = "It belongs to a grouped window aggregate: s [RANGE 60 SECONDS], with an aggregate in SELECT."
             raise PlanError("M3011", f"{name} needs a window and an aggregate", hint=hint)
         known = [visible for entry in self.entries for visible in entry.visible]
-        raise BindError("M2001", f"unknown column '{name}'", hint=did_you_mean(name, known))
+        hint = INSTEAD[name] if name in WITHOUT_CALL else did_you_mean(name, known)
+        raise BindError("M2001", f"unknown column '{name}'", hint=hint)
 
     def _current_time(self) -> Column:
         """Return the hidden timestamp of streams that are stamped on entry; for a join, the newer one."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Attribute, Schema, TimeKind
+from millstream.algebra.type_names import type_named
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import BindError, MillstreamError, did_you_mean
 from millstream.lang import ast
-from millstream.logical.bind.coercion import type_named
 from millstream.logical.bind.scope import CURRENT_TIME, PSEUDO_COLUMNS
 from millstream.logical.catalog import Catalog, Closes, StreamDefinition, TableDefinition
 from millstream.logical.windows import units
@@ -37,8 +37,10 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         options = dict(statement.options)
         ascending = _ascending(statement, schema)
         closes = tuple(_closes(clause, statement.name, schema, catalog) for clause in statement.closes)
-        templates = tuple(dict.fromkeys(templates))
-        return StreamDefinition(statement.name, schema, delay, skew, templates, key, options, ascending, closes)
+        templates, required = tuple(dict.fromkeys(templates)), _required(statement.columns)
+        return StreamDefinition(
+            statement.name, schema, delay, skew, templates, key, options, ascending, closes, required
+        )
     except MillstreamError as error:
         raise _placed(error, statement) from None
 
@@ -48,8 +50,12 @@ def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
     with statement.placing():
         catalog.check_free(statement.name)
         schema = Schema(_attributes(statement.columns))
-        _known(statement.primary_key, schema, "PRIMARY KEY")
-        return TableDefinition(statement.name, schema, dict(statement.options))
+        key = _known(statement.primary_key, schema, "PRIMARY KEY")
+        return TableDefinition(statement.name, schema, dict(statement.options), key, _required(statement.columns))
+
+
+def _required(columns: Iterable[ast.ColumnDefinition]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns if column.required)
 
 
 def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...]:

@@ -35,9 +35,12 @@ from millstream.logical.explain import branches
 from millstream.logical.plan import Plan
 
 
-def explain_contract(plan: Plan, catalog: Catalog, ets: str = "demand") -> str:
-    """Return the contract of a plan as text; `ets` is how silent sources promise time."""
-    declarations = Declarations.of(catalog, ets)
+def explain_contract(
+    plan: Plan, catalog: Catalog, ets: str = "demand", unpunctuated: frozenset[str] = frozenset()
+) -> str:
+    """Return the contract of a plan as text; `ets` is how silent sources promise time, `unpunctuated` are the streams
+    whose sources send no punctuation."""
+    declarations = Declarations.of(catalog, ets, unpunctuated)
     root = check(plan, declarations)
     return "\n".join([*_lines(root, root, declarations), verdict(root)])
 

@@ -2,7 +2,7 @@
 
 A declaration is suggested only if it helps: with it, a second check of the plan finds the part bounded and no other
 part newly unbounded. `PUNCTUATED ON` takes away the order of a stream. For an ordered stream the suggestion therefore
-adds `PUNCTUATED ON (ts +)`, which keeps its time moving.
+adds `PUNCTUATED ON (ts +)`, which keeps its time moving. A source that sends no punctuation gets no `PUNCTUATED ON`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
+NOTHING = "no declaration of its streams bounds it"
+
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
@@ -40,7 +42,7 @@ def hint(root: Contract, at: Contract, part: StatePart, declarations: Declaratio
     if suggestions and not found and below:
         found.append(f"bound {' and '.join(f'#{number}' for number in below)} first")
     advice = at.plan.advice(part, tuple(input_.offers for input_ in at.inputs))
-    return ", or ".join([*found, *advice]) or "no declaration of its streams bounds it"
+    return ", or ".join([*found, *advice]) or NOTHING
 
 
 def _helps(suggestion: Suggestion, root: Contract, part: tuple[int, str]) -> bool:
@@ -84,7 +86,8 @@ def _punctuation(requirement: Punctuated, declarations: Declarations) -> Iterato
     """Yield, for each column, punctuation on the base columns that it copies."""
     for column in requirement.columns:
         bases = base_columns(requirement.input, column)
-        if not bases or any(stream not in declarations.streams for stream, _ in bases):
+        sources = {stream for stream, _ in bases}
+        if not bases or not sources <= declarations.streams.keys() or sources & declarations.unpunctuated:
             continue
         streams, texts = dict(declarations.streams), []
         for stream, base in dict.fromkeys(bases):
@@ -117,8 +120,9 @@ def _moving_time(plans: tuple[Plan, ...], declarations: Declarations) -> Iterato
             continue
         time = definition.schema.time
         if scan.schema.kind is TimeKind.EXTERNAL and time is not None:
-            streams[scan.stream] = _punctuated(definition, [Template(((time, "+"),))])
-            texts.append(f"PUNCTUATED ON ({time} +) or WATERMARK FOR {time} on {scan.stream}")
+            streams[scan.stream] = replace(_punctuated(definition, [Template(((time, "+"),))]), watermark=0)
+            punctuated = "" if scan.stream in declarations.unpunctuated else f"PUNCTUATED ON ({time} +) or "
+            texts.append(f"{punctuated}WATERMARK FOR {time} on {scan.stream}")
         elif not definition.templates:
             schema = replace(definition.schema, kind=TimeKind.INTERNAL, ordered=True, moves=True)
             streams[scan.stream] = replace(definition, schema=schema)

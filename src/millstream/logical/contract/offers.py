@@ -7,6 +7,7 @@
 | `WATERMARK FOR ts` | `(ts +)` | moves with the watermark |
 | `PUNCTUATED ON (ts +)`, where `ts` is the time column | `(ts +)` | moves with the punctuation |
 | `PUNCTUATED ON (…)`, any other | itself | by the other clauses; the order is no longer promised |
+| `PUNCTUATED ON (…)`, of a source that sends no punctuation | | the order is no longer promised |
 | `PRIMARY KEY (k)` | `(k #)`, of values that came | |
 | `ASCENDING (k)` | `(k +)` | |
 | `CLOSES s (k) BY (id)`, on another stream | `(k #)` on `s` (`nodes.closing`) | |
@@ -98,19 +99,21 @@ def slowest(inputs: Iterable[Offers]) -> tuple[Time, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """The declarations of all streams, and how silent sources promise time (`SET ets`)."""
+    """The declarations of all streams, and how silent sources promise time (`SET ets`). The sources of the streams
+    `unpunctuated` send no punctuation, whatever is declared."""
 
     streams: Mapping[str, StreamDefinition]
     ets: str = "demand"
+    unpunctuated: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, catalog: Catalog, ets: str = "demand") -> Declarations:
-        return cls({definition.name: definition for definition in catalog.streams}, ets)
+    def of(cls, catalog: Catalog, ets: str = "demand", unpunctuated: frozenset[str] = frozenset()) -> Declarations:
+        return cls({definition.name: definition for definition in catalog.streams}, ets, unpunctuated)
 
     def offers(self, scan: Scan) -> Offers:
         """Return what the source of a scan promises; a companion stream (`s__late`) declares nothing."""
         definition = self.streams.get(scan.stream)
-        templates = () if definition is None else _declared(definition)
+        templates = () if definition is None else _declared(definition, sent=scan.stream not in self.unpunctuated)
         return replace(self._time(scan.stream, scan.schema, templates), templates=templates)
 
     def _time(self, name: str, schema: Schema, templates: tuple[Offer, ...]) -> Offers:
@@ -129,13 +132,14 @@ class Declarations:
         return Offers(Time.ASKED, (f"the clock of {name}",))
 
 
-def _declared(definition: StreamDefinition) -> tuple[Offer, ...]:
-    """Return the templates that a definition promises."""
+def _declared(definition: StreamDefinition, *, sent: bool) -> tuple[Offer, ...]:
+    """Return the templates that a definition promises; `sent`: its source sends punctuation."""
     offers = []
     for template in definition.templates:
         watermark = definition.watermark is not None and template.classes == ((definition.schema.time, "+"),)
         clause = f"WATERMARK FOR {definition.schema.time}" if watermark else f"PUNCTUATED ON {template}"
-        offers.append(Offer(template, f"{definition.name} {clause}"))
+        if watermark or sent:
+            offers.append(Offer(template, f"{definition.name} {clause}"))
     for name in definition.ascending:
         offers.append(Offer(Template(((name, "+"),)), f"{definition.name} ASCENDING ({name})"))
     if definition.primary_key:

@@ -1,7 +1,7 @@
 """Duplicate elimination.
 
-It holds the tuples seen. Any template bounds them; so does time, if it is a column; so do columns with finitely many
-values. A condition is pushed below unless it reads the hidden timestamp, which is that of the first tuple.
+It holds the tuples seen. Any template bounds them; so does time, if a column follows it; so do columns with finitely
+many values. A condition is pushed below unless it reads the hidden timestamp, which is that of the first tuple.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Distinct(Passing):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         (source,) = inputs
-        bounds = [" and ".join(source.clocks)] if self.schema.time is not None and source.time is Time.MOVES else []
+        bounds = [" and ".join(source.clocks)] if self.schema.trails and source.time is Time.MOVES else []
         bounds += [offer.origin for offer in source.templates]
         if bounds:
             return (StatePart("seen", tuple(dict.fromkeys(bounds))),)

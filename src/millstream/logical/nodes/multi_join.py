@@ -36,10 +36,11 @@ class MultiJoin(Windowed):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         held = list(zip(self.sides, inputs, strict=True))
-        members = []
+        members, limits = [], self.limits()
         for place, own in enumerate(held):
-            others = [other for other in held if other is not own]
-            members.append(self._member(place, [held_side("", place, own, other) for other in others]))
+            others = [(at, other) for at, other in enumerate(held) if at != place]
+            towards = [held_side("", place, own, other, limits.get((place, at), ())) for at, other in others]
+            members.append(self._member(place, towards))
         return (*members, waiting(self, inputs)) if self.merges else tuple(members)
 
     def _member(self, place: int, towards: list[StatePart]) -> StatePart:

@@ -29,17 +29,15 @@ class PaneAggregate(Grouped):
 
     held = "panes"
     end = PANE_END
+    punctuates = frozenset({PANE_END})
 
     @property
     def schema(self) -> Schema:
         partials = tuple(partial for call in self.aggregates for partial in call.partials)
         source = self.input.schema
         attributes = (Attribute(PANE_END, self.end_type(source)), *self.group_attributes(source), *partials)
-        return replace(source, attributes=attributes, time=PANE_END if self.attribute is None else None)
-
-    @property
-    def windowing(self) -> str | None:
-        return self.attribute or self.input.schema.time
+        offsets = ((PANE_END, 1),) if self.timed else ()
+        return replace(source, attributes=attributes, time=None, follows=(), offsets=offsets)
 
     @property
     def panes(self) -> tuple[int, tuple[int, int] | None] | None:

@@ -6,7 +6,8 @@ keys bounds them, and for RECENT so do keys with finitely many values.
 A condition on keys alone is pushed into both streams, because each key value is a sequence of its own. Any other
 condition of the sequence is pushed into the second stream, and for CHRONICLE into the first (for RECENT a tuple dropped
 by it would no longer replace an older one). A condition from above is pushed into the second stream for RECENT. For
-CHRONICLE it stays above: a pair consumes its tuples whether or not it satisfies the condition.
+CHRONICLE, and for RECENT with KEY JOIN (`once`), it stays above: a pair consumes its tuples whether or not it satisfies
+the condition.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Sequence(Paired):
     residual: Expression | None = None
     first_prefix: str | None = None
     second_prefix: str | None = None
+    once: bool = False
+    """With RECENT: true if a tuple of the first stream is in one pair at most. With CHRONICLE it always is."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -53,10 +56,11 @@ class Sequence(Paired):
         sides = self.sides
         second = sides[1].schema
         time = None if second.time is None else prefixed(second.time, self.second_prefix)
-        return replace(second, attributes=joined(sides), time=time, ordered=True)
+        offsets = tuple((prefixed(name, self.second_prefix), offset) for name, offset in second.offsets)
+        return replace(second, attributes=joined(sides), time=time, ordered=True, follows=(), offsets=offsets)
 
     def describe(self) -> str:
-        return f"Sequence {self.mode}{self._on()}{self._where()}"
+        return f"Sequence {self.mode}{self._on()}{self._where()}{' once' if self.once else ''}"
 
     def push(self, conditions: Conditions) -> Pushed:
         first, second = sifters = self.sifters(self.equal)
@@ -69,7 +73,7 @@ class Sequence(Paired):
             return (into_second and second.take(condition)) or (into_first and first.take(condition))
 
         inside = [c for c in conjuncts(self.residual) if not take(c, chronicle, True)]
-        above = [c for c in conditions if not take(c, False, not chronicle)]
+        above = [c for c in conditions if not take(c, False, not chronicle and not self.once)]
         return self.sifted(sifters, inside, above)
 
     def hash_keys(self) -> Iterable[Key]:
@@ -104,4 +108,4 @@ class Sequence(Paired):
 
     def parameters(self) -> dict[str, Any]:
         schemas = {"first": self.first.schema, "second": self.second.schema}
-        return schemas | self.values("mode", "schema", "keys", "residual")
+        return schemas | self.values("mode", "schema", "keys", "residual", "once")

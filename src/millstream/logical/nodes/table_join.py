@@ -45,7 +45,9 @@ class TableJoin(Stateless, Paired):
         sides = self.sides
         source = sides[0].schema
         time = None if source.time is None else prefixed(source.time, self.stream_prefix)
-        return replace(source, attributes=joined(sides), time=time)
+        follows = tuple((prefixed(name, self.stream_prefix), value) for name, value in source.follows)
+        offsets = tuple((prefixed(name, self.stream_prefix), offset) for name, offset in source.offsets)
+        return replace(source, attributes=joined(sides), time=time, follows=follows, offsets=offsets)
 
     def describe(self) -> str:
         return f"TableJoin {self.table}{' outer' if self.outer else ''}{self._on()}{self._where()}"

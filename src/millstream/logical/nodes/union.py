@@ -6,15 +6,17 @@ came (a primary key) is not passed on: they need not come in the other inputs. A
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from millstream.algebra.names import renamed
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.contract.offers import Offer, Offers, Time, slowest
 from millstream.logical.contract.state_parts import StatePart, waiting
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,16 @@ class Merging(Plan):
         ]
         found: list[Offer] = []
         for place, own in enumerate(offered):
-            others = [other for index, other in enumerate(offered) if index != place]
-            found += [o for o in own.templates if not o.seen and all(self._promises(other, o) for other in others)]
+            others = [index for index in range(len(offered)) if index != place]
+            found += [o for o in own.templates if not o.seen and all(self._promises(i, offered[i], o) for i in others)]
         time, clocks = slowest(inputs)
         return Offers(time, clocks, _with_all_origins(found))
 
-    def _promises(self, other: Offers, offer: Offer) -> bool:
+    def _promises(self, place: int, other: Offers, offer: Offer) -> bool:
         """True if another input promises as much as the offer, by its time or by a template."""
-        if self.schema.time is not None and other.time is Time.MOVES and offer.class_of(self.schema.time) == "+":
+        member = self.members[place].schema
+        timed = [self.schema.names[member.index(name)] for name in member.times]
+        if other.time is Time.MOVES and any(offer.class_of(name) == "+" for name in timed):
             return True
         return any(not own.seen and _covers(own, offer) for own in other.templates)
 
@@ -95,7 +99,25 @@ class Union(Merging):
         position = first.index(first.time) if first.time else None
         same = position is not None and all(s.time and s.index(s.time) == position for s in schemas)
         moves, time = all(s.moves for s in schemas), first.time if same else None
-        return replace(first, kind=kind, time=time, ordered=kind is not TimeKind.LATENT, moves=moves)
+        offsets = {n: offset for n, offset in _common([s.times for s in schemas], schemas).items() if n != time}
+        trails = _common([s.trails for s in schemas], schemas)
+        follows = tuple((n, value) for n, value in trails.items() if n != time and n not in offsets)
+        return replace(
+            first,
+            kind=kind,
+            time=time,
+            ordered=kind is not TimeKind.LATENT,
+            moves=moves,
+            follows=follows,
+            offsets=tuple(offsets.items()),
+        )
+
+
+def _common(known: Sequence[Mapping[str, T]], schemas: Sequence[Schema]) -> dict[str, T]:
+    """Return what is known of the columns of the first schema and, alike, of those at their positions in all others."""
+    by_place = [{s.index(name): value for name, value in own.items()} for s, own in zip(schemas, known, strict=True)]
+    first = schemas[0]
+    return {n: v for n, v in known[0].items() if all(own.get(first.index(n)) == v for own in by_place)}
 
 
 def _covers(own: Offer, offer: Offer) -> bool:

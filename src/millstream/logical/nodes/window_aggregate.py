@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.schema import Attribute, Schema
-from millstream.algebra.window import MOST_PANES, PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.window import MOST_PANES, WINDOW_END, WINDOW_START
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.grouped import Grouped
@@ -44,10 +44,25 @@ class WindowAggregate(Grouped):
         kind = self.end_type(source)
         ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
         values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
-        by_time = self.range is not None and self.attribute is None
-        time, ordered, moves = WINDOW_END if by_time else None, source.ordered and by_time, source.moves and by_time
         attributes = ends + self.group_attributes(source) + values
-        return replace(source, attributes=attributes, time=time, ordered=ordered, moves=moves)
+        if self.range is not None and self.attribute is None:
+            offsets = (WINDOW_START, 1 - self.range), (WINDOW_END, 1)
+            return replace(source, attributes=attributes, time=None, follows=(), offsets=offsets)
+        # A row has the time of its newest tuple: groups by time keep it, and follow it as their tuples do.
+        time = source.time if self.range is None and source.time in self.group else None
+        trails = source.trails
+        times = {name: offset for name, offset in source.times.items() if name in self.group and name != time}
+        followed = ((name, value) for name, value in trails.items() if name in self.group and name != time)
+        closes = not trails.keys().isdisjoint((*self.group, *([self.attribute] if self.attribute else [])))
+        return replace(
+            source,
+            attributes=attributes,
+            time=time,
+            ordered=source.ordered and self.range is None and bool(time or times),
+            moves=source.moves and closes,
+            follows=tuple(item for item in followed if item[0] not in times),
+            offsets=tuple(times.items()),
+        )
 
     @property
     def held(self) -> str:
@@ -58,10 +73,12 @@ class WindowAggregate(Grouped):
         return None if self.range is None else WINDOW_END
 
     @property
-    def windowing(self) -> str | None:
-        if self.range is None:
-            return None
-        return PANE_END if self.over_panes else self.attribute or self.input.schema.time
+    def ends(self) -> tuple[str, ...]:
+        return () if self.range is None else (WINDOW_END, WINDOW_START)
+
+    @property
+    def punctuates(self) -> Names:  # type: ignore[override]
+        return frozenset(self.ends)
 
     @property
     def panes(self) -> tuple[int, tuple[int, int] | None] | None:
@@ -89,7 +106,7 @@ class WindowAggregate(Grouped):
         if self.over_panes:
             return Grouped.pruned(self, kept)
         calls = tuple(call for call in self.aggregates if call.name in kept) or self.aggregates[:1]
-        read = (*self.group, *(call.argument for call in calls), self.attribute)
+        read = (*self.group, *(name for call in calls for name in call.columns), self.attribute)
         return replace(self, aggregates=calls), (Need(frozenset(name for name in read if name is not None)),)
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
@@ -97,3 +114,10 @@ class WindowAggregate(Grouped):
 
     def parameters(self) -> dict[str, Any]:
         return Grouped.parameters(self) | self.values("range", "slide", "over_panes")
+
+
+def window_starts(plan: Plan) -> Names:
+    """Return the columns of a plan that hold starts of windows, copied from a window aggregate."""
+    own = {WINDOW_START} if isinstance(plan, WindowAggregate) and plan.range is not None else set()
+    below = [window_starts(part) for part in plan.inputs]
+    return frozenset(n for n in plan.schema.names if n in own or any(c in below[i] for i, c in plan.copied(n)))

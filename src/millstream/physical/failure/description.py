@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import polars as pl
 from polars.exceptions import PanicException
 
 from millstream.algebra.types import format_value
-from millstream.errors import OperatorError, reason_of
+from millstream.errors import InputError, MillstreamError, OperatorError, reason_of
+from millstream.physical.plan.rereading import declared
 
 HINT = "The batch was not committed. When the cause is removed, start again with the same checkpoint."
 FAULTS = (Exception, PanicException)
@@ -29,6 +30,19 @@ def failure(
     described = OperatorError(error.operator, error.reason, of=of, on=on, detail=detail, hint=HINT)
     described.stream, described.row = stream, row
     return described
+
+
+def source_failure(stream: str, error: BaseException) -> MillstreamError:
+    """The error of a stream whose rows cannot be read."""
+    if isinstance(error, MillstreamError):
+        return error
+    return InputError("M5047", f"the source of stream '{declared(stream)}' failed: {reason_of(error)}", hint=HINT)
+
+
+def queries_of(operator: str, nodes: Mapping[str, Iterable[str]]) -> str:
+    """The queries that use an operator, as a part of a message, given the nodes of each query."""
+    names = [query for query, used in nodes.items() if operator in used]
+    return f" of query {', '.join(names)}" if names else ""
 
 
 def row_text(rows: pl.DataFrame, at: int) -> str:

@@ -17,7 +17,8 @@ import polars as pl
 
 from millstream.algebra.element import Page
 from millstream.errors import OperatorError, reason_of
-from millstream.physical.failure.description import FAULTS, failure, row_text
+from millstream.physical.failure.description import FAULTS, failure, queries_of, row_text
+from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.records import Feed, Record
 from millstream.physical.wire.shard_split import ShardSplit
@@ -40,7 +41,7 @@ class Event:
         punctuation."""
         match self.input:
             case ShardSplit() as split:
-                host.reach(self.now)
+                host.reach_batch(self.now)
                 source = host.sources.get(split.stream)
                 if source is not None and end != 0:
                     complete = end is None and (first, last) == (0, split.rows.height)
@@ -125,8 +126,7 @@ class _Search:
 
     def _of(self) -> str:
         """The queries that use the operator."""
-        names = [query for query, nodes in self._queries.items() if self._error.operator in nodes]
-        return f" of query {', '.join(names)}" if names else ""
+        return queries_of(self._error.operator, self._queries)
 
     def _event(self, place: int) -> tuple[Event, int, int]:
         number = max(n for n, start in enumerate(self._starts[:-1]) if start <= place)
@@ -140,8 +140,9 @@ class _Search:
         event, at, _ = self._event(place)
         assert event.rows is not None and event.stream is not None
         values = row_text(event.rows, at)
-        return f" on a row of stream {event.stream} {values}", event.stream, values
+        stream = declared(event.stream)
+        return f" on a row of stream {stream} {values}", stream, values
 
     def _on(self, place: int) -> str:
         event, _, _ = self._event(place)
-        return "" if event.stream is None else f" on time or punctuation of stream {event.stream}"
+        return "" if event.stream is None else f" on time or punctuation of stream {declared(event.stream)}"

@@ -40,6 +40,17 @@ def reporting() -> Iterator[None]:
         raise Reported(error) from error
 
 
+def as_text(error: MillstreamError) -> str:
+    """An error as text that `read_error` reads."""
+    return str(Reported(error))
+
+
+def read_error(text: str) -> MillstreamError:
+    """The error that `as_text` has written."""
+    error = read_report(text)
+    return MillstreamError("M6053", text) if error is None else error
+
+
 def read_report(text: str) -> MillstreamError | None:
     """Return the error that is written somewhere in a text, if there is one.
 

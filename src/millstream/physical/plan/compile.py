@@ -2,30 +2,34 @@
 
 An operator's name has a digest of its plan and of the point from which it reads: the same query gets the same names in
 every process, so a checkpoint finds its operators again. Equal plans that read from different points run side by side.
-They share sources, which hold no past tuples.
+They share the operators that have no history: sources, selections, and projections that copy columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import polars as pl
 
 from millstream.algebra.element import Element
+from millstream.algebra.expression import Column
 from millstream.algebra.identity import digest
-from millstream.algebra.schema import TimeKind
+from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
+from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.plan import Plan
 from millstream.physical.plan.operators import ALONE, build, build_pipeline
 from millstream.runtime.engine import Graph, Sink, Source
-from millstream.runtime.engine.nodes import Hear, Producer
+from millstream.runtime.engine.nodes import Hear, OperatorNode, Producer
+from millstream.runtime.engine.port import Port
 from millstream.runtime.operator.contract import Operator
 from millstream.runtime.operator.registry import Site
+from millstream.strategies import Owner
 
 TableFrames = Mapping[str, pl.DataFrame]
 _Key = tuple[Plan, int]
@@ -67,22 +71,68 @@ class Compiler:
         self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), sink.name)
 
     def remove(self, name: str) -> None:
-        """Remove a query's sink and every operator that no other query reads."""
-        _, sink = self._queries.pop(name)
-        del self._nodes[name]
-        self._graph.remove(sink)
+        """Remove a query's sink and every operator that no other query reads, also of a query whose operators could
+        not all be built."""
+        if (added := self._queries.pop(name, None)) is not None:
+            del self._nodes[name]
+            self._graph.remove(added[1])
         needed = {part for key, _ in self._queries.values() for part in _with_operators(key)}
-        for key in list(self._compiled):
+        for key in reversed(list(self._compiled)):
             if key not in needed:
                 unread, plan = self._compiled.pop(key).node, key[0]
                 if isinstance(unread, Source) and isinstance(plan, Scan):
                     self._graph.remove(unread)
                     del self._sources[plan.stream]
+                elif isinstance(unread, OperatorNode) and self._graph.operators.get(unread.name) is unread:
+                    self._graph.remove(unread)
+
+    def reach(self, name: str, reached: Callable[[str], int], known: Set[Port | Sink]) -> None:
+        """Tell a query the time that its streams reached before it was added. `known`: the readers from before, which
+        know it."""
+        for part in dict.fromkeys(_with_operators(self._queries[name][0])):
+            node = self._compiled[part].node
+            if isinstance(node, Source) or all(port in known for port in node.ports):
+                self._graph.reach(node, self._reached(part, reached), known)
+
+    def _reached(self, key: _Key, reached: Callable[[str], int]) -> int:
+        """The time that the output of a source, or of an operator from before, has reached. An operator that reads only
+        streams that have ended has ended too."""
+        plan, since = key
+        lowest = min(reached(scan.stream) for scan in plan.walk() if isinstance(scan, Scan))
+        node = self._compiled[key].node
+        if isinstance(node, Source) or lowest == FOREVER:
+            return lowest
+        if node.prone:
+            return node.bound()
+        return self._reached(_key(_chain(plan)[-1].inputs[0], since), reached)
 
     def push(self, stream: str, element: Element) -> None:
         """Push an element to the queries that read a stream, if there are any."""
         if stream in self._sources:
             self._graph.push(self._sources[stream], element)
+
+    def reads(self, stream: str) -> bool:
+        """Return whether a query reads a stream, or a partial stream made of it."""
+        return any(name == stream or name.startswith(f"{stream}~") for name in self._sources)
+
+    def sources(self) -> Mapping[str, Source]:
+        """The sources of the graph, by stream."""
+        return self._sources
+
+    def top(self, name: str) -> OperatorNode:
+        """The topmost operator of a query."""
+        node = self._queries[name][1].buffer.producer
+        assert isinstance(node, OperatorNode)
+        return node
+
+    def owners(self, queries: Mapping[str, str]) -> dict[str, list[Owner]]:
+        """The queries of each operator with its label there, by the operator's name; `queries`: by part."""
+        found: dict[str, list[Owner]] = {}
+        for part, query in queries.items():
+            plan, since = self._queries[part][0]
+            for inner, label in labels(plan).items():
+                found.setdefault(self._compiled[_key(inner, since)].node.name, []).append((query, label))
+        return found
 
     def operators(self, name: str) -> list[Operator]:
         """The operators of a query, each after those that it reads."""
@@ -131,7 +181,29 @@ def _chain(plan: Plan) -> list[Plan]:
 
 
 def _key(plan: Plan, since: int) -> _Key:
-    return plan, 0 if isinstance(plan, Scan) else since
+    return plan, since if any(map(_has_history, plan.walk())) else 0
+
+
+def _has_history(plan: Plan) -> bool:
+    """Return whether the output of a node may depend on tuples or punctuations before."""
+    if isinstance(plan, Project):
+        return not all(isinstance(item, Column) for _, item in plan.items)
+    return not isinstance(plan, Scan | Select | Divert)
+
+
+def in_common(first: tuple[Plan, int], second: tuple[Plan, int]) -> list[Plan]:
+    """The operators and sources that two queries share, given their plans and the points from which they read; the
+    topmost first, without those below a shared one."""
+    others = set(_with_operators(_key(*second)))
+
+    def topmost(key: _Key) -> Iterator[Plan]:
+        if key in others:
+            yield key[0]
+            return
+        for part in _chain(key[0])[-1].inputs:
+            yield from topmost(_key(part, key[1]))
+
+    return list(dict.fromkeys(topmost(_key(*first))))
 
 
 def _with_operators(key: _Key) -> Iterator[_Key]:
@@ -139,6 +211,18 @@ def _with_operators(key: _Key) -> Iterator[_Key]:
     yield key
     for part in _chain(key[0])[-1].inputs:
         yield from _with_operators(_key(part, key[1]))
+
+
+def labels(plan: Plan) -> dict[Plan, str]:
+    """A short name for each operator of a plan: its kind, numbered from the second on, from the top down."""
+    found: dict[Plan, str] = {}
+    numbers: dict[str, int] = {}
+    for part, _ in _with_operators((plan, 0)):
+        if part not in found and not isinstance(part, Scan):
+            kind = type(part).__name__
+            numbers[kind] = numbers.get(kind, 0) + 1
+            found[part] = kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
+    return found
 
 
 def operator_name(plan: Plan, since: int = 0) -> str:

@@ -6,27 +6,28 @@ from collections.abc import Iterator, Sequence
 
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import EVERYWHERE, Key, Plan
-from millstream.physical.plan.compile import Compiler
+from millstream.physical.plan.compile import Compiler, labels
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.placeholders import Placeholders
 from millstream.physical.plan.preparation import PreparedPart
 from millstream.runtime.engine import Graph, format_table
+from millstream.strategies import Schedule
 
 
-def explain_physical(prepared: Sequence[PreparedPart], shards: int, strategy: str) -> str:
+def explain_physical(prepared: Sequence[PreparedPart], shards: int, schedule: Schedule) -> str:
     """The parts of a query, in the order in which they run."""
     query = prepared[0].part.name
     if len(prepared) == 1:
-        return "\n".join(_lines(prepared[0], query, shards, strategy))
+        return "\n".join(_lines(prepared[0], query, shards, schedule))
     texts = [
-        "\n".join([f"stage {made.part.stage}", *_lines(made, query, shards, strategy)])
+        "\n".join([f"stage {made.part.stage}", *_lines(made, query, shards, schedule)])
         for made in sorted(prepared, key=lambda made: (made.part.stage, made.part.name))
     ]
     return "\n\n".join(texts)
 
 
-def _lines(made: PreparedPart, query: str, shards: int, strategy: str) -> Iterator[str]:
+def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> Iterator[str]:
     yield _spread(made.keys, query, shards)
     streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
     yield f"reads {', '.join(streams)}"
@@ -38,17 +39,18 @@ def _lines(made: PreparedPart, query: str, shards: int, strategy: str) -> Iterat
     if made.part.reader is not None:
         key = f", by ({', '.join(made.part.key)})" if made.part.key else ""
         yield f"sends {_named(MARK + made.part.name, query)}{key}"
-    graph, numbers = Graph(), dict[str, int]()
-    graph.set_strategy(strategy)
+    graph, shown, streams_shown = Graph(), labels(made.plan), dict[str, int]()
 
     def name_of(part: Plan, _: int) -> str:
-        """A short name for display: the stream, or the kind of operator, numbered where there are several."""
-        kind = _named(part.stream, query) if isinstance(part, Scan) else type(part).__name__
-        numbers[kind] = numbers.get(kind, 0) + 1
-        return kind if numbers[kind] == 1 else f"{kind} {numbers[kind]}"
+        """A short name for display: the stream, or the label of the operator."""
+        if not isinstance(part, Scan):
+            return shown[part]
+        stream = _named(part.stream, query)
+        streams_shown[stream] = streams_shown.get(stream, 0) + 1
+        return stream if streams_shown[stream] == 1 else f"{stream} {streams_shown[stream]}"
 
     Compiler(graph, lambda _: lambda _: None, {}, name_of).add("q", made.plan, lambda _: None)
-    graph.cut_for_strategy()
+    graph.schedule(schedule, {label: [(query, label)] for label in shown.values()})
     yield ""
     yield format_table(graph.table())
     arcs = [f"  {arc}" for arc in map(str, graph.arcs())]

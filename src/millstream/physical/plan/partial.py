@@ -27,14 +27,16 @@ from millstream.algebra.identity import digest
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema
 from millstream.algebra.values import value
+from millstream.logical.fused import fused
 from millstream.logical.nodes.kinds.grouped import Grouped
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
+from millstream.logical.references import references
 from millstream.optimizer.context import bottom_up
-from millstream.physical.plan.operators import build_pipeline, fused
+from millstream.physical.plan.operators import build_pipeline
 from millstream.physical.plan.placeholders import reads_a_stream
-from millstream.runtime.aggregate.bucket import drop_idle_bounds, window_ids
+from millstream.runtime.aggregate.bucket import drop_idle_bounds, in_a_window
 from millstream.runtime.aggregate.pane_fold import PaneFold
 from millstream.runtime.operator.contract import Input
 from millstream.runtime.pipeline.pipeline import Pipeline
@@ -75,8 +77,7 @@ class Partial:
         pipeline, fold = self._steps
         kept = pipeline.process([Input(page)]).rows if page.height else None
         if kept is not None and self.gaps is not None:
-            first, last = window_ids(pl.col(TS), *self.gaps)
-            kept = kept.filter(first <= last)
+            kept = kept.filter(in_a_window(pl.col(TS), *self.gaps))
         if kept is None or not kept.height:
             return self.schema.empty()
         made = fold(kept)
@@ -101,8 +102,7 @@ class Partial:
     def _chain(self) -> list[Plan]:
         """The plan nodes, topmost first: a projection to the columns that are aggregated, the input, the scan last."""
         source = self.input.schema
-        arguments = [call.argument for call in self.aggregates if call.argument is not None]
-        needed = dict.fromkeys((*self.group, *arguments))
+        needed = dict.fromkeys((*self.group, *(name for call in self.aggregates for name in call.columns)))
         chain: list[Plan] = [Project(self.input, tuple((name, Column(source.type_of(name), name)) for name in needed))]
         while chain[-1].inputs:
             chain += chain[-1].inputs
@@ -133,12 +133,14 @@ def split_aggregate(plan: Plan) -> PartialSplit | None:
 
     An aggregate can be split if it reads a stream through nothing but selections and projections, its windows are over
     the stream's time, and its functions are mergeable. A function that needs all values of a group at once (COUNT of
-    distinct values, a median) is not mergeable, nor is one that depends on their order (the first, the last).
+    distinct values, a median) is not mergeable, nor is one that depends on their order (the first, the last): shards
+    compute these.
 
     Not split although it would be possible: windows over another column and groups without windows, which are stamped
     with their newest tuple and close by punctuation, so that they may stay for any length of time; groups by the time
     itself, or panes so short, that hardly two tuples would share a partial result; and columns that would have the same
-    name in the partial stream.
+    name in the partial stream. Nor is an aggregate over Python functions split: the tasks that read streams do not have
+    their code.
     """
     aggregates = [node for node in plan.walk() if isinstance(node, Grouped)]
     found = next(((node, made) for node in aggregates if (made := _partial(node)) is not None), None)
@@ -155,6 +157,8 @@ def split_aggregate(plan: Plan) -> PartialSplit | None:
 def _partial(node: Grouped) -> Partial | None:
     """The partial aggregation for an aggregate; None if it cannot be split."""
     if node.panes is None or not reads_a_stream(node.input) or node.input.schema.time in node.group:
+        return None
+    if any(True for _ in references(node.input)):
         return None
     pane, gaps = node.panes
     made = Partial(node.input, pane, node.group, node.aggregates, gaps)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from millstream.algebra.expression import Column
+from millstream.algebra.expression import Column, calls_code
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import TS
 from millstream.algebra.values import value
@@ -101,7 +101,9 @@ def _decisive(plan: Placeholders) -> Counted | None:
             key = tuple(source.name for source in sources if isinstance(source, Column))
             if len(key) < len(sources):
                 return None
-            needed = {name for item in needed - {TS} for name in items[item].columns()}
+            # A Python function sees every tuple, so it must see the columns of every tuple.
+            called = {name for item in items.values() if calls_code(item) for name in item.columns()}
+            needed = {name for item in needed - {TS} for name in items[item].columns()} | called
         below = below.inputs[0]
     return Counted((key,), frozenset(needed - {TS}))
 

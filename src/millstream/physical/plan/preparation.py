@@ -16,7 +16,7 @@ from millstream.physical.plan.partial import Partial, split_aggregate
 from millstream.physical.plan.partitioning import Keys, partition_keys
 from millstream.physical.plan.stages import QueryPart, parts
 from millstream.physical.shard.topology import base_stream, scans
-from millstream.physical.wire.records import OpenGroup, Sending, StartQuery
+from millstream.physical.wire.records import OpenGroup, Reading, Sending, StartQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,18 @@ class PreparedPart:
         tables: Mapping[str, pl.DataFrame],
         *,
         punctuated: bool,
+        readings: Mapping[str, Reading] | None = None,
+        reached: Mapping[str, int] | None = None,
     ) -> StartQuery:
-        """The record that starts this part, given the groups of the query's parts."""
+        """The record that starts this part, given the groups of the query's parts, the readings of streams with a
+        connector, and the time that other streams have reached. The topmost part has the name of the query."""
         part, sending = self.part, None
         if part.reader is not None:
             reader = groups[part.reader]
             sending = Sending(f"{MARK}{part.name}", reader.labels, part.key, reader.stage)
         return StartQuery(
             groups[part.name].group,
-            part.name,
+            query if sending is None else part.name,
             self.plan,
             {p.table: tables[p.table] for p in self.plan.walk() if isinstance(p, TableJoin)},
             {name: streams[name] for name in self.reads if name in streams},
@@ -57,6 +60,8 @@ class PreparedPart:
             punctuated or sending is not None,
             None if sending is None else query,
             sending,
+            readings={name: reading for name, reading in (readings or {}).items() if name in self.reads},
+            reached={name: time for name, time in (reached or {}).items() if name in self.reads},
         )
 
 

@@ -179,5 +179,9 @@ def _below_keyless(plan: Plan) -> _Cut | None:
 
 def _worth_it(plan: Plan) -> bool:
     """Return whether a plan holds state that could be spread over shards."""
-    stateful = any(not part.stateless and not isinstance(part, Scan | Closing) for part in plan.walk())
-    return stateful and any(part.keys is not None for part in _parts("", plan, 2))
+    return stateful(plan) and any(part.keys is not None for part in _parts("", plan, 2))
+
+
+def stateful(plan: Plan) -> bool:
+    """Return whether the operators of a plan hold tuples or groups."""
+    return any(not part.stateless and not isinstance(part, Scan | Closing) for part in plan.walk())

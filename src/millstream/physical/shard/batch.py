@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -16,15 +18,20 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
-from millstream.errors import MillstreamError, OperatorError
-from millstream.physical.failure.description import FAULTS
-from millstream.physical.failure.failing_row import events, find_failing_row
+from millstream.ingest.losses import Losses
+from millstream.physical.failure.failing_row import events
+from millstream.physical.failure.isolation import Isolation
 from millstream.physical.shard.host import ShardHost
+from millstream.physical.shard.parking import Parked, park
+from millstream.physical.shard.waiting import demands_of, lags_of
 from millstream.physical.wire.hashing import shard_of
+from millstream.physical.wire.partitions import united
 from millstream.physical.wire.reading import Control
-from millstream.physical.wire.records import Feed, Record, Send, Sending
+from millstream.physical.wire.records import Feed, Record, Send, Sending, StartQuery
 from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import NodeStatistics
+from millstream.runtime.engine.demand import Levels
+from millstream.runtime.pipeline.divert import Divert
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,12 @@ class Made:
     results: list[tuple[str, Element]]
     sent: list[Sent]
     rows_in: dict[str, int]
+    places: str = ""
+    """The places in all streams at the end of the batch, if the driver needs them."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The queries, or parts of queries, that have failed, each with its error as text."""
+    parked: Parked = ()
+    """What operators of failed queries held."""
 
 
 @value("status")
@@ -81,7 +94,7 @@ class Status:
     messages: tuple[tuple[str, Upstream], ...]
     """Messages of operators to streams."""
     rows_in: dict[str, int]
-    """Rows read in the batch, per stream."""
+    """Rows read in the batch, per stream; late and bad rows count."""
     ended: frozenset[str]
     """Streams that have ended."""
     seconds: float = 0.0
@@ -97,33 +110,72 @@ class Status:
     """Bytes held per operator with state."""
     newest: dict[str, int] = field(default_factory=dict)
     """The highest timestamp seen per stream."""
+    points: dict[str, int] = field(default_factory=dict)
+    """The point from which each query reads, and under an empty name that of a query that starts next."""
+    sources: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    """Sources that the driver has asked for, or that have no readers any more: the number of the reading, and the
+    state, of which only the first shard of a group reports more than the counts."""
+    places: str = ""
+    """The places in all streams, as JSON; empty without `sources`."""
+    demands: dict[str, tuple[int, Levels]] = field(default_factory=dict)
+    """What the operators wait for: the time, and the streams behind it (`Demand`), by operator."""
+    lags: dict[str, tuple[int, Levels]] = field(default_factory=dict)
+    """What the time of the parts that other stages read depends on (`Lag`), by part."""
+    diverted: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """For each node that diverts rows of a derived stream: the stream, and the numbers of rows that fit or not."""
+    losses: dict[str, Losses] = field(default_factory=dict)
+    """Rows taken in the batch, per stream that the job reads, and what is known of the late and bad ones."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The queries, or parts of queries, that have failed in the batch, each with its error as text."""
+    parked: Parked = ()
+    """What operators of queries that failed before held."""
 
 
-def run_batch(host: ShardHost, given: Given, fresh: Callable[[], ShardHost] | None = None) -> Made:
-    """Run a batch. `fresh` returns the shard as it was before the batch, to find the row that an operator fails on."""
-    records = given.records()
+def run_batch(
+    host: ShardHost,
+    given: Given,
+    fresh: Callable[[], ShardHost] | None = None,
+    previous: Callable[[], ShardHost | None] | None = None,
+) -> Made:
+    """Run a batch. A query that fails is taken out, and the others go on. `fresh` returns the shard as it was before
+    the batch, to find the row that an operator fails on; `previous` as it was before the last batch."""
+    records, splits = given.records(), given.splits
+    parked = park(records, host, previous)
+    isolation = Isolation(host, fresh, lambda: list(events(records, given.control.now, splits)))
     rows_in: Counter[str] = Counter()
-    try:
-        for record in records:
-            host.apply(record)
-        if given.splits:
-            host.reach(given.control.now)
-            for split in given.splits:
-                rows_in[split.stream] += split.count
-                host.take_split(split)
-        host.graph.run()
-        host.promise_time()
-    except FAULTS as error:
-        if fresh is None or (isinstance(error, MillstreamError) and not isinstance(error, OperatorError)):
-            raise
-        raise find_failing_row(fresh, list(events(records, given.control.now, given.splits)), error) from error
+    for record in records:
+        isolation.run(partial(host.apply, record), starts=record.name if isinstance(record, StartQuery) else None)
+    if splits:
+        host.reach_batch(given.control.now)
+        splits = united(splits, host.sources)
+        for split in splits:
+            rows_in[split.stream] += split.count + (0 if split.bad is None else split.bad.height)
+            isolation.run(partial(host.take_split, split), reads=split.stream)
+    isolation.run(host.graph.run)
+    isolation.run(host.finish_batch, again=True)
     results, sent = _outputs(host)
-    return Made(results, sent, dict(rows_in))
+    return Made(results, sent, dict(rows_in), given.control.places, isolation.failed, parked)
 
 
 def brief_status(host: ShardHost, position: int, made: Made, seconds: float, written: int) -> Status:
     """The part of the report that the driver needs after every batch."""
-    return Status(position, host.setup.group, host.take_messages(), made.rows_in, host.ended(), seconds, written)
+    sources = host.take_reported()
+    return Status(
+        position,
+        host.setup.group,
+        host.take_messages(),
+        made.rows_in,
+        host.ended(),
+        seconds,
+        written,
+        sources=sources,
+        places=made.places if sources else "",
+        demands=demands_of(host),
+        lags=lags_of(host),
+        losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).rows},
+        failed=made.failed,
+        parked=made.parked,
+    )
 
 
 def full_status(host: ShardHost, brief: Status) -> Status:
@@ -132,11 +184,24 @@ def full_status(host: ShardHost, brief: Status) -> Status:
         brief,
         state=host.state_rows(),
         operators=host.statistics(),
-        counts=host.counts(),
+        counts={name: (s.accepted, s.late, s.bad) for name, s in host.sources.items()},
         nodes=host.nodes(),
-        sizes=host.state_bytes(),
-        newest=host.newest(),
+        sizes=_sizes(host),
+        newest={name: newest for name, source in host.sources.items() if (newest := source.newest) is not None},
+        points=host.points(),
+        diverted=_diverted(host),
     )
+
+
+def _sizes(host: ShardHost) -> dict[str, int]:
+    held = {name: node.operator.tables().values() for name, node in host.graph.operators.items()}
+    return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
+
+
+def _diverted(host: ShardHost) -> dict[str, tuple[str, int, int]]:
+    nodes = host.graph.operators.items()
+    found = {name: (node.operator, node.counters) for name, node in nodes if isinstance(node.operator, Divert)}
+    return {name: (operator.stream, *operator.judged(counters)) for name, (operator, counters) in found.items()}
 
 
 def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:

@@ -4,6 +4,10 @@ Tables of operators are stored as segments: appended tuples are put, purged ones
 are rewritten or dropped (see `runtime.state`). Everything else (sources, buffers, registers) is one small value per
 batch, the head. The cost of a batch follows the size of the change.
 
+A store has the last two versions of a shard: the head of a batch does not replace the one before, but the one before
+that, and what a version no longer needs is removed one batch later. So the operators of a query that fails in a batch
+are found as they were before it (`shard.parking`).
+
 A live shard is cached in the worker process; its segments and the head are cached as files that any worker on the host
 can read. A cached shard is valid only if it carries the token in the store; every attempt at a batch draws a new one.
 Segments are named by the attempt that wrote them and never change, so a file of that name is that segment, whichever
@@ -12,19 +16,18 @@ worker wrote it.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import uuid
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from millstream import scratch
 from millstream.algebra import values
 from millstream.algebra.values import HINT
 from millstream.atomic_file import drafted, write_whole
@@ -38,6 +41,8 @@ CACHED_SHARDS = 1024
 """Largest number of live shards in a worker process."""
 TOKEN = "token"
 """The key of the token in a store; it is missing until a shard is first saved."""
+SECOND = ".1"
+"""Ends the keys of every second head and set-up, and the tokens of these versions."""
 
 
 class Store(Protocol):
@@ -72,26 +77,34 @@ class DurableShard:
     """The token of the last save."""
     setup: bytes = b""
     """The set-up of the last save, encoded."""
+    setup_key: str = "setup"
+    dead: list[str] = field(default_factory=list)
+    """Keys that only the version before the last save needs."""
 
 
 class SegmentFiles:
-    """Segments as memory-mapped Arrow files in a folder of this host, shared by its workers."""
+    """Segments as memory-mapped Arrow files in a folder of this host, shared by the workers of a JVM. A folder that
+    other users can enter is not used."""
 
     def __init__(self, job: str) -> None:
-        shared = Path("/dev/shm")
-        root = shared if shared.is_dir() else Path(tempfile.gettempdir())
-        self.folder = root / f"millstream-{job}"
+        self._job = job
+        self.folder = scratch.shared(job)
+
+    def _create(self) -> None:
+        if not self.folder.exists():
+            scratch.sweep()  # a machine that runs executors alone has no driver that would
+        scratch.create_private(self.folder)
 
     def put(self, key: str, segment: pl.DataFrame) -> None:
         with suppress(OSError):  # without the file, the segment is read from the store
-            self.folder.mkdir(exist_ok=True)
+            self._create()
             with drafted(self.folder / key) as draft:
                 segment.write_ipc(draft, compression="uncompressed")
 
     def get(self, key: str) -> pl.DataFrame | None:
-        path = self.folder / key
         try:
-            with pa.memory_map(str(path)) as mapped:
+            scratch.check_private(self.folder)
+            with pa.memory_map(str(self.folder / key)) as mapped:
                 segment = pl.from_arrow(pa.ipc.open_file(mapped).read_all())
         except (OSError, pa.ArrowInvalid):
             return None
@@ -100,11 +113,12 @@ class SegmentFiles:
 
     def put_bytes(self, key: str, data: bytes) -> None:
         with suppress(OSError):
-            self.folder.mkdir(exist_ok=True)
+            self._create()
             write_whole(self.folder / key, data)
 
     def get_bytes(self, key: str) -> bytes | None:
         try:
+            scratch.check_private(self.folder)
             return (self.folder / key).read_bytes()
         except OSError:
             return None
@@ -114,7 +128,8 @@ class SegmentFiles:
             (self.folder / key).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the files of the job, also those of earlier JVMs."""
+        scratch.remove_shared(self._job)
 
 
 _LIVE: OrderedDict[tuple[str, int], DurableShard] = OrderedDict()
@@ -161,19 +176,24 @@ def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:
 
 
 def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | None) -> None:
+    token += SECOND if shard.token is not None and not shard.token.endswith(SECOND) else ""
     writer = _Writer(store, token, files)
-    tables = _tables(shard.host)
+    for key in shard.dead:
+        store.remove(key)
+    tables = tables_of(shard.host)
     for name in shard.manifest.keys() - tables.keys():
         for stored in shard.manifest.pop(name).values():
             writer.remove(stored)
     for name, table in tables.items():
         writer.apply(table.changes(), shard.manifest.setdefault(name, {}))
     if shard.host.setup_changed or not shard.setup:
+        shard.setup_key = _other(shard.setup_key) if shard.setup else shard.setup_key
         shard.setup = values.encode(shard.host.setup)
-        writer.write("setup", shard.setup)
+        writer.write(shard.setup_key, shard.setup)
         shard.host.setup_changed = False
-    head = values.encode((shard.manifest, shard.host.snapshot()))
-    writer.write("head", head)
+    shard.dead = writer.dead
+    head = values.encode((shard.manifest, shard.host.snapshot(), shard.setup_key, shard.dead))
+    writer.write(_head_key(token), head)
     if files is not None:
         files.put_bytes(head_file(token), values.encode((shard.setup, head)))
         if shard.token is not None:
@@ -182,13 +202,43 @@ def save(shard: DurableShard, store: Store, token: str, files: SegmentFiles | No
     shard.written, shard.token = writer.written, token
 
 
+def _head_key(token: str) -> str:
+    return "head" + (SECOND if token.endswith(SECOND) else "")
+
+
+def _other(key: str) -> str:
+    """The key of the version before or after."""
+    return key.removesuffix(SECOND) if key.endswith(SECOND) else key + SECOND
+
+
 def load(store: Store, files: SegmentFiles | None) -> DurableShard:
     """Return the shard as stored, a new one if the store is empty; raise InputError if it cannot be read."""
     token = _token(store)
     if token is None:
         return DurableShard()
+    mapped = files.get_bytes(head_file(token)) if files is not None else None
+    with _reading():
+        if mapped is not None:
+            setup, head = values.decode(mapped, f"the state of a shard in {head_file(token)}")
+            return _load(store, head, files, token, setup)
+        return _load(store, _stored(store, _head_key(token)), files, token)
+
+
+def load_previous(store: Store) -> ShardHost | None:
+    """Return the shard as it was before the last batch that is stored; None if there was no such batch."""
+    token = _token(store)
+    head = None if token is None else store.get(_other(_head_key(token)))
+    if head is None:
+        return None
+    with _reading():
+        return _load(store, head, None, token).host
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise InputError if the state of a shard cannot be read."""
     try:
-        return _load(store, token, files)
+        yield
     except InputError:
         raise
     except FAULTS as error:
@@ -197,15 +247,14 @@ def load(store: Store, files: SegmentFiles | None) -> DurableShard:
         ) from error
 
 
-def _load(store: Store, token: str, files: SegmentFiles | None) -> DurableShard:
-    mapped = files.get_bytes(head_file(token)) if files is not None else None
-    if mapped is None:
-        setup, head = _stored(store, "setup"), _stored(store, "head")
-    else:
-        setup, head = values.decode(mapped, f"the state of a shard in {head_file(token)}")
-    manifest, snapshot = values.decode(head, "the state of a shard")
+def _load(
+    store: Store, head: bytes, files: SegmentFiles | None, token: str | None, setup: bytes | None = None
+) -> DurableShard:
+    manifest, snapshot, *rest = values.decode(head, "the state of a shard")
+    setup_key, dead = rest or ("setup", [])
+    setup = _stored(store, setup_key) if setup is None else setup
     host = ShardHost(values.decode(setup, "the set-up of a shard"))
-    for name, table in _tables(host).items():
+    for name, table in tables_of(host).items():
         stored = manifest.get(name, {})
         segments = {number: _segment(kept.key, store, files) for number, kept in stored.items()}
         gone = {
@@ -215,7 +264,7 @@ def _load(store: Store, token: str, files: SegmentFiles | None) -> DurableShard:
         }
         table.restore(segments, gone)
     host.restore(snapshot)
-    return DurableShard(host, manifest, token=token, setup=setup)
+    return DurableShard(host, manifest, token=token, setup=setup, setup_key=setup_key, dead=dead)
 
 
 def _stored(store: Store, key: str) -> bytes:
@@ -235,7 +284,7 @@ def _segment(key: str, store: Store, files: SegmentFiles | None) -> pl.DataFrame
     return segment
 
 
-def _tables(host: ShardHost) -> dict[str, StateTable]:
+def tables_of(host: ShardHost) -> dict[str, StateTable]:
     return {
         f"{node.name}/{name}": table
         for node in host.graph.operators.values()
@@ -249,6 +298,8 @@ class _Writer:
     token: str
     files: SegmentFiles | None
     written: int = 0
+    dead: list[str] = field(default_factory=list)
+    """Keys that the new version does not need."""
     _number: int = 0
 
     def apply(self, changes: Changes, stored: dict[int, StoredSegment]) -> None:
@@ -273,8 +324,7 @@ class _Writer:
         self.written += len(value)
 
     def remove(self, stored: StoredSegment) -> None:
-        for key in (stored.key, *stored.gone):
-            self.store.remove(key)
+        self.dead += [stored.key, *stored.gone]
         if self.files is not None:
             self.files.remove(stored.key)
 

@@ -8,28 +8,31 @@ shards alike: a shard that promised time by itself would treat a tuple as late t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
 from millstream.algebra.clock import VirtualClock
-from millstream.algebra.element import Element, Page
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.upstream import TimeRequest, Upstream
-from millstream.algebra.values import value
-from millstream.errors import PlanError
 from millstream.ingest.source import StreamSource
-from millstream.logical.catalog import BAD, LATE
+from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
-from millstream.physical.plan.partial import Partial
-from millstream.physical.wire.own_rows import take_own_rows
+from millstream.physical.plan.exchange import exchanged
+from millstream.physical.shard.intake import Intake
+from millstream.physical.shard.parcel import unpark
+from millstream.physical.shard.setup import Setup
+from millstream.physical.shard.topology import base_of, base_stream, scans
 from millstream.physical.wire.records import (
     CloseGroup,
     Configure,
     Feed,
+    ForgetStream,
+    Hold,
     OpenGroup,
     Promise,
     Record,
@@ -38,25 +41,13 @@ from millstream.physical.wire.records import (
     Settings,
     StartQuery,
     StopQuery,
+    Unpark,
 )
 from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.nodes import Hear, OperatorNode
 from millstream.runtime.join.settings import configure_joins
-
-
-@value("setup")
-@dataclass(slots=True)
-class Setup:
-    """The configuration and queries of a shard: enough to rebuild its graph."""
-
-    group: int = 0
-    labels: tuple[int, ...] = ()
-    """The shards of its group."""
-    number: int = 0
-    """The position of this shard among them."""
-    settings: Settings | None = None
-    queries: dict[str, StartQuery] = field(default_factory=dict)
+from millstream.strategies import Schedule
 
 
 class ShardHost:
@@ -66,9 +57,8 @@ class ShardHost:
         self.graph = Graph()
         self.tables: dict[str, pl.DataFrame] = {}
         self.compiler = Compiler(self.graph, self._hear, self.tables)
-        self.sources: dict[str, StreamSource] = {}
-        self.partials: dict[str, dict[str, Partial]] = {}
-        """Stream → partial streams made of it."""
+        self.intake = Intake(self.compiler.push)
+        self.sources = self.intake.sources
         self.promised: dict[str, int] = {}
         """The time that each stream has promised."""
         self.answered: dict[str, int] = {}
@@ -78,11 +68,18 @@ class ShardHost:
         self.wanted: set[str] = set()
         """Streams read by the job whose time was once requested; they promise it in every batch from then on."""
         self.outputs: list[tuple[str, Element]] = []
+        self.inputs = 0
+        """How often it has received elements or time: the point from which a query reads that starts now."""
+        self.reported: dict[str, tuple[int, dict[str, Any]]] = {}
+        """Sources of streams to report to the driver: the number of the reading, and the state."""
+        self.parcels: dict[str, tuple[int, bytes]] = {}
+        """What parts hold when they start, with the number of the parking, until the batch after their start."""
         self.setup_changed = True
         self.closed = False
         if setup is not None and setup.settings is not None:
             self._belong(setup.group, setup.labels, setup.number)
             self._configure(setup.settings)
+            self.setup.failed = set(setup.failed)
             for query in setup.queries.values():
                 self._start(query)
             self.setup_changed = False
@@ -100,23 +97,38 @@ class ShardHost:
             case CloseGroup():
                 self.closed = True
             case StartQuery():
-                self._start(record)
+                readers = self.graph.readers()
+                self._start(replace(record, since=self._since(record)))
+                parking, parcel = self.parcels.get(record.name, (-1, b""))
+                if record.parking == parking:
+                    unpark(self, record.name, parcel)
+                    return
+                self.parcels.pop(record.name, None)
+                reached = {**record.reached, **{name: source.reached for name, source in self.sources.items()}}
+                self.compiler.reach(record.name, lambda stream: reached.get(base_of(stream), NEVER), readers)
+            case Unpark(name=name, parking=number, parcel=parcel):
+                self.parcels[name] = number, parcel
+            case Hold(streams=streams):
+                self._report(streams)
+            case ForgetStream(name=name):
+                self._forget(name)
             case StopQuery(name=name):
                 self._stop(name)
             case Feed(now=now, elements=elements):
+                self.inputs += 1
                 self.reach(now)
                 for stream, element in elements:
                     self.compiler.push(stream, element)
                 self.graph.run()
             case Promise(now=now, times=times, beat=beat):
                 self.reach(now)
-                self.promised.update(times)
+                self.inputs += beat or any(time > self.promised.get(stream, NEVER) for stream, time in times.items())
+                self.promised |= {stream: time for stream, time in times.items() if self.compiler.reads(stream)}
                 if beat:
                     self.graph.heartbeat()
                 self.graph.run()
-                self._send_time()
             case Send(query=str(query), message=message):
-                for part in self.setup.queries.values():
+                for part in self.setup.running.values():
                     if part.whole == query and (message.everywhere or part.name == query):
                         self.compiler.send(part.name, message)
                         self.graph.run()
@@ -125,8 +137,9 @@ class ShardHost:
                 self.graph.heartbeat()
                 self.graph.run()
             case Send(message=TimeRequest(), streams=streams):
-                self.wanted.update(streams)
-                self.promise_time()
+                self.wanted.update(stream for stream in streams if self._tells_time(stream))
+                self._promise(streams)
+                self.graph.run()
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -136,14 +149,27 @@ class ShardHost:
         self.setup.settings = settings
         self.setup_changed = True
         self.graph.page_rows = settings.page_rows
-        self.graph.set_strategy(settings.strategy)
         self.graph.set_ets(settings.ets)
         self._configure_joins()
-        self.graph.cut_for_strategy()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Give the operators of all queries their strategies and breaks."""
+        settings = self.setup.settings
+        assert settings is not None
+        queries = {query.name: query.whole for query in self.setup.running.values()}
+        self.graph.schedule(Schedule.parse(settings.strategy, settings.breaks), self.compiler.owners(queries))
 
     def _configure_joins(self) -> None:
         assert self.setup.settings is not None
         configure_joins((node.operator for node in self.graph.operators.values()), self.setup.settings.joins)
+
+    def _since(self, query: StartQuery) -> int:
+        """The point from which a query reads. Streams between stages belong to one query: there is one point."""
+        if query.shared is not None and query.shared in self.setup.running:
+            return self.setup.queries[query.shared].since
+        between = any(isinstance(part, Scan) and exchanged(part.stream) for part in query.plan.walk())
+        return 0 if between else self.inputs
 
     def _start(self, query: StartQuery) -> None:
         settings = self.setup.settings
@@ -151,41 +177,87 @@ class ShardHost:
         self.setup.queries[query.name] = query
         self.setup_changed = True
         self.tables.update(query.tables)
-        deliver = partial(self._deliver, query.name, query.punctuated)
-        self.compiler.add(query.name, query.plan, deliver, query.since)
         for stream, name, made in query.partials:
-            self.partials.setdefault(stream, {})[name] = made
+            self.intake.partials.setdefault(stream, {})[name] = made
         for name, definition in query.streams.items():
             if name not in self.sources:
-                self.sources[name] = StreamSource(definition, self.clock, settings.page_rows)
-        self._configure_joins()
-        self.graph.cut_for_strategy()
+                self.sources[name] = source = StreamSource(definition, self.clock, settings.page_rows)
+                reading = query.readings.get(name)
+                if reading is not None and reading.state is not None:
+                    counts = reading.state["counts"] if self.setup.number == 0 else (0, 0, 0)
+                    source.restore({**reading.state, "counts": counts})
+        if query.name not in self.setup.failed:
+            deliver = partial(self._deliver, query.name, query.punctuated)
+            self.compiler.add(query.name, query.plan, deliver, query.since)
+            self._configure_joins()
+            self._schedule()
+
+    def fail(self, names: Iterable[str]) -> None:
+        """Remove the operators of these queries, and what they have emitted. Their streams are judged on, as in the
+        shards where the queries have not failed, until the driver stops the queries everywhere."""
+        failed = [*names]
+        if not failed:
+            return
+        for name in failed:
+            self.setup.failed.add(name)
+            self.compiler.remove(name)
+        self.setup_changed = True
+        self.outputs = [(query, element) for query, element in self.outputs if query not in self.setup.failed]
+        self._schedule()
+
+    def owners(self, node: str) -> list[str]:
+        """The queries that have a node of the graph."""
+        return [name for name, nodes in self.nodes().items() if node in nodes]
+
+    def readers(self, stream: str) -> list[str]:
+        """The queries that read a stream, one of its companions, or a partial stream made of it."""
+        return [
+            name
+            for name, query in self.setup.running.items()
+            if any(stream in (part.stream, base_stream(base_of(part.stream))) for part in scans(query.plan))
+        ]
 
     def _stop(self, name: str) -> None:
-        self.setup.queries.pop(name)
+        stopped = self.setup.queries.pop(name)
         self.setup_changed = True
-        self.compiler.remove(name)
+        if name in self.setup.failed:
+            self.setup.failed.discard(name)
+        else:
+            self.compiler.remove(name)
+            self._schedule()
         read = {stream for query in self.setup.queries.values() for stream in query.streams}
-        for stream in self.sources.keys() - read:
+        unread = self.sources.keys() - read
+        self._report(unread, stopped)
+        for stream in unread:
             del self.sources[stream]
-        kept = {made for query in self.setup.queries.values() for _, made, _ in query.partials}
-        self.partials = {s: {n: p for n, p in made.items() if n in kept} for s, made in self.partials.items()}
+        self.intake.keep_partials({made for query in self.setup.queries.values() for _, made, _ in query.partials})
+        # A stream may be dropped and created again: the driver repeats a promise that still holds to a new query.
+        self.promised = {stream: time for stream, time in self.promised.items() if self.compiler.reads(stream)}
+        self.answered = {stream: time for stream, time in self.answered.items() if self.compiler.reads(stream)}
+
+    def _report(self, streams: Iterable[str], *stopped: StartQuery) -> None:
+        """Report the sources of these streams to the driver. The first shard has the state that all have alike."""
+        numbers = {
+            name: reading.number
+            for query in (*self.setup.queries.values(), *stopped)
+            for name, reading in query.readings.items()
+        }
+        for stream in streams:
+            if stream in self.sources and stream in numbers:
+                state = self.sources[stream].snapshot()
+                own = state if self.setup.number == 0 else {"counts": state["counts"]}
+                self.reported[stream] = numbers[stream], own
+
+    def _forget(self, stream: str) -> None:
+        """Forget the promises of a dropped stream and its companions."""
+        self.wanted.discard(stream)
+        for promises in (self.promised, self.answered):
+            for name in [name for name in promises if base_stream(base_of(name)) == stream]:
+                del promises[name]
 
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
         if punctuated or not isinstance(element, Punctuations):
             self.outputs.append((query, element))
-
-    def _send_time(self) -> None:
-        """Send promised time to later stages: an operator there may wait for it. A time request at the top of what is
-        sent makes operators emit it; the driver knows already which streams it asks."""
-        sending = [query.name for query in self.setup.queries.values() if query.sending is not None]
-        if not sending:
-            return
-        known = dict(self.messages)
-        for name in sending:
-            self.compiler.send(name, TimeRequest())
-        self.graph.run()
-        self.messages = known
 
     def sending(self, query: str) -> Sending | None:
         """The destination of a query's output in a later stage; None: the driver."""
@@ -197,7 +269,7 @@ class ShardHost:
         with the stream's promise. It does not note a request that a new promise answers: an operator that still waits
         asks again."""
 
-        base, _, _ = stream.partition("~")  # a partial stream has the time of the one it is made of
+        base = base_of(stream)
 
         def hear(message: Upstream) -> int | None:
             promised = self.promised.get(base) if isinstance(message, TimeRequest) else None
@@ -209,6 +281,11 @@ class ShardHost:
 
         return hear
 
+    def reach_batch(self, now: int) -> None:
+        """Advance the clock to the time of a batch, unless the mill has a clock of its own."""
+        if self.setup.settings is None or self.setup.settings.wall:
+            self.reach(now)
+
     def reach(self, now: int) -> None:
         """Advance the clock to a time, unless it is past it."""
         self.clock.advance(max(0, now - self.clock.now()))
@@ -217,53 +294,37 @@ class ShardHost:
 
     def take_split(self, split: ShardSplit) -> None:
         """Process this shard's share of a split of a stream."""
+        self.inputs += 1
         if split.now:
             self.reach(split.now)
-        source = self.sources.get(split.stream)
-        if source is None:
-            return
-        split = split.judged_by(source)
-        taken = take_own_rows(source, split)
-        for name, groups in split.partials.items():
-            self.compiler.push(name, Page(groups))
-        for element in taken.elements:
-            if split.own.partials and isinstance(element, Page):
-                for name, groups in split.own.groups(element.frame):
-                    self.compiler.push(name, Page(groups))
-            else:
-                self._push(split.stream, element)
-        if (order := source.order()) is not None:
-            self._push(split.stream, order)
-        if taken.late.height:
-            self.compiler.push(split.stream + LATE, Page(taken.late))
-        if taken.bad.height:
-            self.compiler.push(split.stream + BAD, Page(taken.bad))
+        self.intake.take(split)
 
     def _promise(self, streams: Iterable[str]) -> None:
         """Let the sources of this shard promise the time they can, as those of all other shards do."""
         for stream in streams:
-            if stream in self.sources and (value := self.sources[stream].ets()) is not None:
-                self.promised[stream] = max(value, self.promised.get(stream, NEVER))
+            value = self.sources[stream].ets() if stream in self.sources else None
+            if value is not None and value > self.promised.get(stream, NEVER):
+                self.promised[stream] = value
+                self.inputs += 1
 
-    def _push(self, stream: str, element: Element) -> None:
-        """Push an element to a stream, and its derived element to each partial stream made of it."""
-        self.compiler.push(stream, element)
-        for name, partial_stream in self.partials.get(stream, {}).items():
-            match element:
-                case Page():
-                    self.compiler.push(name, Page(partial_stream.rows(element.frame)))
-                case Punctuations():
-                    self.compiler.push(name, partial_stream.pass_on(element))
-                case _:
-                    raise PlanError("M3091", f"a partial aggregate does not take a {type(element).__name__}")
+    def _tells_time(self, stream: str) -> bool:
+        """Return whether a stream that the job reads promises the clock, which makes no tuple late."""
+        return stream in self.sources and self.sources[stream].stamped
 
-    def promise_time(self) -> None:
-        """Let wanted streams promise the time they can: an operator may be waiting again. Done in every batch, this
-        avoids the extra batch that the operator would request."""
-        if self.wanted and self.graph.on_demand:
+    def finish_batch(self) -> None:
+        """Let wanted streams promise the clock: an operator may be waiting again, and would request it in another
+        batch. Then give all operators, here and in later stages, the time promised so far: what they hold does not
+        depend on which of them asked."""
+        if not self.graph.on_demand:
+            return
+        if self.wanted:
             self._promise(self.wanted)
             self.graph.run()
-            self._send_time()
+        if self.promised:
+            for stream, source in self.compiler.sources().items():
+                if (time := self.promised.get(base_of(stream))) is not None:
+                    self.graph.promise(source, time)
+            self.graph.spread_time()
 
     # --- results ----------------------------------------------------------------------------------------------------
 
@@ -276,31 +337,28 @@ class ShardHost:
         taken, self.messages = self.messages, {}
         return tuple(taken)
 
+    def take_reported(self) -> dict[str, tuple[int, dict[str, Any]]]:
+        """Return the sources to report since the last call."""
+        taken, self.reported = self.reported, {}
+        return taken
+
     def state_rows(self) -> dict[str, int]:
-        return {name: sum(op.state_rows() for op in self.compiler.operators(name)) for name in self.setup.queries}
+        held = {name: sum(op.state_rows() for op in self.compiler.operators(name)) for name in self.setup.running}
+        return dict.fromkeys(self.setup.queries, 0) | held
 
     def statistics(self) -> dict[str, NodeStatistics]:
         return self.graph.statistics()
 
     def nodes(self) -> dict[str, tuple[str, ...]]:
         """The names of each query's nodes in the graph."""
-        return {name: self.compiler.nodes(name) for name in self.setup.queries}
-
-    def state_bytes(self) -> dict[str, int]:
-        """Approximate size of each operator with state."""
-        held = {name: node.operator.tables().values() for name, node in self.graph.operators.items()}
-        return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
-
-    def newest(self) -> dict[str, int]:
-        """The highest timestamp of each stream that the job reads and whose tuples carry their own."""
-        return {name: newest for name, source in self.sources.items() if (newest := source.newest) is not None}
+        return {name: self.compiler.nodes(name) for name in self.setup.running}
 
     def ended(self) -> frozenset[str]:
         return frozenset(name for name, source in self.sources.items() if source.ended)
 
-    def counts(self) -> dict[str, tuple[int, int, int]]:
-        """Rows accepted, late and bad, per stream read by the job."""
-        return {name: (s.accepted, s.late, s.bad) for name, s in self.sources.items()}
+    def points(self) -> dict[str, int]:
+        """The point from which each query reads, and under an empty name that of a query that starts now."""
+        return {**{name: query.since for name, query in self.setup.queries.items()}, "": self.inputs}
 
     def _counting(self) -> dict[str, Source | OperatorNode | Sink]:
         return {**self.graph.sources, **self.graph.operators, **self.graph.sinks}
@@ -314,6 +372,8 @@ class ShardHost:
             "promised": self.promised,
             "told": self.answered,
             "wanted": self.wanted,
+            "inputs": self.inputs,
+            "parcels": self.parcels,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
             "graph": self.graph.snapshot(),
             "counters": {name: replace(node.counters) for name, node in self._counting().items()},
@@ -324,6 +384,7 @@ class ShardHost:
         self.reach(values["now"])
         self.promised, self.answered = dict(values["promised"]), dict(values["told"])
         self.wanted = set(values["wanted"])
+        self.inputs, self.parcels = values.get("inputs", 1), dict(values.get("parcels", {}))
         for name, source in self.sources.items():
             if name in values["sources"]:
                 source.restore(values["sources"][name])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -23,14 +24,22 @@ from millstream.physical.wire.records import (
     CloseGroup,
     Configure,
     Feed,
+    ForgetStream,
+    Hold,
     OpenGroup,
+    Park,
     Promise,
+    Reading,
     Record,
     Send,
     StartQuery,
     StopQuery,
+    Unpark,
 )
 from millstream.physical.wire.shard_split import PartialStream, Target
+
+if TYPE_CHECKING:
+    from millstream.physical.wire.reading import Log
 
 StreamKey = tuple[str, str]
 """A mill and the name of one of its streams."""
@@ -42,11 +51,12 @@ DATAFRAME = "dataframe"
 
 @dataclass(slots=True)
 class Route:
-    """A stream that the job reads itself: its definition, the columns that queries need, and the shards that read
-    it."""
+    """A stream that the job reads itself: its definition, the columns that queries need, its reading, and the shards
+    that read it."""
 
     definition: StreamDefinition
     columns: set[str]
+    reading: Reading = field(default_factory=Reading)
     targets: list[Target] = field(default_factory=list)
 
 
@@ -89,7 +99,21 @@ def is_dataframe(stream: StreamDefinition) -> bool:
 class Topology:
     def __init__(self) -> None:
         self.groups: dict[int, _Group] = {}
+        self.held: set[str] = set()
+        """The mills whose streams are not read on."""
         self._routes: dict[StreamKey, Route] | None = None
+
+    @classmethod
+    def of(cls, log: Log) -> Topology:
+        """The topology at the end of a log."""
+        made = cls()
+        for record in log.read(0, log.end()):
+            made.note(record)
+        return made
+
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the queries that run."""
+        return tuple(query.plan for group in self.groups.values() for query in group.queries.values())
 
     def note(self, record: Record) -> None:
         """Apply a record."""
@@ -104,6 +128,9 @@ class Topology:
                 self.groups[number].note_reads()
             case CloseGroup(group=number):
                 del self.groups[number]
+            case Hold(mill=mill, on=on):
+                (self.held.add if on else self.held.discard)(mill)
+                return
             case _:
                 return
         self._routes = None
@@ -115,11 +142,15 @@ class Topology:
         match record:
             case OpenGroup():
                 return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
-            case StartQuery(group=number) | StopQuery(group=number):
+            case StartQuery(group=number) | StopQuery(group=number) | Park(group=number):
                 return self.groups[number].addressed(record)
+            case Unpark(group=group, number=number):
+                return [(self.groups[group].opened.labels[number], record)]
             case CloseGroup() if closed is not None:
                 return closed.addressed(record)
-            case Configure(mill=mill) | Promise(mill=mill) | Send(mill=mill, query=None):
+            case Configure(mill=mill) | Promise(mill=mill) | Send(mill=mill, query=None) | ForgetStream(mill=mill):
+                return [pair for group in self._of(mill) for pair in group.addressed(record)]
+            case Hold(mill=mill):
                 return [pair for group in self._of(mill) for pair in group.addressed(record)]
             case Send(mill=mill, query=str(query)):
                 return [pair for group in self._of(mill) if group.runs(query) for pair in group.addressed(record)]
@@ -149,10 +180,13 @@ class Topology:
         for group in self.groups.values():
             keys, reads = group.opened.keys, group.reads
             found: dict[str, StreamDefinition] = {}
+            readings: dict[str, Reading] = {}
             for query in group.queries.values():
                 found |= query.streams
+                readings |= query.readings
             for name, definition in found.items():
-                route = made.setdefault((group.opened.mill, name), Route(definition, set()))
+                reading = readings.get(name, Reading())
+                route = made.setdefault((group.opened.mill, name), Route(definition, set(), reading))
                 late, partials = name + LATE in reads, group.partials(name)
                 key = None if late or keys is None else keys.get(name) or None
                 raw = name in reads or late or not partials
@@ -162,6 +196,8 @@ class Topology:
                 counts = key is None and not late and not partials
                 needed = counted((query.plan for query in group.queries.values()), name) if counts else None
                 route.targets.append(Target(group.opened.labels, key, raw, partials, needed))
+        for route in made.values():
+            route.columns = route.columns or {route.definition.schema.names[0]}  # a page without columns has no rows
         return made
 
 
@@ -172,6 +208,11 @@ def scans(plan: Plan) -> list[Scan]:
 def base_stream(name: str) -> str:
     """The stream that a companion (late tuples, bad rows) belongs to; any other stream's own name."""
     return name.removesuffix(LATE).removesuffix(BAD)
+
+
+def base_of(stream: str) -> str:
+    """The stream that a partial stream is made of; any other stream's own name."""
+    return stream.partition("~")[0]
 
 
 def _columns(definition: StreamDefinition, group: _Group) -> set[str]:

@@ -69,10 +69,10 @@ class PageSource(DataSource):
 
 
 class LazyStage(StatefulProcessor):
-    """See `stage.Stage`."""
+    """See `stage.Stage`. `code`: the Python functions of queries, as `shipped.pack` returns them."""
 
-    def __init__(self, job: str, number: int, stages: int, *, cached: bool = True) -> None:
-        self._job, self._number, self._stages, self._cached = job, number, stages, cached
+    def __init__(self, job: str, number: int, stages: int, code: bytes = b"", *, cached: bool = True) -> None:
+        self._job, self._number, self._stages, self._code, self._cached = job, number, stages, code, cached
         self._made: Stage | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -83,8 +83,12 @@ class LazyStage(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         if self._made is None:
+            from millstream.physical.failure.transport import reporting
+            from millstream.physical.spark.shipped import load
             from millstream.physical.spark.stage import Stage
 
+            with reporting():
+                load(self._code)
             self._made = Stage(self._job, self._number, self._stages, self._values, cached=self._cached)
         yield from self._made.handleInputRows(key, rows, timerValues)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Row
@@ -53,7 +54,8 @@ class Stage:
     def _batch(self, label: int, rows: Iterator[Any]) -> Iterator[Row]:
         started, given = time.perf_counter(), _given(rows)
         shard = durable.take(self.job, label, self._store, cached=self.cached)
-        made = run_batch(shard.host, given, lambda: durable.load(self._store, None).host)
+        fresh, previous = partial(durable.load, self._store, None), partial(durable.load_previous, self._store)
+        made = run_batch(shard.host, given, lambda: fresh().host, previous)
         if shard.host.closed:
             durable.discard(self.job, label, self._store, shard)
         else:

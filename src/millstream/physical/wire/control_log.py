@@ -20,7 +20,7 @@ from pathlib import Path
 
 from millstream.algebra.values import FORMAT, HINT, check_format, decode, encode, unversioned
 from millstream.atomic_file import drafted, write_whole
-from millstream.errors import InputError
+from millstream.errors import InputError, OptionError
 from millstream.physical.wire.records import Record
 
 _START = struct.Struct("<6sHQ")
@@ -69,12 +69,20 @@ class ControlLog:
         return self.path.stat().st_size > self._compacted + GROWTH
 
     def append(self, record: Record) -> int:
-        """Write a record; return the position behind it."""
+        """Write a record; return the position behind it. On a full disk nothing of it stays in the file."""
         assert self._file is not None
         data = encode(record)
         position = self._end + _HEAD.size + len(data)
-        os.write(self._file, framed(position, data))
-        os.fsync(self._file)
+        size = os.fstat(self._file).st_size
+        try:
+            left = memoryview(framed(position, data))
+            while left:  # a disk that is nearly full takes a part
+                left = left[os.write(self._file, left) :]
+            os.fsync(self._file)
+        except OSError as error:
+            os.ftruncate(self._file, size)
+            message = f"cannot write to the checkpoint '{self.path.parent}': {error.strerror}"
+            raise OptionError("M6062", message, hint="make room, then start again") from error
         self._end = position
         return position
 

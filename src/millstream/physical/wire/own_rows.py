@@ -15,7 +15,6 @@ that decide whether they count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,10 +60,9 @@ class OwnRows:
     def among(self, rows: pl.DataFrame) -> pl.DataFrame:
         return hashed(rows, self.key, self.number, self.count)
 
-    def groups(self, rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-        """The shard's partial groups of these rows, by stream."""
-        for stream in self.partials:
-            yield stream.name, hashed(stream.partial.rows(rows), stream.key, self.number, self.count)
+    def groups(self, stream: PartialStream, rows: pl.DataFrame) -> pl.DataFrame:
+        """The shard's partial groups of these rows."""
+        return hashed(stream.partial.rows(rows), stream.key, self.number, self.count)
 
 
 def hashed(rows: pl.DataFrame, key: tuple[str, ...] | None, number: int, count: int) -> pl.DataFrame:
@@ -88,7 +86,7 @@ def rows_and_punctuations(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.Data
 def take_own_rows(source: StreamSource, split: ShardSplit) -> Taken:
     """Pass a split that the source can judge through it, and return the shard's own part of the result."""
     accepted, late = source.accepted, source.late
-    taken = source.take(split.elements(), split.summary)
+    taken = source.take(split.elements(), split.summary, unordered=split.unordered)
     if split.summary is not None:
         source.accepted += split.count if split.partials else 0
         return taken

@@ -22,36 +22,60 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.schema import TS
+from millstream.errors import OperatorError
 from millstream.ingest.paged import Split
 from millstream.ingest.placed_punctuations import PlacedPunctuations
 from millstream.ingest.split_summary import SplitSummary, slack_of, summary_of
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Key
-from millstream.physical.failure.description import FAULTS, failure_on_row
+from millstream.physical.failure.description import FAULTS, failure_on_row, source_failure
+from millstream.physical.failure.transport import as_text
 from millstream.physical.plan.partial import Partial
+from millstream.physical.plan.rereading import declared
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.own_rows import OWN, OwnRows, hashed, rows_and_punctuations
-from millstream.physical.wire.shard_split import ShardSplit, Target
+from millstream.physical.wire.shard_split import PartialStream, ShardSplit, Target
 
 
 def pack(
-    stream: StreamDefinition, split: Split, columns: tuple[str, ...], targets: tuple[Target, ...], now: int = 0
+    stream: StreamDefinition,
+    split: Split,
+    columns: tuple[str, ...],
+    targets: tuple[Target, ...],
+    now: int = 0,
+    partition: int | None = None,
 ) -> Iterator[tuple[int, ShardSplit]]:
     """Read a split and yield each shard's share of it, with the shard's label. With `now`, the time of the batch, the
-    split cannot be read again, and its shares carry that time."""
-    taken = split.read(columns)
-    rows, placed = rows_and_punctuations(taken.rows)
-    summary = _summary(stream, rows, placed, targets)
+    split cannot be read again, and its shares carry that time and the number of the partition."""
+    try:
+        taken = split.read(columns)
+        rows, placed = rows_and_punctuations(taken.rows)
+        summary = _summary(stream, rows, placed, targets)
+    except FAULTS as error:
+        yield from _unread(stream, targets, error, now)
+        return
     for target in targets:
         key, partials = (target.key, ()) if target.raw else (None, target.partials)
         own = OwnRows(key, 0, len(target.labels), None if now else split, columns, partials)
         # Rows that cannot be read again go to every shard wherever a late one would affect others.
         known = None if now and (stream.ascending or not target.raw) else summary
-        shares = _shares(stream, target, ShardSplit(stream.name, rows, own, rows.height, known, placed, now=now))
+        whole = ShardSplit(stream.name, rows, own, rows.height, known, placed, now=now, partition=partition)
+        shares = _shares(stream, target, whole)
         for number, (label, share) in enumerate(zip(target.labels, shares, strict=True)):
             count = share.count if number == 0 or key is not None else 0
             bad = taken.bad if number == 0 and taken.bad.height else None
             yield label, replace(share, own=replace(own, number=number), count=count, bad=bad)
+
+
+def _unread(
+    stream: StreamDefinition, targets: tuple[Target, ...], error: BaseException, now: int
+) -> Iterator[tuple[int, ShardSplit]]:
+    """Tell all shards that read a split that it cannot be read."""
+    failed = {stream.name: as_text(source_failure(stream.name, error))}
+    for target in targets:
+        own = OwnRows(None, 0, len(target.labels), None, ())
+        for label in target.labels:
+            yield label, ShardSplit(stream.name, pl.DataFrame(), own, 0, now=now, failed=failed)
 
 
 def _summary(
@@ -80,11 +104,17 @@ def _folded(stream: StreamDefinition, target: Target, whole: ShardSplit) -> Iter
     """Partial groups."""
     time = whole.rows.get_column(str(stream.schema.time)).cast(pl.Int64)
     page, count = whole.rows.with_columns(time.alias(TS)), whole.own.count
-    made = [(partial, _groups(stream.name, partial.partial, page)) for partial in target.partials]
+    made: list[tuple[PartialStream, pl.DataFrame]] = []
+    failed: dict[str, str] = {}
+    for partial in target.partials:
+        try:
+            made.append((partial, _groups(declared(stream.name), partial.partial, page)))
+        except OperatorError as error:
+            failed[partial.name] = as_text(error)
     placed = None if whole.placed is None else whole.placed.among(np.zeros(page.height, dtype=np.bool_))
     for number in range(count):
         groups = {partial.name: hashed(held, partial.key, number, count) for partial, held in made}
-        yield replace(whole, rows=pl.DataFrame(), placed=placed, partials=groups)
+        yield replace(whole, rows=pl.DataFrame(), placed=placed, partials=groups, failed=failed)
 
 
 def _by_key(stream: StreamDefinition, target: Target, whole: ShardSplit, keys: tuple[Key, ...]) -> Iterator[ShardSplit]:

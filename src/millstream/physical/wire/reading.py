@@ -8,17 +8,20 @@ directly. Rows are read and packed where the splits are sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from millstream.algebra.values import value
 from millstream.ingest.paged import PagedSource, Split, open_paged
-from millstream.ingest.paged.split import EndSplit
+from millstream.ingest.paged.split import EndSplit, SplitRows
 from millstream.logical.catalog import StreamDefinition
+from millstream.physical.failure.description import FAULTS, source_failure
+from millstream.physical.failure.transport import as_text, read_error
+from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.topology import Route, StreamKey, Topology, is_dataframe
 from millstream.physical.wire.packing import pack
-from millstream.physical.wire.records import OpenGroup, Record
+from millstream.physical.wire.records import CloseGroup, Hold, OpenGroup, Record, StopQuery
 from millstream.physical.wire.shard_split import ShardSplit, Target
 
 Offset = dict[str, Any]
@@ -34,11 +37,13 @@ class Log(Protocol):
 @value("control")
 @dataclass(frozen=True, slots=True)
 class Control:
-    """The beginning of a shard's batch: the records of the log up to a position, and the time."""
+    """The beginning of a shard's batch: the records of the log up to a position, and the time. `places`: the places in
+    all streams as JSON, if shards may report the sources of streams."""
 
     position: int
     now: int
     records: list[Record]
+    places: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,17 @@ class SplitWork:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedSplit:
+    """A split of a stream whose source has failed, with the error as text."""
+
+    error: str
+    rows: int | None = 0
+
+    def read(self, columns: Sequence[str] | None = None) -> SplitRows:  # noqa: ARG002
+        raise read_error(self.error)
+
+
+@dataclass(frozen=True, slots=True)
 class Dealt:
     """A batch: label, stage and control of each shard that takes part, and the splits to read."""
 
@@ -71,7 +87,7 @@ class BatchReader:
         self._log, self._parallelism = log, parallelism
         self._latest, self._latest_at = Topology(), 0
         self._dealt, self._dealt_at = Topology(), 0
-        self._open: dict[StreamKey, PagedSource] = {}
+        self._open: dict[str, PagedSource] = {}
 
     @staticmethod
     def initial() -> Offset:
@@ -86,24 +102,37 @@ class BatchReader:
         self._latest_at = max(end, self._latest_at)
         now, read = max(int(start["now"]), clock), _read_here(self._latest) if streams else []
         places = json.loads(start["streams"]) if read else {}
-        moved = dict(places)
+        moved: dict[str, Any] = {}
         for key, route in read:
-            source, name = self._source(key, route), "/".join(key)
-            place = places.get(name) or {"at": source.start(), "ended": False}
-            at = source.latest(place["at"], now)
-            # The end is a batch of its own, since the last rows may be in a full batch.
-            ended = place["ended"] or (at == place["at"] and source.ended(at))
-            moved[name] = {"at": at, "ended": ended}
-        if end <= start["log"] and moved == places:
+            name = place_name(*key, route.reading.number)
+            if key[0] in self._latest.held:
+                moved |= {name: places[name]} if name in places else {}
+                continue
+            place = places.get(name) or route.reading.place
+            try:
+                moved[name] = place if place and "failed" in place else self._moved(name, key, route, place, now)
+            except FAULTS as error:  # its shards learn it in the next batch, and its readers fail there
+                text = as_text(source_failure(key[1], error))
+                moved[name] = {"at": None, "ended": False, **(place or {}), "failed": text}
+        advanced = any(places.get(name) != place for name, place in moved.items())
+        if end <= start["log"] and not advanced:
             return start
-        reached = start["streams"] if moved == places else json.dumps(moved)
-        return {"log": max(end, start["log"]), "now": now, "streams": reached}
+        return {"log": max(end, start["log"]), "now": now, "streams": json.dumps(moved) if read else start["streams"]}
 
-    def _source(self, key: StreamKey, route: Route) -> PagedSource:
-        if key not in self._open:
+    def _moved(self, name: str, key: StreamKey, route: Route, place: Any, now: int) -> dict[str, Any]:
+        """The place in a stream at the end of the next batch."""
+        source = self._source(name, key, route)
+        place = place or {"at": source.start(), "ended": False}
+        at = source.latest(place["at"], now)
+        # The end is a batch of its own, since the last rows may be in a full batch.
+        return {"at": at, "ended": place["ended"] or (at == place["at"] and source.ended(at))}
+
+    def _source(self, name: str, key: StreamKey, route: Route) -> PagedSource:
+        if name not in self._open:
+            self._open = {n: source for n, source in self._open.items() if n.rpartition("@")[0] != "/".join(key)}
             stream = route.definition
-            self._open[key] = open_paged(key[1], stream.schema, stream.options, stream.required)
-        return self._open[key]
+            self._open[name] = open_paged(declared(key[1]), stream.schema, stream.options, stream.required)
+        return self._open[name]
 
     def deal(self, start: Offset, end: Offset) -> Dealt:
         """The batch between two offsets."""
@@ -124,8 +153,10 @@ class BatchReader:
         reading = {label for work in splits for target in work.targets for label in target.labels}
         busy = {groups[label].mill for label, own in records.items() if own or label in reading}
         busy |= self._dealt.reading_dataframes()
+        stood = {**json.loads(start["streams"]), **json.loads(end["streams"])} if _reported(records) else {}
+        places = json.dumps(stood) if stood else ""
         control = [
-            (label, groups[label].stage, Control(end["log"], end["now"], own))
+            (label, groups[label].stage, Control(end["log"], end["now"], own, places))
             for label, own in records.items()
             if not busy or groups[label].mill in busy
         ]
@@ -134,18 +165,41 @@ class BatchReader:
     def _splits(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[SplitWork]:
         seq = 0
         for key, route in _read_here(self._dealt):
-            source, name = self._source(key, route), "/".join(key)
+            name = place_name(*key, route.reading.number)
             if name not in end:
                 continue
-            place = start.get(name) or {"at": source.start(), "ended": False}
             schema, targets = route.definition.schema, tuple(route.targets)
             columns = tuple(column for column in schema.names if column in route.columns)
-            splits = source.splits(place["at"], end[name]["at"], self._parallelism) if end[name] != place else []
-            if end[name]["ended"] and not place["ended"]:
-                splits = [*splits, EndSplit(schema, columns)]
+            try:
+                splits = self._of_stream(name, key, route, start.get(name) or route.reading.place, end[name], columns)
+            except FAULTS as error:
+                splits = [FailedSplit(as_text(source_failure(key[1], error)))]
             for split in splits:
                 seq += 1
                 yield SplitWork(seq, route.definition, split, columns, targets)
+
+    def _of_stream(
+        self, name: str, key: StreamKey, route: Route, place: Any, end: dict[str, Any], columns: tuple[str, ...]
+    ) -> list[Split]:
+        """The splits of a stream between two places; None: its start."""
+        if "failed" in end:
+            return [] if place and "failed" in place else [FailedSplit(end["failed"])]
+        source = self._source(name, key, route)
+        place = place or {"at": source.start(), "ended": False}
+        splits = source.splits(place["at"], end["at"], self._parallelism) if end != place else []
+        if end["ended"] and not place["ended"]:
+            splits = [*splits, EndSplit(route.definition.schema, columns)]
+        return splits
+
+
+def place_name(mill: str, stream: str, number: int) -> str:
+    """The name of a stream's place in an offset: each reading of the stream has a place of its own."""
+    return f"{mill}/{stream}@{number}" if number else f"{mill}/{stream}"
+
+
+def _reported(records: dict[int, list[Record]]) -> bool:
+    """Return whether shards may report the sources of streams."""
+    return any(isinstance(record, Hold | StopQuery | CloseGroup) for own in records.values() for record in own)
 
 
 def _read_here(topology: Topology) -> list[tuple[StreamKey, Route]]:

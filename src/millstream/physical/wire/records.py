@@ -12,10 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
+from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
 from millstream.algebra.element import Element
+from millstream.algebra.program import call  # noqa: F401
+from millstream.algebra.python import aggregate_call, definition  # noqa: F401
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.logical import nodes
@@ -38,6 +42,9 @@ class Settings:
     ets: str
     page_rows: int
     joins: JoinSettings = field(default_factory=JoinSettings)
+    wall: bool = True
+    """True: shards have the time of the batch, from the machine's clock; False: only that of the mill's records."""
+    breaks: str = ""
 
 
 @value("open_group")
@@ -67,6 +74,18 @@ class Sending:
     stage: int
 
 
+@value("stream_reading")
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The reading of a stream by a job, from its first reader there to its last. `number`: differs from those of the
+    stream's other readings in the job; `place`: where it starts (None: at the start of the stream); `state`: the state
+    of the stream's source, for shards that have no source of the stream (None: a new one)."""
+
+    number: int = 0
+    place: Mapping[str, Any] | None = None
+    state: Mapping[str, Any] | None = None
+
+
 @value("start_query")
 @dataclass(frozen=True, slots=True)
 class StartQuery:
@@ -86,7 +105,18 @@ class StartQuery:
     """The query that this is a part of; None: it is a query, or the topmost part of one."""
     sending: Sending | None = None
     since: int = 0
-    """The point from which it reads. 0: it shares the state of equal operators that run already."""
+    """The point from which it reads, as the shard that runs it counts its input: operators of equal plans are shared if
+    they read from the same point. The shard sets it when it starts the query."""
+    shared: str | None = None
+    """The running query with the same plan whose operators it shares, whatever they hold; None: it starts afresh."""
+    below: tuple[str, ...] = ()
+    """The parts of that query that send to this one."""
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """The readings of `streams`, by name."""
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """The time that streams fed from the driver have reached; FOREVER if they have ended."""
+    parking: int | None = None
+    """The number of the `Unpark` records with what its operators hold at the start; None: nothing."""
 
     @property
     def whole(self) -> str:
@@ -99,6 +129,31 @@ class StartQuery:
 class StopQuery:
     group: int
     name: str
+
+
+@value("park")
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Report what the operators of a part of a failed query hold, for the time when the query starts again. `before`:
+    what they held before the last batch, otherwise after it."""
+
+    group: int
+    name: str
+    query: str
+    before: bool
+
+
+@value("unpark")
+@dataclass(frozen=True, slots=True)
+class Unpark:
+    """What the operators of a part held in a shard, for the part of that name that a later record starts with the same
+    `parking`. `number`: the position of the shard in its group."""
+
+    group: int
+    name: str
+    number: int
+    parking: int
+    parcel: bytes
 
 
 @value("close_group")
@@ -149,6 +204,25 @@ class Send:
     streams: tuple[str, ...] = ()
 
 
+@value("hold")
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """While a mill is held, the job does not read its streams on. The shards report the sources of `streams`."""
+
+    mill: str
+    on: bool
+    streams: tuple[str, ...] = ()
+
+
+@value("forget_stream")
+@dataclass(frozen=True, slots=True)
+class ForgetStream:
+    """A stream was dropped: its promises do not hold for a new stream of that name."""
+
+    mill: str
+    name: str
+
+
 @value("remember")
 @dataclass(frozen=True, slots=True)
 class Remember:
@@ -159,4 +233,18 @@ class Remember:
     value: object
 
 
-Record = OpenGroup | CloseGroup | StartQuery | StopQuery | Configure | Feed | Promise | Send | Remember
+Record = (
+    OpenGroup
+    | CloseGroup
+    | StartQuery
+    | StopQuery
+    | Park
+    | Unpark
+    | Configure
+    | Feed
+    | Promise
+    | Send
+    | Hold
+    | ForgetStream
+    | Remember
+)

@@ -63,9 +63,15 @@ class ShardSplit:
     `rows` is all there is."""
     now: int = 0
     """The time of the batch, for rows of DataFrames; 0: the control records have it."""
+    partition: int | None = None
+    """The number of the DataFrame's partition that the rows are from."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The stream, or the partial streams, that could not be read or aggregated, each with its error as text."""
+    unordered: bool = False
+    """True if the rows have no order: those of several partitions."""
 
     def elements(self) -> list[CheckedRows]:
-        return [CheckedRows(self._filled().rows, self.placed, self.bad)]
+        return [CheckedRows(self.filled().rows, self.placed, self.bad)]
 
     def judged_by(self, source: StreamSource) -> ShardSplit:
         """Return the split in a form that this source can judge: unchanged, or with the complete rows of all shards."""
@@ -79,11 +85,11 @@ class ShardSplit:
         """Return the split with the rows of all shards, read again if some are missing; if the split cannot be read
         again, with what is known of them."""
         if self.own.split is None or (self.summary is None and self.common is None):
-            return self._filled()
+            return self.filled()
         rows, placed = rows_and_punctuations(self.own.split.read(self.own.columns).rows)
         return replace(self, rows=rows, summary=None, placed=placed, partials={}, common=None)
 
-    def _filled(self) -> ShardSplit:
+    def filled(self) -> ShardSplit:
         """Return the split with the rows of all shards; columns that only a row's own shard has are NULL."""
         if self.common is None:
             return self
@@ -111,7 +117,8 @@ class ShardSplit:
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
-        head = self.own, self.count, self.summary, self.placed, self.bad, self.partials, self.common, self.now
+        share = self.own, self.count, self.summary, self.placed, self.bad
+        head = *share, self.partials, self.common, self.now, self.partition, self.failed
         return values.encode(head), encode(self.rows) if self.rows.columns else b""
 
     @classmethod

@@ -30,6 +30,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
+from millstream.errors import OutOfRange
 
 Time = TypeVar("Time", int, pl.Expr)
 
@@ -37,6 +38,19 @@ Time = TypeVar("Time", int, pl.Expr)
 def window_ids(time: Time, range_: int, slide: int) -> tuple[Time, Time]:
     """Return the first and the last window of a time; the last is below the first if there is none."""
     return time // slide, (time + range_) // slide - 1
+
+
+def in_a_window(time: pl.Expr, range_: int, slide: int) -> pl.Expr:
+    """Return whether a time lies in any window."""
+    return time % slide >= slide - range_
+
+
+def check_ends(low: int, high: int, range_: int) -> None:
+    """Raise OutOfRange if windows that hold the times from `low` to `high`, or panes of this range, have a start or an
+    end that is not a time."""
+    if low - range_ <= NEVER or high + range_ >= FOREVER:
+        time, side = (low, "start") if low - range_ <= NEVER else (high, "end")
+        raise OutOfRange(f"the {side} of the window of time {time} is out of range")
 
 
 def pane_end(time: Time, pane: int) -> Time:
@@ -58,19 +72,29 @@ def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFr
     """Return one row per window of each pane: the column `name` holds pane ends before, window ends after."""
     if range_ == slide:
         return panes
+    if panes.height:
+        ends = integers(panes.get_column(name))
+        check_ends(int(ends.min()), int(ends.max()), range_)
     first, last = ends_of_pane(pl.col(name), range_, slide)
-    ends = pl.int_ranges(first, last + slide, slide).alias(name)
-    return panes.with_columns(ends).explode(name).filter(pl.col(name).is_not_null())
+    windows = pl.int_ranges(first, last + slide, slide).alias(name)
+    return panes.with_columns(windows).explode(name).filter(pl.col(name).is_not_null())
 
 
 def closed_end(bound: int, slide: int) -> int:
     """Return the last window end that is complete if no tuple older than `bound` can arrive; NEVER and FOREVER stay."""
-    return bound if bound in (NEVER, FOREVER) else bound // slide * slide
+    if bound in (NEVER, FOREVER):
+        return bound
+    return max(bound // slide * slide, NEVER)
 
 
 def close_windows(punctuations: Punctuations, time: str, slide: int, end: str, type_: pl.DataType) -> Punctuations:
     """Translate bounds on the attribute `time` into bounds on the window end."""
-    return punctuations.map_upper(time, lambda bound: bound // slide * slide, end, "<=", type_)
+
+    def last_end(bound: pl.Expr) -> pl.Expr:
+        # Below the first multiple of the slide the product would wrap; no window ends there.
+        return pl.when(bound >= NEVER + slide).then(bound // slide * slide)
+
+    return punctuations.map_upper(time, last_end, end, "<=", type_)
 
 
 class Reaching(NamedTuple):
@@ -96,7 +120,8 @@ def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached:
     ends = np.full(len(punctuations), NEVER, dtype=np.int64)
     others = np.ones(len(punctuations), dtype=np.bool_)
     for positions, values in bounds:
-        ends[positions] = values // slide * slide
+        # Below the first multiple of the slide the product would wrap; no window ends there.
+        ends[positions] = np.where(values < NEVER + slide, NEVER, values // slide * slide)
         others[positions] = False
     steps = np.maximum.accumulate(np.concatenate(([reached], ends)))
     kept = others | (ends > steps[:-1])

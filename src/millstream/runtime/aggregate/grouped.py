@@ -4,7 +4,8 @@ A punctuation closes groups if it restricts nothing but group attributes and the
 from above: `[ts < v, sensor = 1]` closes the windows of sensor 1 that end by v, `[sensor = 1]` all of its windows. A
 punctuation on raw time `= v`, or on any other attribute, closes nothing and is dropped, since the output cannot express
 it. If the windows are over the hidden timestamp, progress of time (in band, or the port's bound) closes them as well.
-The end of the stream closes everything.
+It also closes what it says about group attributes, or the windowing attribute, that follow time (`time_closing`):
+groups by `ts` below the bound. The end of the stream closes everything.
 
 Bounds on time alone are by far the most common and are kept as one number. Other emitted punctuations are kept in a
 set, which then holds that number as a pattern too.
@@ -36,12 +37,15 @@ NONE = Punctuations.of(())
 
 class GroupedAggregate(Operator):
     """`columns` make output columns of partial results. If the windows are over the stream's time, time closes them and
-    results are stamped with the window end; otherwise results carry the newest timestamp of their tuples."""
+    results are stamped with the window's last instant, one tick before its end; otherwise results carry the newest
+    timestamp of their tuples."""
 
     def __init__(self, schema: Schema, state: GroupState, columns: list[pl.Expr]) -> None:
-        self.schema, self.timed = schema, state.timed
+        self.schema, self._following = schema, state.closing
+        self.timed = state.timed or bool(state.closing)
         self._state, self._slide, self._time = state, state.slide, state.closed_by
-        self._finish = [*columns, pl.col(state.end).to_physical().alias(TS) if state.end and self.timed else pl.col(TS)]
+        stamp = pl.col(TS) if state.end is None or not state.timed else pl.col(state.end).to_physical() - 1
+        self._finish = [*columns, stamp.alias(TS)]
         self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
         self._reached = NEVER  # window ends up to here are closed by emitted punctuations on time alone
         self._emitted: PunctuationSet | None = None  # made for the first other punctuation
@@ -50,13 +54,9 @@ class GroupedAggregate(Operator):
         self._progress_in = NEVER  # the highest progress received in band
         self._progress_out = NEVER  # the highest progress emitted
 
-    def time_of(self, bound: int) -> int:
-        """Return the time that a bound on input timestamps completes."""
-        return bound
-
-    def bound_of(self, time: int) -> int:
-        """Return the bound on output timestamps once all windows that end by `time` are closed."""
-        return time
+    def check(self, groups: pl.DataFrame) -> pl.DataFrame | None:  # noqa: ARG002
+        """Return the reasons why results of these groups do not fit their types, by result column; None: all fit."""
+        return None
 
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
@@ -67,28 +67,37 @@ class GroupedAggregate(Operator):
             self._progress_in = max(self._progress_in, port.punctuations.progress)
             new, others, reached = self._news(port.punctuations)
         self._bound = max(self._bound, port.bound, self._progress_in)
-        if self.timed:
-            end = max(closed_end(self.time_of(self._bound), self._slide), reached)
+        timely = NONE
+        if self._state.timed:
+            end = max(closed_end(self._bound, self._slide), reached)
         else:
-            end = FOREVER if self._bound == FOREVER else reached
-        rows = None
-        if len(new) or end > self._closed:
+            end, timely = FOREVER if self._bound == FOREVER else reached, self._following.advance(self._bound)
+            if len(timely) and self._state.end is not None and self._time is not None:
+                timely, by_time, _ = drop_idle_bounds(timely, self._time, self._slide, self._closed)
+                end, timely = max(end, by_time), timely.select({name: name for name in self._state.group})
+        rows, exceeding = None, None
+        if len(new) or len(timely) or end > self._closed:
             # First, since the step's punctuations follow its tuples.
-            partials = self._drain(end if self.timed and others is None else None)
+            partials = self._drain(end if self._state.timed and others is None else None)
             if others is not None:
                 self._emitted = others
                 new = others.add(new)
             self._reached, self._closed = reached, max(self._closed, end)
-            rows = self._close(partials, new, others is not None)
+            rows, exceeding = self._close(partials, new, timely, others is not None)
         elif self._state.full:
             self._fold()
         progress = self._progress()
-        return Output(rows, new.with_progress(progress) if len(new) or progress > NEVER else None)
+        made = self.closed(new).with_progress(progress)
+        return Output(rows, made or None, exceeding=exceeding)
+
+    def closed(self, punctuations: Punctuations) -> Punctuations:
+        """Return the punctuations to emit for those that have closed windows."""
+        return punctuations
 
     def _news(self, punctuations: Punctuations) -> tuple[Punctuations, PunctuationSet | None, int]:
         """Return the closing punctuations in terms of the output, without those that earlier ones cover; the set to add
         them to, unless they are bounds on time alone; the window end that such bounds reach."""
-        usable, end, reached = punctuations.with_progress(NEVER), self._state.end, NEVER
+        usable, end, reached = self._state.over_time(punctuations.with_progress(NEVER)), self._state.end, NEVER
         if self._time is not None and end is not None:
             usable, reached, ends = drop_idle_bounds(usable, self._time, self._slide, self._reached)
             if ends is not None and self._emitted is None:
@@ -114,8 +123,8 @@ class GroupedAggregate(Operator):
 
     def _progress(self) -> int:
         """Return the progress to emit, or NEVER if it is not higher than before."""
-        if self.timed:
-            progress = self.bound_of(closed_end(self.time_of(self._progress_in), self._slide))
+        if self._state.timed:
+            progress = closed_end(self._progress_in, self._slide)
         else:
             progress = self._oldest(self._progress_in) if self._progress_in > self._progress_out else NEVER
         if progress <= self._progress_out:
@@ -143,25 +152,31 @@ class GroupedAggregate(Operator):
             return pl.repeat(self._closed == FOREVER, frame.height, dtype=pl.Boolean, eager=True)
         return pl.Series(integers(frame.get_column(self._state.end)) <= self._closed)
 
-    def _close(self, partials: pl.DataFrame, punctuations: Punctuations, by_group: bool) -> pl.DataFrame | None:
-        """Purge the groups that this step closes; return their rows in the order in which they close."""
+    def _close(
+        self, partials: pl.DataFrame, punctuations: Punctuations, timely: Punctuations, by_group: bool
+    ) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Purge the groups that this step closes, `timely` ones without notice; return their rows in the order in which
+        they close, and the results among them that do not fit (`check`)."""
 
         def closes(frame: pl.DataFrame) -> pl.Series:
             ended = self._ended(frame)
-            return ended | punctuations.match(frame) if by_group else ended
+            ended = ended | punctuations.match(frame) if by_group else ended
+            return ended | timely.match(frame) if len(timely) else ended
 
         groups = self._state.close(partials, closes)
         if not groups.height:
-            return None
+            return None, None
         order = self._state.keys
         if self._state.end is not None and groups.get_column(self._state.end).n_unique() == 1:
             order = order[1:]
         if by_group and len(punctuations) > 1:  # bounds on time alone close in the order of the ends anyway
             first = punctuations.first_match(groups).fill_null(len(punctuations))
             groups, order = groups.with_columns(first.alias(INDEX)), [INDEX, *order]
+        if self._state.end is None and self.schema.ordered:
+            order = [*[*self.schema.times][:1], *order]
         if order:
             groups = groups.sort(order, nulls_last=True)
-        return groups.select(self._finish)
+        return groups.select(self._finish), self.check(groups)
 
     @property
     def idle_waiting_prone(self) -> bool:
@@ -171,12 +186,15 @@ class GroupedAggregate(Operator):
     def waiting(self) -> bool:
         return bool(self._state)
 
+    def needs(self) -> int:
+        return max(self._state.first_end(), self._closed + self._slide) if self._state.timed else FOREVER
+
     def output_bound(self, bounds: Sequence[int]) -> int:
         bound = min(bounds)
-        if not self.timed:
+        if not self._state.timed:
             return self._oldest(bound)
-        # Until a step has acted on a bound, the windows that it completes are not emitted.
-        return self.bound_of(self.time_of(min(bound, self._bound) if self._state else bound))
+        # Until a step has acted on a bound, the windows that it completes are not emitted. Later ones end after it.
+        return min(bound, self._bound) if self._state else bound
 
     def _oldest(self, bound: int) -> int:
         """Return a bound, lowered to the oldest timestamp among the groups held."""

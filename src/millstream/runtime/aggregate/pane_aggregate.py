@@ -7,13 +7,13 @@
 | punctuation in → purged → out | `[ts < v, groups]` → panes that end by v → `[pane_end <= v // pane * pane, groups]` |
 | | `[groups]` → all panes of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
-| progress v, or the port's bound v | → the panes that end by v → v + 1, since later panes end after v |
-| order of rows | by closing punctuation, then pane end, then group; stamped with the pane end |
+| progress v, or the port's bound v | → the panes that end by v → in band, v rounded down to a pane |
+| order of rows | by closing punctuation, then pane end, then group; stamped one tick before the pane end |
 | cost | O(1) a tuple |
 
-A window aggregate over the panes merges them; it does not expect a fixed number of panes. With the output bound v + 1
-rather than v, both levels together close exactly the windows that a single level closes. With `partials` the input
-consists of partial results, as for a window aggregate.
+A window aggregate over the panes merges them; it does not expect a fixed number of panes. A pane lies in the windows
+that its last instant lies in, so both levels together close exactly the windows that a single level closes. With
+`partials` the input consists of partial results, as for a window aggregate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
-from millstream.algebra.schema import FOREVER, NEVER, Schema
+from millstream.algebra.schema import Schema
 from millstream.algebra.window import PANE_END
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.state import GroupState
@@ -45,6 +45,3 @@ class PaneAggregate(GroupedAggregate):
             input_schema, group, aggregates, end=end, range_=pane, slide=pane, attribute=attribute, partials=partials
         )
         super().__init__(schema, state, [pl.col(name) for name in schema.names])
-
-    def bound_of(self, time: int) -> int:
-        return time + 1 if time not in (NEVER, FOREVER) else time

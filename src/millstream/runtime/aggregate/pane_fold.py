@@ -24,7 +24,7 @@ import polars as pl
 from millstream.algebra.aggregate.reduction import Reduction
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER
-from millstream.runtime.aggregate.bucket import pane_end
+from millstream.runtime.aggregate.bucket import check_ends, pane_end
 from millstream.runtime.aggregate.dense import SPAN, Places, dense, reduce
 from millstream.runtime.operator.frames import stack, take
 
@@ -66,10 +66,13 @@ class PaneFold:
         times = page.select(self._time).to_series().to_numpy()
         in_order = bool((times[1:] >= times[:-1]).all())
         low, high = (int(times[0]), int(times[-1])) if in_order else (int(times.min()), int(times.max()))
+        check_ends(low, high, self._pane)
         first, last = pane_end(low, self._pane), pane_end(high, self._pane)
         panes = (last - first) // self._pane + 1
         if panes == 1:
             return self._by_group(page, low if self._least else first)
+        if last - first >= FOREVER:  # the differences of times may not fit
+            return self._by_pane_and_group(page, in_order)
         large = panes * SLICE_ROWS <= page.height
         if in_order and large:
             starts = np.searchsorted(times, np.arange(first, last, self._pane))

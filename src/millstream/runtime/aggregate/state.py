@@ -4,8 +4,9 @@ Tuples wait as raw, pruned pages and are pre-aggregated many pages at a time: wh
 closes, and when the state is read. Pre-aggregation is by pane; only then are panes spread to the windows, so a tuple is
 touched once however many windows hold it. Partial results from elsewhere wait in the same way and are merged where
 tuples would be aggregated. The table may hold several partial results of one group (each fold appends one segment,
-which is also what a checkpoint writes); they are merged when the group closes, or when the table has doubled. All
-aggregates must therefore be mergeable.
+which is also what a checkpoint writes); they are merged when the group closes, or when the table has doubled. Partial
+results of a group are held, and merged, in the order in which their tuples arrived. All aggregates must therefore be
+mergeable, at least in that order.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.reduction import GREATEST, Reduction
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.algebra.time_limits import own_limits
 from millstream.algebra.types import Type
-from millstream.runtime.aggregate.bucket import integers, spread, window_ids
+from millstream.runtime.aggregate.bucket import in_a_window, integers, spread
 from millstream.runtime.aggregate.pane_fold import PaneFold, grouped
 from millstream.runtime.operator.frames import pick, stack, where
+from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.state.table import StateTable
 
 FOLD_ROWS = 131_072
@@ -53,8 +57,13 @@ class GroupState:
         self.group, self.slide = group, slide
         self.timed = end is not None and attribute is None
         """True if time closes windows: they are over the stream's time."""
-        self.closed_by = (panes or attribute or schema.time) if end else None
+        offsets = {} if attribute or panes or not end else _offsets(schema, group)
+        self._offsets = offsets if list(offsets) != [schema.time] else {}
+        self.closed_by = (panes or attribute or (TS if self._offsets else schema.time)) if end else None
         """The input attribute whose upper bounds close windows."""
+        followed = () if self.timed else (*group, *([attribute] if end and attribute else []))
+        self.closing = TimeClosing(own_limits(schema.trails, followed))
+        """What time closes, of the groups and of windows over another attribute."""
         self._range = range_
         self._merged_input = panes is not None
         time = panes or attribute or TS
@@ -69,8 +78,9 @@ class GroupState:
         if panes or partials:
             arguments = list(partial_types)
         else:
-            arguments = [a.argument for a in aggregates if a.argument is not None]
-        self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *(r.name for r in stamp)]))
+            arguments = [name for a in aggregates for name in a.columns]
+        stamps = [TS] if stamp or (not panes and any(a.ordered for a in aggregates)) else []
+        self._read = list(dict.fromkeys([*([time] if end else []), *group, *arguments, *stamps]))
         self._column, self._time = time, _as_integer(time, schema)
         self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of the table by window end
         if end:
@@ -83,6 +93,14 @@ class GroupState:
         self._distinct = False  # true if the table is known to hold each group once
         self.table = StateTable(dict([end] if end else []) | types | partial_types | {r.name: r.type for r in stamp})
 
+    def over_time(self, punctuations: Punctuations) -> Punctuations:
+        """Return the punctuations with bounds on columns at a fixed distance from the timestamp as bounds on it."""
+        for name, offset in self._offsets.items():
+            # A bound on the time itself closes only windows that end by it, whether or not it includes the bound.
+            tick = 1 if offset else 0
+            punctuations = punctuations.map_upper(name, _less(offset), TS, "<", pl.Int64(), tick)
+        return punctuations
+
     def __bool__(self) -> bool:
         return bool(self._pending) or len(self.table) > 0
 
@@ -93,8 +111,7 @@ class GroupState:
             known = page.get_column(self._nullable).is_not_null()
             page = page if known.all() else where(page, known)
         if self.end is not None and self._range < self.slide and not self._merged_input:
-            first, last = window_ids(self._time, self._range, self.slide)
-            page = page.filter(first <= last)
+            page = page.filter(in_a_window(self._time, self._range, self.slide))
         if page.height:
             self._pending.append(page)
             self._waiting += page.height
@@ -164,6 +181,13 @@ class GroupState:
         closed = both if gone.all() else where(both, gone)
         return closed if distinct else self._merge(closed)
 
+    def first_end(self) -> int:
+        """Return the lowest end of a window that holds a tuple."""
+        ends = [int(integers(self.table.frame().get_column(self.end)).min())] if self.end and len(self.table) else []
+        pane = gcd(self._range, self.slide) if self._merged_input else 0
+        times = [int(integers(page.get_column(self._column)).min()) - pane for page in self._pending]
+        return min([*ends, *((time // self.slide + 1) * self.slide for time in times)], default=FOREVER)
+
     def newest(self) -> int:
         """Return the timestamp of the group whose newest tuple is oldest."""
         oldest: int = self._merge(self.table.frame()).select(pl.col(TS).min()).item()
@@ -185,6 +209,15 @@ class GroupState:
         """Return the number of groups, per window, in the table."""
         frame = self.table.frame()
         return frame.select(self.keys).n_unique() if self.keys and frame.height else min(frame.height, 1)
+
+
+def _offsets(schema: Schema, group: tuple[str, ...]) -> dict[str, int]:
+    """Return the columns whose upper bounds are bounds on time, unless they are groups themselves."""
+    return {n: offset for n, offset in schema.times.items() if n == schema.time or n not in group}
+
+
+def _less(offset: int) -> Callable[[pl.Expr], pl.Expr]:
+    return lambda bound: bound - offset
 
 
 def _as_integer(name: str, schema: Schema) -> pl.Expr:

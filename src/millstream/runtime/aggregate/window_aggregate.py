@@ -5,18 +5,21 @@
 | computes | mergeable aggregates per window `[end - range, end)` and group; ends are multiples of `slide` |
 | state | a partial result per open window and group; windows without tuples do not exist |
 | punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= (v // slide) * slide, …]` |
+| | and, for operators only, `[window_start <= (v // slide) * slide - range, …]` |
 | | `[groups]` → all windows of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
 | progress v, or the port's bound v | → windows that end by v → in band, v rounded down to a slide |
 | order of rows | by closing punctuation, then window end, then group (NULL last) |
 | cost | O(1) a tuple, plus range/slide a pane and group; closing is linear in the groups held |
 
-Without a range a group has no windows, and only punctuation closes it. Results are stamped with the window end. Without
-a range, or over another attribute than the stream's time, they are stamped with the newest timestamp of their tuples;
-windows over another attribute are closed by punctuation on it only.
+Results are stamped with the window's last instant, one tick before its end, so that windows over windows hold what
+lies in them. A bound v on time therefore still holds for later results, which end after v. Without a range a group has
+no windows, and only punctuation closes it. Without a range, or over another attribute than the stream's time, results
+are stamped with the newest timestamp of their tuples; windows over another attribute are closed by punctuation on it
+only.
 
-With `over_panes` the input is the output of a PaneAggregate of the same groups and calls. Pane rows are stamped with
-their end, so a bound v completes panes and windows that end before v.
+With `over_panes` the input is the output of a PaneAggregate of the same groups and calls. Pane rows are stamped like
+windows, one tick before their end.
 
 With `partials` the input consists of partial results of the same groups and calls, which a source computes to send
 less. Each covers some tuples of one pane and group and is stamped with a time in the pane; several may have the same
@@ -28,9 +31,11 @@ from __future__ import annotations
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
-from millstream.algebra.schema import FOREVER, NEVER, Schema
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import Schema
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
 from millstream.runtime.aggregate.grouped import GroupedAggregate
+from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.operator.registry import carries_out
 
@@ -66,7 +71,18 @@ class WindowAggregate(GroupedAggregate):
             partials=partials,
         )
         super().__init__(schema, state, columns)
-        self._over_panes = over_panes
+        self._range = range
+        self._check = ResultCheck(aggregates, group, state.end, range or 0)
 
-    def time_of(self, bound: int) -> int:
-        return bound - 1 if self._over_panes and bound not in (NEVER, FOREVER) else bound
+    def check(self, groups: pl.DataFrame) -> pl.DataFrame | None:
+        return self._check(groups)
+
+    def closed(self, punctuations: Punctuations) -> Punctuations:
+        """Return the punctuations, and after them those on the end of a window once more, on its start."""
+        range_ = self._range
+        ends = punctuations.restricting(WINDOW_END) if range_ is not None else punctuations
+        if range_ is None or not len(ends):
+            return punctuations
+        type_ = self.schema.type_of(WINDOW_START).polars
+        starts = ends.map_upper(WINDOW_END, lambda bound: bound - range_, WINDOW_START, "<=", type_)
+        return Punctuations.concat([punctuations, starts])

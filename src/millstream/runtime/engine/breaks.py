@@ -1,4 +1,4 @@
-"""Places to break a graph into fragments.
+"""Components of a graph, and places to break it into fragments.
 
 A break makes a buffer the end of one fragment and the start of the next; each fragment is scheduled by itself.
 """
@@ -21,6 +21,21 @@ def canonical_cut(operators: Iterable[OperatorNode]) -> list[OperatorNode]:
             producers = [port.buffer.producer for port in node.ports]
             cut.update({p: None for p in producers if isinstance(p, OperatorNode)})
     return list(cut)
+
+
+def components(operators: Iterable[OperatorNode]) -> dict[OperatorNode, int]:
+    """Return the connected components of a graph, numbered in the order of their first operators."""
+    found: dict[OperatorNode, int] = {}
+    for first in operators:
+        number, todo = len(set(found.values())), [first]
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found[node] = number
+                todo += [port.node for port in node.buffer.ports]
+                todo += [reader.node for port in node.ports for reader in port.buffer.ports]
+                todo += [p for port in node.ports if isinstance(p := port.buffer.producer, OperatorNode)]
+    return found
 
 
 def chain_fragments(times: Sequence[float], sizes: Sequence[float]) -> list[int]:

@@ -6,6 +6,7 @@ reader has passed it. A reader added later starts at the tail.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,6 +119,21 @@ class Buffer:
                 ledger.ready[port.node] = None
         for sink in self.sinks:
             sink.deliver(element)
+
+    def readers(self) -> list[Port | Sink]:
+        return [*self.ports, *self.sinks]
+
+    def append_for(self, element: Element, readers: Collection[Port | Sink]) -> None:
+        """Append an element for some readers. The others pass it, unless they have earlier elements to take: then they
+        take it as well."""
+        others = [port for port in self.ports if port not in readers]
+        if any(port.unread for port in others):
+            others = []
+        sinks, self.sinks = self.sinks, tuple(sink for sink in self.sinks if sink in readers)
+        self.append(element)
+        self.sinks = sinks
+        for port in others:
+            port.advance()
 
     def collect(self) -> None:
         """Drop the elements that every reader has passed."""

@@ -6,14 +6,16 @@ from enum import IntEnum
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+import polars as pl
 from polars.exceptions import PanicException
 
 from millstream.algebra.element import Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
-from millstream.errors import OperatorError, PlanError, reason_of
+from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
 from millstream.runtime.engine import upstream
 from millstream.runtime.engine.nodes import OperatorNode, Taken
+from millstream.runtime.expression.overflow import EXCEEDS
 from millstream.runtime.operator.contract import Input
 
 if TYPE_CHECKING:
@@ -47,11 +49,12 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
 
 
 def step_without_input(graph: Graph, node: OperatorNode) -> bool:
-    """Run a step without input if the bounds of an operator with several inputs have risen since its last step, or if
-    it has deferred work: time alone may let it purge tuples and emit punctuation. Return whether it emitted anything.
-    """
+    """Run a step without input if the bounds of an operator that merges, or has several inputs, have risen since its
+    last step, or if it has deferred work: time alone may let it purge tuples and emit results and punctuation. Return
+    whether it emitted anything."""
     bounds = tuple(port.bound() for port in node.ports)
-    if len(bounds) < 2 or (bounds == node.last_bounds and not node.operator.unfinished()):
+    acts = len(bounds) > 1 or (node.operator.merges and node.operator.timed)
+    if not acts or (bounds == node.last_bounds and not node.operator.unfinished()):
         return False
     before = node.buffer.tail, node.counters.punctuations_out
     _step(graph, node, Taken([Input(bound=bound) for bound in bounds]))
@@ -65,7 +68,10 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     start = perf_counter_ns()
     try:
         output = node.operator.process(taken.inputs) if taken.placed is None else node.operator.meet(*taken.placed)
-    except PlanError:
+        if output.exceeding is not None and output.rows is not None:
+            _refuse_used(node, output.rows, output.exceeding)
+    except PlanError as error:
+        error.operator = node.name
         raise
     except (Exception, PanicException) as error:
         raise OperatorError(node.name, reason_of(error)) from error
@@ -92,6 +98,18 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     for port, message in output.upstream:
         upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
+
+
+def _refuse_used(node: OperatorNode, rows: pl.DataFrame, exceeding: pl.DataFrame) -> None:
+    """Raise ResultOutOfRange for the first result that does not fit its type and that a reader uses."""
+    for reasons in exceeding.get_columns():
+        column = reasons.name
+        marked = rows.with_columns(reasons.is_not_null().alias(EXCEEDS + column))
+        masks = [port.node.operator.uses(marked, column) for port in node.buffer.ports]
+        masks += [reasons.is_not_null()] if node.buffer.sinks else []
+        used = [int(mask.arg_max() or 0) for mask in masks if mask.any()]
+        if used:
+            raise ResultOutOfRange(reasons[min(used)])
 
 
 def _add_time(

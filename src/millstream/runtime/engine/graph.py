@@ -7,15 +7,17 @@ appending a tuple never interleave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from millstream.algebra.element import Element
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import Schema
+from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
 from millstream.runtime.engine import breaks, scheduler, snapshot, upstream
+from millstream.runtime.engine.breaks import components
 from millstream.runtime.engine.buffer import Buffer, Ledger
 from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import (
@@ -33,10 +35,12 @@ from millstream.runtime.engine.nodes import (
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import NodeStatistics, reading
 from millstream.runtime.engine.table import NONE, Row, fork_rows, operator_row
-from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, build_arcs
+from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, build_arcs, hand_over
 from millstream.runtime.operator.contract import Operator
-from millstream.strategies import DFS, Strategy
+from millstream.strategies import DFS, Owner, Schedule, Strategy
 
+ENDED = Punctuations.of([Pattern()]).with_progress(FOREVER)
+"""The end of a stream: a punctuation that excludes all later tuples."""
 Trace = Callable[[tuple[object, ...]], None]
 """Receives ("execute", operator), ("backtrack", from, to), ("fork", fork), ("ets", source, value),
 ("handover", operator, port, value) and ("exit",)."""
@@ -69,6 +73,7 @@ class Graph:
         self.writes = 0
         self.has_cuts = False
         self._arcs: list[Arc] | None = []
+        self._components: tuple[int, dict[OperatorNode, int]] | None = None
 
     # --- topology -------------------------------------------------------------------------------------------------
 
@@ -132,7 +137,10 @@ class Graph:
             self._remove_operator(node)
 
     def _remove_unread(self, node: Producer) -> None:
-        if isinstance(node, OperatorNode) and not node.buffer.ports and not node.buffer.sinks:
+        """Remove an operator that nothing reads; one that was read twice from the same node is removed already."""
+        if not isinstance(node, OperatorNode) or self.operators.get(node.name) is not node:
+            return
+        if not node.buffer.ports and not node.buffer.sinks:
             self._remove_operator(node)
 
     def _remove_operator(self, node: OperatorNode) -> None:
@@ -168,6 +176,13 @@ class Graph:
             self._remap_around(buffer)
         self._note_cuts()
 
+    def components(self) -> dict[OperatorNode, int]:
+        """Return the number of the component that each operator belongs to, derived anew after a change of topology.
+        Operators that a buffer connects are in one component."""
+        if self._components is None or self._components[0] != self.version:
+            self._components = self.version, components(self.operators.values())
+        return self._components[1]
+
     def buffers(self) -> list[Buffer]:
         return [*(source.buffer for source in self.sources.values()), *(n.buffer for n in self.operators.values())]
 
@@ -200,13 +215,22 @@ class Graph:
         for node in breaks.canonical_cut(self.operators.values()):
             self.set_break(node)
 
-    def cut_for_strategy(self) -> None:
-        """Cut the graph into paths if the strategy needs paths; otherwise remove all breaks."""
-        if self.strategy.rules.paths:
-            self.cut_into_paths()
-        else:
-            for node in self.operators.values():
-                self.unset_break(node)
+    def schedule(self, schedule: Schedule, owners: Mapping[str, Collection[Owner]]) -> None:
+        """Give every operator its strategy and set its break; `owners` has the queries of each operator. If an operator
+        needs paths, the whole graph is cut into paths."""
+        self.set_strategy(schedule.default)
+        chosen: dict[Strategy, list[str]] = {}
+        for name, own in owners.items():
+            chosen.setdefault(schedule.strategy(own), []).append(name)
+        for strategy, names in chosen.items():
+            if strategy != schedule.default:
+                self.set_strategy(strategy, names)
+        broken = {self.operators[name] for name, own in owners.items() if schedule.breaks(own)}
+        if any(node.strategy.rules.paths for node in self.operators.values()):
+            broken |= set(breaks.canonical_cut(self.operators.values()))
+        for node in self.operators.values():
+            if node.buffer.broken != (node in broken):
+                self.set_break(node, broken=node in broken)
 
     def _note_cuts(self) -> None:
         """Note whether a walk may end before it reaches the sources that it wants to ask."""
@@ -280,6 +304,18 @@ class Graph:
         else:
             self.send_time(source, value)
 
+    def spread_time(self) -> None:
+        """Run, and hand the time that has reached an operator on to the operators behind it, whether or not they
+        wait."""
+        while True:
+            self.run()
+            if self.ets_mode is not EtsMode.EQG:
+                return
+            self.arcs()
+            written = [arc for node in self.operators.values() if not node.more() for arc in hand_over(node)[1]]
+            if not written:
+                return
+
     def send_time(self, source: Source, value: int) -> bool:
         """Append a source's timestamp to its buffer if it exceeds its earlier promises; return whether it does."""
         if value <= source.promised:
@@ -310,6 +346,17 @@ class Graph:
         if element:
             to.put(element)
 
+    def readers(self) -> set[Port | Sink]:
+        """All readers of all buffers."""
+        return {reader for buffer in self.buffers() for reader in buffer.readers()}
+
+    def reach(self, node: Producer, time: int, known: Collection[Port | Sink]) -> None:
+        """Tell the readers of a node, except the `known` ones, the time that its output has reached; FOREVER: that it
+        has ended."""
+        new = [reader for reader in node.buffer.readers() if reader not in known]
+        if new and time > NEVER:
+            node.buffer.append_for(ENDED if time == FOREVER else Punctuations.of((), progress=time), new)
+
     def send(self, branch: Port | Sink, message: Upstream) -> None:
         """Send a message to the operator before a port or a sink. Calls that operators defer are made by the next
         `run`."""
@@ -328,7 +375,8 @@ class Graph:
         for node in self.operators.values():
             operator, buffered = node.operator, sum(port.size() for port in node.ports)
             kind, state = type(operator).__name__, operator.state_rows()
-            readings.append(reading(node.name, kind, node.counters, buffered=buffered, state=state, late=operator.late))
+            held = {"buffered": buffered, "state": state, "late": operator.late}
+            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition))
         readings += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
         return {r.name: r for r in readings}
 

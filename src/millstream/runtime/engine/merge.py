@@ -99,6 +99,27 @@ class MergeNode(OperatorNode):
             return limit < lowest < VACANT
         return any(port.occupied for port in self.ports) and not self.more()
 
+    def lagging(self) -> Sequence[Port]:
+        head, ports = self._held_back()
+        return ports if head < VACANT else super().lagging()
+
+    def needs(self) -> int:
+        head, _ = self._held_back()
+        return head if head < VACANT else super().needs()
+
+    def _held_back(self) -> tuple[int, list[Port]]:
+        """Return the time that releases the first row that waits, with the ports that have to reach it; VACANT if no
+        row waits."""
+        limits = self._limits() if self.idle() else None
+        if limits is None:
+            return VACANT, []
+        first, index = min((self._first(port), port.index) for port in self.ports if port.occupied)
+        own = self.ports[index].reorder is not None
+        others = [port for port in self.ports if own or port.index != index]
+        margins = self.margins[index]
+        blocking = [port for port in others if limits[port.index] - margins[port.index] < first]
+        return first + max((margins[port.index] for port in blocking), default=0), blocking
+
     def blocking(self) -> Port:
         """Return the port with the lowest limit. A port with an ordered page blocks no other: its rows could be
         taken."""

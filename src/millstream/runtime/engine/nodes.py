@@ -184,6 +184,15 @@ class OperatorNode(ABC):
     def idle(self) -> bool:
         return False
 
+    def lagging(self) -> Sequence[Port]:
+        """Return the ports whose time the operator waits for, if it waits."""
+        waits = len(self.ports) > 1 or (self.operator.merges and self.operator.timed)
+        return self.ports if waits and self.operator.waiting() else ()
+
+    def needs(self) -> int:
+        """Return the time that those ports have to reach."""
+        return self.operator.needs()
+
     def blocking(self) -> Port:
         """Return the port to backtrack from when there is no more input: the one whose time lags most."""
         return min(self.ports, key=Port.bound)
@@ -241,6 +250,9 @@ class TimedNode(SingleNode):
 
     def idle(self) -> bool:
         return self.port.at == self.port.buffer.tail and self.operator.waiting()
+
+    def lagging(self) -> Sequence[Port]:
+        return self.ports if self.idle() else ()
 
 
 class ArrivalNode(OperatorNode):

@@ -108,8 +108,11 @@ class Reorder:
         return count
 
     def time_limit(self) -> int:
-        """Return the time that the operator may know: the register before the first pending element."""
-        return self.pending[0].register if self.pending else FOREVER
+        """Return the time that the operator may know: the register before the first pending element that keeps its
+        position. Punctuations may follow the time that they imply."""
+        if not self._placed:
+            return FOREVER
+        return next(each.register for each in self.pending if each.element.keeps_position)
 
     def pop_element(self) -> Element:
         """Take the first pending element."""

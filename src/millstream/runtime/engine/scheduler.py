@@ -1,9 +1,11 @@
 """The scheduler loop: activate operators until nothing changes.
 
 Operators with input are activated first: those next to a source before others, then the one with the oldest element.
-When none is left, each idle-waiting operator is activated, so that the walk can ask sources for time. Where a break or
-round robin ends that walk early, the scheduler carries the question across fragments itself; it does the same for an
-outer join that waits to pad its tuples. At last every operator with several inputs learns how far their time has come.
+If several components of the graph have input, each gets a turn of `TURN` steps, so that none waits until another has
+processed all of its input; a walk goes on where it paused. When no input is left, each idle-waiting operator is
+activated, so that the walk can ask sources for time. Where a break or round robin ends that walk early, the scheduler
+carries the question across fragments itself; it does the same for an outer join that waits to pad its tuples. At last
+every operator with several inputs learns how far their time has come.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from typing import TYPE_CHECKING
 
 from millstream.runtime.engine import upstream
 from millstream.runtime.engine.execution import step_without_input
-from millstream.runtime.engine.nodes import OperatorNode, Source
+from millstream.runtime.engine.nodes import UNLIMITED, OperatorNode, Source
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.timestamps import REQUEST, EtsMode, hand_over
 from millstream.runtime.engine.walk import Walk
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
+
+TURN = 64
+"""Steps of a component before another one with input gets its turn."""
 
 
 def run(graph: Graph) -> None:
@@ -42,15 +47,29 @@ def _run_until_quiet(graph: Graph) -> None:
             return
 
 
+def _process_input(graph: Graph) -> None:
+    """Activate operators with input, by turns of the components that they belong to, until there is none."""
+    paused: dict[int, Walk] = {}
+    while entries := _entries(graph):
+        for component, entry in entries.items():
+            if graph.steps >= graph.step_limit:
+                return
+            walk, steps = paused.pop(component, None), TURN if len(entries) > 1 else UNLIMITED
+            if walk is not None and walk.paused:
+                walk.resume(steps)
+            elif entry.more():
+                walk = Walk(graph)
+                walk.activate(entry, steps)
+            if walk is not None and walk.paused:
+                paused[component] = walk
+
+
 def _drain(graph: Graph) -> None:
     fruitless = 0
     while True:
         consumed = graph.consumed
-        while (entry := _next_entry(graph)) is not None:
-            if graph.steps >= graph.step_limit:
-                return
-            Walk(graph).activate(entry)
-        if not graph.on_demand:
+        _process_input(graph)
+        if graph.steps >= graph.step_limit or not graph.on_demand:
             return
         drained, writes = graph.consumed, graph.writes
         for node in list(graph.waiting):
@@ -76,20 +95,20 @@ def _ask_for_held(graph: Graph) -> bool:
     return graph.writes > writes
 
 
-def _next_entry(graph: Graph) -> OperatorNode | None:
-    ready = graph.ledger.ready
-    best: OperatorNode | None = None
-    best_key = (True, 0)
+def _entries(graph: Graph) -> dict[int, OperatorNode]:
+    """Return the operator to activate in each component that has input."""
+    ready, components = graph.ledger.ready, graph.components()
+    best: dict[int, tuple[tuple[bool, int], OperatorNode]] = {}
     for node in list(ready):
         if not node.more():
             del ready[node]
             if node.prone:
                 graph.waiting[node] = None
             continue
-        key = (not node.at_source, node.arrival())
-        if best is None or key < best_key:
-            best, best_key = node, key
-    return best
+        key, component = (not node.at_source, node.arrival()), components[node]
+        if component not in best or key < best[component][0]:
+            best[component] = key, node
+    return {component: node for component, (_, node) in best.items()}
 
 
 def _wake(graph: Graph, node: OperatorNode) -> None:

@@ -3,21 +3,26 @@
 A snapshot has the buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, the
 remembered messages of readers, and the scalars of the operators. Strategies, breaks and the way time is promised are
 configuration of the host. The host also stores the operators' tables, by their changes, and restores them first.
+The state of some nodes alone restores equal nodes of another graph.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.element import Page
 from millstream.algebra.values import FORMAT, check_format
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
-from millstream.runtime.engine.nodes import OperatorNode, TimedNode
+from millstream.runtime.engine.nodes import OperatorNode, Source, TimedNode
 from millstream.runtime.engine.port import Port
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
+
+NodeStates = dict[str, Any]
+"""The last enqueue number of a graph, and the states of some of its nodes by name."""
 
 
 def take(graph: Graph) -> dict[str, Any]:
@@ -26,7 +31,7 @@ def take(graph: Graph) -> dict[str, Any]:
         "format": FORMAT,
         "sequence": graph.ledger.sequence,
         "peak": graph.ledger.peak,
-        "sources": {s.name: {"promised": s.promised, "buffer": _take_buffer(s.buffer)} for s in graph.sources.values()},
+        "sources": {source.name: _take_source(source) for source in graph.sources.values()},
         "operators": {node.name: _take_operator(node) for node in graph.operators.values()},
     }
 
@@ -41,14 +46,52 @@ def restore(graph: Graph, value: dict[str, Any]) -> None:
     graph.ledger.sequence = value["sequence"]
     graph.ledger.held = 0
     for name, source in graph.sources.items():
-        source.promised = value["sources"][name]["promised"]
-        _restore_buffer(source.buffer, value["sources"][name]["buffer"])
+        _restore_source(source, value["sources"][name])
     for name, node in graph.operators.items():
         _restore_operator(node, value["operators"][name])
     for node in graph.operators.values():
         graph.ledger.ready[node] = None
     graph.ledger.peak = value["peak"]
     graph.version += 1
+
+
+def take_nodes(graph: Graph, names: Iterable[str]) -> NodeStates:
+    """Return the states of these nodes, of which no other node reads the output."""
+    chosen = set(names)
+    sources = {name: _take_source(node) for name, node in graph.sources.items() if name in chosen}
+    operators = {name: _take_operator(node) for name, node in graph.operators.items() if name in chosen}
+    return {"sequence": graph.ledger.sequence, "sources": sources, "operators": operators}
+
+
+def restore_nodes(graph: Graph, value: NodeStates, names: Mapping[str, str]) -> None:
+    """Restore the states of new nodes, which have taken no input yet; `names`: their names, by those in the states. The
+    elements that wait for them precede those that arrive from now on."""
+    graph.ledger.sequence = max(graph.ledger.sequence, value["sequence"])
+    for old, held in value["sources"].items():
+        _restore_source(graph.sources[names[old]], {**held, "buffer": _renamed(held["buffer"], names)})
+    for old, held in value["operators"].items():
+        node = graph.operators[names[old]]
+        _restore_operator(node, {**held, "buffer": _renamed(held["buffer"], names)})
+        graph.ledger.ready[node] = None
+    graph.version += 1
+
+
+def _renamed(buffer: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The state of a buffer with other names of its readers, which are sinks, or ports: a node, a dot and a number."""
+    said: dict[str, Any] = {}
+    for reader, sent in buffer["said"].items():
+        node, dot, port = reader.rpartition(".")
+        said[names[reader] if reader in names else f"{names[node]}{dot}{port}"] = sent
+    return {**buffer, "said": said}
+
+
+def _take_source(source: Source) -> dict[str, Any]:
+    return {"promised": source.promised, "buffer": _take_buffer(source.buffer)}
+
+
+def _restore_source(source: Source, value: dict[str, Any]) -> None:
+    source.promised = value["promised"]
+    _restore_buffer(source.buffer, value["buffer"])
 
 
 def _passed(buffer: Buffer) -> int:

@@ -26,7 +26,7 @@ class Counters:
 class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
-    counted as late."""
+    counted as late, `macro` its transition macro."""
 
     name: str
     kind: str
@@ -41,6 +41,7 @@ class NodeStatistics:
     state: int
     seconds: float = 0.0
     late: int = 0
+    macro: str = ""
 
     @property
     def selectivity(self) -> float | None:
@@ -49,7 +50,7 @@ class NodeStatistics:
 
 
 def reading(
-    name: str, kind: str, counters: Counters, *, buffered: int = 0, state: int = 0, late: int = 0
+    name: str, kind: str, counters: Counters, *, buffered: int = 0, state: int = 0, late: int = 0, macro: str = ""
 ) -> NodeStatistics:
     """
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
@@ -65,5 +66,6 @@ def reading(
         state=state,
         seconds=nanoseconds / 1e9,
         late=late,
+        macro=macro,
         **held,
     )

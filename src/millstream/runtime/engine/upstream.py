@@ -13,14 +13,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from polars.exceptions import PanicException
 
 from millstream.algebra.upstream import Upstream
+from millstream.errors import OperatorError, reason_of
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.port import Port
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
+
+Result = TypeVar("Result")
 
 
 def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
@@ -37,15 +43,23 @@ def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
         if isinstance(node, Source):
             deliver(graph, node, passed)
             continue
-        answer = node.operator.answer(passed)
+        answer = _naming(node, partial(node.operator.answer, passed))
         todo += [(node.ports[port], further) for port, further in answer.passed]
         if answer.then is not None:
-            deferred.append((node, answer.then))
+            deferred.append((node, partial(_naming, node, answer.then)))
         if node.idle():
             graph.waiting[node] = None
     if deferred:
         place = {node: number for number, node in enumerate(graph.operators.values())}
         graph.deferred += [act for _, act in sorted(deferred, key=lambda pair: -place[pair[0]])]
+
+
+def _naming(node: OperatorNode, call: Callable[[], Result]) -> Result:
+    """Call an operator; an error that it raises names it."""
+    try:
+        return call()
+    except (Exception, PanicException) as error:
+        raise OperatorError(node.name, reason_of(error)) from error
 
 
 def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.runtime.engine.execution import Done, execute
-from millstream.runtime.engine.nodes import Fork, OperatorNode, Source
+from millstream.runtime.engine.nodes import UNLIMITED, Fork, OperatorNode, Source
 from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, hand_over
 from millstream.strategies import Action
 
@@ -30,14 +30,31 @@ class Walk:
         self.asked: set[Source] = set()
         self.count = 0
         """Pages taken by the current operator since it got control (for batches)."""
+        self._current: Stop | None = None
+        self._version = 0
 
-    def activate(self, entry: OperatorNode) -> None:
+    def activate(self, entry: OperatorNode, steps: int = UNLIMITED) -> None:
+        """Walk from an operator until control returns to the scheduler, or for a number of steps."""
+        self.graph.arcs()
+        self._version = self.graph.version
+        self.graph.epoch += 1
+        self._current = entry
+        self.resume(steps)
+
+    @property
+    def paused(self) -> bool:
+        """True if it can be resumed: it has stopped for the number of its steps."""
+        return self._current is not None and self._version == self.graph.version
+
+    def resume(self, steps: int) -> None:
+        """Continue for a number of steps."""
         graph = self.graph
-        graph.arcs()
-        version = graph.version
-        graph.epoch += 1
-        current: Stop | None = entry
+        pause = graph.steps + steps
+        current, self._current = self._current, None
         while current is not None:
+            if graph.steps >= pause:
+                self._current = current
+                return
             if isinstance(current, Fork):
                 current = self._pass_fork(current)
                 continue
@@ -50,7 +67,7 @@ class Walk:
                     graph.consumed += 1
                     self.path.clear()
                     self.asked.clear()
-                if graph.version != version or graph.steps >= graph.step_limit:
+                if graph.version != self._version or graph.steps >= graph.step_limit:
                     break
             current = self._continue(current, done)
         if graph.trace is not None:

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from millstream.algebra.array_text import PLAIN
 from millstream.algebra.types import MICROS, Type
+from millstream.runtime.expression.overflow import LIMITS
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 _STAMP_FORMATS = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M")
@@ -29,7 +31,11 @@ def convert(value: pl.Expr, source: Type, target: Type) -> pl.Expr:
     if target is Type.VARCHAR:
         return _to_text(value, source)
     if source.is_numeric and target in (Type.TIMESTAMP, Type.INTERVAL):
-        return (value.cast(pl.Float64) * MICROS).round(0).cast(pl.Int64, strict=False).cast(target.polars)
+        count = (value.cast(pl.Float64) * MICROS).round(0).cast(pl.Int64, strict=False)
+        return pl.when(count.is_between(*LIMITS[target])).then(count).cast(target.polars)
+    if target is Type.REAL and source in (Type.DOUBLE, Type.DECIMAL):
+        short = value.cast(pl.Float32)
+        return pl.when(short.is_finite() | ~value.is_finite()).then(short)
     if source in (Type.TIMESTAMP, Type.INTERVAL) and target.is_numeric:
         seconds = value.cast(pl.Int64) // MICROS if target.is_integer else value.cast(pl.Int64) / MICROS
         return seconds.cast(target.polars, strict=False)
@@ -68,4 +74,16 @@ def _to_text(value: pl.Expr, source: Type) -> pl.Expr:
         )
     if source is Type.INTERVAL:
         return (value.cast(pl.Int64) / MICROS).cast(pl.String)
+    if source.is_array:
+        items = value.list.eval(_item_text(pl.element(), source.element).fill_null("NULL"))
+        return pl.when(value.is_not_null()).then(pl.concat_str(pl.lit("["), items.list.join(", "), pl.lit("]")))
     return value.cast(pl.String)
+
+
+def _item_text(item: pl.Expr, type_: Type) -> pl.Expr:
+    """Return an item of an array as text, in quotes if it would be read differently without them."""
+    text = convert(item, type_, Type.VARCHAR)
+    if type_ is not Type.VARCHAR:
+        return text
+    plain = text.str.contains(rf"^(?:{PLAIN})$") & (text.str.to_uppercase() != "NULL")
+    return pl.when(plain).then(text).otherwise("'" + text.str.replace_all("'", "''", literal=True) + "'")

@@ -6,6 +6,7 @@
 | NULL | three-valued logic; every operator but AND, OR, IS [NOT] NULL and CASE returns NULL for NULL |
 | `/` | always a DOUBLE (an INTERVAL, if one is divided by a number); by zero: NULL |
 | `%` | has the sign of the dividend; by zero: NULL |
+| overflow | a wrapped number or NULL, which nothing may read: `checks` raises first (`overflow`) |
 | LIKE | `%` any text, `_` any one character, a backslash makes the next character literal |
 | time | TIMESTAMP ± INTERVAL, TIMESTAMP - TIMESTAMP, DATE ± days; `__ts` as a TIMESTAMP is the hidden timestamp |
 | cost | one pass over the columns it reads; it has no state |
@@ -34,11 +35,14 @@ from millstream.algebra.expression import (
     Literal,
     Unary,
 )
+from millstream.algebra.overflow import OVERFLOWS
+from millstream.algebra.program.expression import Applied
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import BindError
 from millstream.runtime.expression.casting import convert
 from millstream.runtime.expression.functions import call, remainder
+from millstream.runtime.expression.overflow import LIMITS, row_overflows
 
 _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "=": eq,
@@ -49,7 +53,7 @@ _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ">=": ge,
 }
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_ARITHMETIC: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {"+": add, "-": sub, "*": mul, "%": remainder}
+_ARITHMETIC: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {"+": add, "-": sub, "*": mul}
 _TEMPORAL = (Type.TIMESTAMP, Type.DATE, Type.INTERVAL)
 
 
@@ -82,9 +86,21 @@ def _translate(expression: Expression) -> pl.Expr:
             return chain
         case Cast(type=type_, operand=operand):
             return _as(operand, type_)
+        case Call(function=name, arguments=(condition, *items)) if name == OVERFLOWS:
+            fails = row_overflows(condition, items, to_polars)
+            return pl.lit(False) if fails is None else fails
         case Call():
             return call(expression, to_polars)
+        case Applied():
+            return _applied(expression)
     raise BindError("M2062", f"cannot evaluate '{expression}'")
+
+
+def _applied(node: Applied) -> pl.Expr:
+    from millstream.runtime.program.grouped import applied  # programs are compiled with the help of this module
+
+    lists = pl.struct(to_polars(argument).alias(f"a{n}") for n, argument in enumerate(node.arguments))
+    return lists.map_batches(applied(node), node.type.polars, is_elementwise=True)
 
 
 def predicate(expression: Expression) -> pl.Expr:
@@ -111,7 +127,8 @@ def _binary(node: Binary) -> pl.Expr:
         return _temporal(node)
     if op == "/":
         return _divide(_as(left, Type.DOUBLE), right)
-    return _ARITHMETIC[op](_as(left, node.type), _as(right, node.type))
+    operands = _as(left, node.type), _as(right, node.type)
+    return remainder(*operands, node.type) if op == "%" else _ARITHMETIC[op](*operands)
 
 
 def _compare(op: str, left: Expression, right: Expression) -> pl.Expr:
@@ -155,13 +172,19 @@ def _temporal(node: Binary) -> pl.Expr:
             scaled = _as(left, Type.DOUBLE) * to_polars(right).cast(pl.Int64)
         return scaled.round(0).cast(pl.Int64, strict=False).cast(pl.Duration("us"))
     if Type.DATE in (left.type, right.type) and (left.type.is_integer or right.type.is_integer):
-        day, count = (left, right) if left.type is Type.DATE else (right, left)
-        return _ARITHMETIC[op](to_polars(day), pl.duration(days=to_polars(count))).cast(node.type.polars)
+        days = (to_polars(side).to_physical().cast(pl.Int64) for side in (left, right))
+        return _within(_ARITHMETIC[op](*days), Type.DATE)
     value = _ARITHMETIC[op](_instant(left), _instant(right))
     if left.type is Type.DATE and right.type is Type.DATE and node.type.is_integer:
         return value.dt.total_days().cast(node.type.polars)
-    one_interval = (left.type is Type.INTERVAL) != (right.type is Type.INTERVAL)
-    return convert(value, Type.TIMESTAMP if one_interval else Type.INTERVAL, node.type)
+    if (left.type is Type.INTERVAL) == (right.type is Type.INTERVAL):
+        return convert(value, Type.INTERVAL, node.type)
+    return convert(_within(value.to_physical(), Type.TIMESTAMP), Type.TIMESTAMP, node.type)
+
+
+def _within(number: pl.Expr, type_: Type) -> pl.Expr:
+    """Return a number of microseconds or days as a time; NULL out of range, where Polars cannot compute with it."""
+    return pl.when(number.is_between(*LIMITS[type_])).then(number).cast(type_.polars)
 
 
 def _instant(expression: Expression) -> pl.Expr:
@@ -199,7 +222,9 @@ def _in_list(operand: Expression, options: tuple[Expression, ...]) -> pl.Expr:
 
 def _like(text: pl.Expr, pattern: Expression) -> pl.Expr:
     if not isinstance(pattern, Literal):
-        return text.str.contains(_regex(_as(pattern, Type.VARCHAR)))
+        patterns = _as(pattern, Type.VARCHAR)
+        # The condition extends a constant text to the length of the column of patterns.
+        return pl.when(patterns.is_not_null()).then(text).str.contains(_regex(patterns))
     if pattern.value is None:
         return pl.lit(None, dtype=pl.Boolean)
     written = str(pattern.value)

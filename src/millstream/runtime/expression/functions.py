@@ -1,8 +1,9 @@
 """The scalar functions of the language, as Polars expressions.
 
 NULL in, NULL out, except for COALESCE, NULLIF, IF, GREATEST and LEAST (the last two skip NULLs). An argument outside a
-function's domain yields NULL: `SQRT(-1)`, `LN(0)`, `MOD(x, 0)`. Positions in text count from 1, negative ones from the
-end. ROUND rounds halves away from zero.
+function's domain yields NULL: `SQRT(-1)`, `LN(0)`, `MOD(x, 0)`. So does a result that no DOUBLE represents:
+`EXP(1000)`. Positions in text count from 1, negative ones from the end. ROUND rounds halves away from zero; an integer
+stays an integer.
 
 | group | functions |
 |---|---|
@@ -22,9 +23,11 @@ from millstream.algebra.expression import Call, Expression, Literal
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import BindError, did_you_mean
 from millstream.runtime.expression.casting import convert
+from millstream.runtime.expression.overflow import round_integer
 
 Arguments = Sequence[tuple[pl.Expr, Type]]
 _DAY = 86_400 * MICROS
+_NO_FRACTION = float(1 << 52)
 
 
 def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
@@ -56,9 +59,14 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
     return convert(value, type_, node.type)
 
 
-def remainder(value: pl.Expr, divisor: pl.Expr) -> pl.Expr:
-    """Return the remainder with the sign of the dividend; NULL for a divisor of 0."""
-    return pl.when(divisor != 0).then((value.abs() % divisor.abs()) * value.sign())
+def remainder(value: pl.Expr, divisor: pl.Expr, type_: Type) -> pl.Expr:
+    """Return the remainder of numbers of a type, with the sign of the dividend; NULL for a divisor of 0."""
+    if not type_.is_integer:
+        return pl.when(divisor != 0).then((value.abs() % divisor.abs()) * value.sign())
+    # `abs` of the least integer does not fit. Polars' `%` has the sign of the divisor.
+    found = value % divisor
+    opposite = (found != 0) & ((found < 0) != (value < 0))
+    return pl.when(divisor != 0).then(pl.when(opposite).then(found - divisor).otherwise(found))
 
 
 def _float(argument: tuple[pl.Expr, Type]) -> pl.Expr:
@@ -83,23 +91,46 @@ def _on_text(function: Callable[..., pl.Expr], result: Type = Type.VARCHAR) -> C
 
 
 def _round(arguments: Arguments) -> tuple[pl.Expr, Type]:
-    value = _float(arguments[0])
+    (number, type_), digits = arguments[0], None if len(arguments) == 1 else arguments[1][0]
+    if type_.is_integer:
+        if digits is None:
+            return number, type_
+        return round_integer(number.cast(pl.Int128), digits).cast(type_.polars, strict=False), type_
     # Polars' `round` takes no column for the digits and no negative number of them.
-    scale = pl.lit(1.0) if len(arguments) == 1 else pl.lit(10.0).pow(arguments[1][0].cast(pl.Float64))
-    scaled = value.abs() * scale
-    return value.sign() * (scaled + 0.5).floor() / scale, Type.DOUBLE
+    value = _float(arguments[0])
+    if digits is None:
+        return value.sign() * _half_up(value.abs()), Type.DOUBLE
+    places = digits.cast(pl.Float64).clip(-400, 400)
+    fraction = pl.lit(10.0).pow(places.clip(lower_bound=0))
+    scaled = value.abs() * fraction
+    # From 2^52 on a float has no fraction: the value has no digit at that place.
+    rounded = pl.when(scaled < _NO_FRACTION).then(value.sign() * _half_up(scaled) / fraction).otherwise(value)
+    tens = pl.lit(10.0).pow(places.clip(upper_bound=0).abs())
+    whole = _finite(pl.when(tens.is_finite()).then(value.sign() * _half_up(value.abs() / tens) * tens).otherwise(0.0))
+    down = (places < 0) & value.is_finite()
+    return pl.when(down).then(whole).when(places.is_not_null()).then(rounded), Type.DOUBLE
+
+
+def _half_up(value: pl.Expr) -> pl.Expr:
+    """Return values that are not negative, rounded to integers; adding 0.5 to one just below a half would round it."""
+    below = value.floor()
+    return below + (value - below >= 0.5).cast(pl.Float64)
+
+
+def _finite(value: pl.Expr) -> pl.Expr:
+    """Return NULL for what a DOUBLE cannot represent."""
+    return pl.when(value.is_finite()).then(value)
 
 
 def _power(arguments: Arguments) -> tuple[pl.Expr, Type]:
-    power = _float(arguments[0]).pow(_float(arguments[1]))
-    return pl.when(power.is_finite()).then(power), Type.DOUBLE
+    return _finite(_float(arguments[0]).pow(_float(arguments[1]))), Type.DOUBLE
 
 
 def _modulo(arguments: Arguments) -> tuple[pl.Expr, Type]:
     (left, left_type), (right, right_type) = arguments
     if left_type.is_integer and right_type.is_integer:
-        return remainder(left.cast(pl.Int64), right.cast(pl.Int64)), Type.BIGINT
-    return remainder(_float(arguments[0]), _float(arguments[1])), Type.DOUBLE
+        return remainder(left.cast(pl.Int64), right.cast(pl.Int64), Type.BIGINT), Type.BIGINT
+    return remainder(_float(arguments[0]), _float(arguments[1]), Type.DOUBLE), Type.DOUBLE
 
 
 def _substring(arguments: Arguments) -> tuple[pl.Expr, Type]:
@@ -143,7 +174,7 @@ def _extract(field: str, value: pl.Expr, type_: Type) -> pl.Expr:
     if field == "EPOCH":
         return micros / MICROS
     size, base = _INTERVAL_FIELDS[field]
-    within = remainder(micros, pl.lit(base)) if base else micros
+    within = remainder(micros, pl.lit(base), Type.BIGINT) if base else micros
     return (within / size).cast(pl.Int64)
 
 
@@ -187,7 +218,7 @@ _PLAIN: dict[str, Callable[[Arguments], tuple[pl.Expr, Type]]] = {
     "ROUND": _round,
     "SQRT": _on_float(lambda x: pl.when(x >= 0).then(x.sqrt())),
     "LN": _on_float(lambda x: pl.when(x > 0).then(x.log())),
-    "EXP": _on_float(lambda x: x.exp()),
+    "EXP": _on_float(lambda x: _finite(x.exp())),
     "POWER": _power,
     "MOD": _modulo,
     "UPPER": _on_text(lambda s: s.str.to_uppercase()),

@@ -9,6 +9,7 @@
 | one integer key | an array look-up if the keys are distinct and close together, binary search if they ascend |
 | integers that repeat | sorted by digits, if they are few or close together (`radix_match`) |
 | other keys | a hash join of the keys alone |
+| many pairs, few of them near in time | only the near ones, and some others: at most a few for each row (`stretches`) |
 
 On a page all of these beat a hash join, whose fixed costs exceed its work there. Keys of different types are compared
 in a type that holds both.
@@ -19,7 +20,7 @@ in a type that holds both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,9 +30,14 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.schema import Schema
 from millstream.runtime.join.multi.keys import KeyIndex, common_types
-from millstream.runtime.join.radix_match import expanded, radix_match
+from millstream.runtime.join.radix_match import radix_match
+from millstream.runtime.join.stretches import Near, Pairs, Stretches, by_number
 
 _ROW = ("__left_row", "__right_row")
+FEW_PAIRS = 1 << 16
+"""Up to this many pairs of rows a hash join costs less than counting the pairs first."""
+LONGER = 8
+"""If one side is this many times longer than the other, the number of pairs is estimated from the shorter one first."""
 BUCKETS = 32
 """Number of buckets into which keys are hashed; a power of two."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -85,26 +91,74 @@ class Equality(KeyIndex):
 
     def match(
         self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool, known: Lookup | None = None
-    ) -> tuple[Places, Places]:
+    ) -> Pairs:
         """Return the row numbers of all pairs with equal keys. `known`: a look-up of the partner's keys, if there is
         one already."""
+        found = self._find(left, right, probing_left=probing_left, known=known)
+        pairs = found.pairs() if isinstance(found, Stretches) else found
+        return pairs if probing_left else pairs[::-1]
+
+    def candidates(
+        self, left: pl.DataFrame, right: pl.DataFrame, near: Near | None, *, probing_left: bool
+    ) -> Iterator[Pairs]:
+        """Return all pairs with equal keys that are near in time, in portions, and perhaps others with equal keys: at
+        most `near.most`, or `FEW_PAIRS`. No key is NULL."""
+        found = self._find(left, right, probing_left=probing_left, near=near)
+        if isinstance(found, Stretches) and near is not None and int(found.count.sum()) > near.most:
+            found = near.cut(found)
+        for pairs in found.portions() if isinstance(found, Stretches) else (found,):
+            yield pairs if probing_left else pairs[::-1]
+
+    def _find(
+        self,
+        left: pl.DataFrame,
+        right: pl.DataFrame,
+        *,
+        probing_left: bool,
+        known: Lookup | None = None,
+        near: Near | None = None,
+    ) -> Pairs | Stretches:
+        """Return the probing and partner rows of all pairs with equal keys, or their stretches. With `near` these are
+        pairs only if they are few."""
         probe, partner = (left, right) if probing_left else (right, left)
-        found: tuple[Places, Places] | None = None
+        found: Pairs | Stretches | None = None
         if not self.pairs:
-            probing = np.repeat(np.arange(probe.height), partner.height)
-            found = probing, np.tile(np.arange(partner.height), probe.height)
-        elif (keys := self.integers(probe, 0 if probing_left else 1)) is not None:
+            every = np.full(probe.height, partner.height)
+            return Stretches(np.zeros(probe.height, dtype=np.int64), every, None)
+        if (keys := self.integers(probe, 0 if probing_left else 1)) is not None:
             if known is not None:
                 found = _hits(known.find(keys))
             elif (partners := self.integers(partner, 1 if probing_left else 0)) is not None:
                 found = find_integers(partners, keys)
-        if found is None:
-            return self._hash(left, right, "left_right" if probing_left else "right_left")
-        return found if probing_left else found[::-1]
+        if found is not None:
+            return found
+        if (
+            near is not None
+            and left.height * right.height > FEW_PAIRS
+            and self._at_most(left, right, near.most) > near.most
+        ):
+            codes, count = self.codes([(0, left), (1, right)])
+            asked, sought = codes if probing_left else codes[::-1]
+            return by_number(sought, asked, count)
+        pairs = self._hash(left, right, "left_right" if probing_left else "right_left")
+        return pairs if probing_left else pairs[::-1]
 
-    def distinct(self, frame: pl.DataFrame, side: int) -> int:
-        """Number of distinct keys of one side, at least 1."""
-        return max(1, pl.DataFrame(self.keys(side, frame)).n_unique()) if self.pairs else 1
+    def _at_most(self, left: pl.DataFrame, right: pl.DataFrame, enough: int) -> int:
+        """Upper limit of the number of pairs with equal keys, from the high bits of their hashes; a rough one if it is
+        at most `enough`."""
+        shorter, longer = ((0, left), (1, right)) if left.height <= right.height else ((1, right), (0, left))
+        rows, many = shorter[1].height, longer[1].height
+        if many > LONGER * rows and (most := int(self._histogram(*shorter, LONGER * rows).max()) * many) <= enough:
+            return most
+        # With as many values as the shorter side has rows, pairs of unequal keys are about as many as the longer has.
+        counts = self._histogram(*shorter, rows), self._histogram(*longer, rows)
+        return int(counts[0] @ counts[1])
+
+    def _histogram(self, side: int, frame: pl.DataFrame, values: int) -> Places:
+        """Number of rows for each value of the high bits of the keys' hashes, of which there are at least `values`."""
+        bits = values.bit_length()
+        places = self._hashes(frame, side) >> np.uint64(64 - bits)
+        return np.bincount(places.view(np.int64), minlength=1 << bits)
 
     def integers(self, frame: pl.DataFrame, side: int) -> Places | None:
         """Return the keys of one side if they are single integers and none is NULL."""
@@ -117,19 +171,19 @@ class Equality(KeyIndex):
 
     def buckets(self, frame: pl.DataFrame, side: int) -> npt.NDArray[np.uint8]:
         """Return the bucket of each key, below `BUCKETS`: the same for equal keys of both sides, in every process."""
-        mixed = np.zeros(frame.height, dtype=np.uint64)
-        for column in self.keys(side, frame):
-            if column.dtype.is_integer():
-                values = column.cast(pl.Int64).fill_null(0).to_numpy().view(np.uint64)
-            else:  # adding zero turns -0.0 into 0.0
-                values = (column + 0.0 if column.dtype.is_float() else column).hash(seed=0).to_numpy()
-            mixed = (mixed ^ values) * _ODD
-            mixed ^= mixed >> np.uint64(32)
-        return (mixed >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.uint8)
+        return (self._hashes(frame, side) >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.uint8)
 
-    def _hash(
-        self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]
-    ) -> tuple[Places, Places]:
+    def _hashes(self, frame: pl.DataFrame, side: int) -> npt.NDArray[np.uint64]:
+        """Return the hash of each key: its high bits are well mixed. There is at least one key column."""
+        hashes = [_hashed(column) for column in self.keys(side, frame)]
+        mixed = hashes[0] * _ODD
+        for values in hashes[1:]:
+            mixed ^= mixed >> np.uint64(32)
+            mixed ^= values
+            mixed *= _ODD
+        return mixed
+
+    def _hash(self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]) -> Pairs:
         if left.height == right.height == 1:  # in a join of two single rows, Polars treats NaN as unequal to itself
             equal = [(a == b).item() is True for a, b in zip(self.keys(0, left), self.keys(1, right), strict=True)]
             found = np.zeros(int(all(equal)), dtype=np.int64)
@@ -161,8 +215,18 @@ class Equality(KeyIndex):
         return found.get_column(_ROW[0]).fill_null(-1).to_numpy()
 
 
-def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | None:
-    """Return probing and partner rows of all pairs, by probing row, then by partner; None: a hash join is better."""
+def _hashed(column: pl.Series) -> npt.NDArray[np.uint64]:
+    """Return a number for each value: an integer itself, else its hash."""
+    if column.dtype.is_integer():
+        known = column.fill_null(0) if column.null_count() else column
+        return known.to_numpy().astype(np.int64, copy=False).view(np.uint64)
+    # adding zero turns -0.0 into 0.0
+    return (column + 0.0 if column.dtype.is_float() else column).hash(seed=0).to_numpy()
+
+
+def find_integers(partner: Places, probe: Places) -> Pairs | Stretches | None:
+    """Return probing and partner rows of all pairs, by probing row, then by partner, if each row of one side has at
+    most one partner; else their stretches; None: a hash join is better."""
     if not len(partner) or not len(probe):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if len(partner) <= 4 * len(probe) and (index := Lookup.of(partner)) is not None:
@@ -174,10 +238,10 @@ def find_integers(partner: Places, probe: Places) -> tuple[Places, Places] | Non
     if not (partner[1:] >= partner[:-1]).all():
         return radix_match(partner, probe)
     first = np.searchsorted(partner, probe)
-    return expanded(first, np.searchsorted(partner, probe, side="right") - first)
+    return Stretches(first, np.searchsorted(partner, probe, side="right") - first, None)
 
 
-def _hits(found: Places) -> tuple[Places, Places]:
+def _hits(found: Places) -> Pairs:
     """Return the probing rows that have a partner, and the partners."""
     hit = np.flatnonzero(found >= 0)
     return hit, found if len(hit) == len(found) else found.take(hit)

@@ -17,7 +17,7 @@ purging never shifts a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -26,8 +26,9 @@ from millstream.algebra.arrays import Integers, Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.window import Window
-from millstream.runtime.expression.evaluate import predicate
+from millstream.runtime.expression.condition import Condition
 from millstream.runtime.join.index import Equality
+from millstream.runtime.join.stretches import Near, Pairs
 from millstream.runtime.operator.contract import Input
 from millstream.runtime.operator.frames import pick, stack, take, where
 
@@ -74,11 +75,6 @@ def paired(left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places],
     return pairs
 
 
-def holds(frame: pl.DataFrame, condition: pl.Expr) -> Mask:
-    """Return the mask of the rows for which a condition is true."""
-    return frame.with_columns(condition.fill_null(False).alias("__holds")).get_column("__holds").to_numpy()
-
-
 def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
     """Return the rows in this order, without hidden columns; nothing is copied if they are all rows in order."""
     frame = frame.clone()
@@ -87,12 +83,6 @@ def _take(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
     if len(rows) == frame.height and rows[0] == 0 and (rows[1:] > rows[:-1]).all():
         return frame
     return take(frame, rows)
-
-
-MOST_PAIRS = 1 << 22
-"""Largest number of pairs with equal keys to build at once where windows will drop most of them."""
-WORTH_COUNTING = 16
-"""Distinct keys are counted only if the cross product exceeds this many times `MOST_PAIRS`: rarely for one page."""
 
 
 class Half:
@@ -118,10 +108,18 @@ class Half:
 class JoinKernel:
     """Finds the pairs of one step."""
 
-    def __init__(self, equality: Equality, residual: Expression | None, windows: tuple[Window, Window]) -> None:
+    def __init__(
+        self,
+        equality: Equality,
+        residual: Expression | None,
+        windows: tuple[Window, Window],
+        *,
+        numbered: bool = False,
+    ) -> None:
         self._equality, self._windows = equality, windows
-        self._residual = None if residual is None else predicate(residual)
-        self.by_rows = any(window.rows is not None for window in windows)
+        self._residual = None if residual is None else Condition(residual)
+        self.by_rows = numbered or any(window.rows is not None for window in windows)
+        """True if every tuple carries its number, for windows that count rows or a choice by order of arrival."""
         self.on_match: Callable[[pl.DataFrame, pl.DataFrame, tuple[Places, Places]], None] | None = None
         """Called with the pairs of two frames as row numbers."""
 
@@ -142,16 +140,26 @@ class JoinKernel:
     def _meet(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> list[pl.DataFrame]:
         if not left.height or not right.height or self._too_far(left, right):
             return []
-        expected = self._expected(left, right)
-        if expected > MOST_PAIRS and (left if probing_left else right).height > 1:
-            return self._meet_in_slices(left, right, expected, probing_left=probing_left)
-        rows = self._equality.match(left, right, probing_left=probing_left)
-        times = left.get_column(TS).to_numpy().take(rows[0]), right.get_column(TS).to_numpy().take(rows[1])
-        live = self.live(left, right, rows, times)
-        if live is not None and not live.all():
-            rows = rows[0][live], rows[1][live]
-            times = times[0][live], times[1][live]
-        return self.results(left, right, rows, times) if len(rows[0]) else []
+        found: list[pl.DataFrame] = []
+        for rows in self.candidates(left, right, probing_left=probing_left):
+            times = left.get_column(TS).to_numpy().take(rows[0]), right.get_column(TS).to_numpy().take(rows[1])
+            live = self.live(left, right, rows, times)
+            if live is not None and not live.all():
+                rows = rows[0][live], rows[1][live]
+                times = times[0][live], times[1][live]
+            if len(rows[0]):
+                found += self.results(left, right, rows, times)
+        return found
+
+    def candidates(self, left: pl.DataFrame, right: pl.DataFrame, *, probing_left: bool) -> Iterator[Pairs]:
+        """Return the pairs to look at, in portions: those with equal keys, and near in time where there would be many
+        more of them than rows. Keys with many tuples then cost what their windows hold, not the square of the step."""
+        near = None
+        if not self.by_rows and any(window.range is not None for window in self._windows):
+            probe, partner = (left, right) if probing_left else (right, left)
+            own, other = (window.range for window in (self._windows if probing_left else self._windows[::-1]))
+            near = Near(probe.get_column(TS).to_numpy(), partner.get_column(TS).to_numpy(), older=other, newer=own)
+        return self._equality.candidates(left, right, near, probing_left=probing_left)
 
     def results(
         self, left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], times: tuple[Places, Places]
@@ -159,42 +167,15 @@ class JoinKernel:
         """Return the results of live pairs with equal keys: those that satisfy the residual predicate."""
         pairs = paired(left, right, rows, np.maximum(*times))
         if self._residual is not None and self.on_match is None:
-            pairs = pairs.filter(self._residual)
+            pairs = self._residual.filter(pairs)
         elif self._residual is not None:
-            allowed = holds(pairs, self._residual)
+            allowed = self._residual.holds(pairs)
             rows, pairs = (rows[0][allowed], rows[1][allowed]), where(pairs, allowed)
         if not pairs.height:
             return []
         if self.on_match is not None:
             self.on_match(left, right, rows)
         return [pairs]
-
-    def _expected(self, left: pl.DataFrame, right: pl.DataFrame) -> int:
-        """Estimated number of pairs with equal keys; 0 unless both sides have RANGE windows and it may be large."""
-        product = left.height * right.height
-        unranged = any(window.range is None for window in self._windows)
-        if product <= WORTH_COUNTING * MOST_PAIRS or self.by_rows or unranged:
-            return 0
-        fewer, side = (left, 0) if left.height <= right.height else (right, 1)
-        return product // self._equality.distinct(fewer, side)
-
-    def _meet_in_slices(
-        self, left: pl.DataFrame, right: pl.DataFrame, expected: int, *, probing_left: bool
-    ) -> list[pl.DataFrame]:
-        """Do the same for a slice of the probing tuples at a time, each with the partners near enough in time: the cost
-        of a key with many tuples then follows what its windows hold, not the square of the step's tuples."""
-        probe, partner = (left, right) if probing_left else (right, left)
-        own, other = (window.range or 0 for window in (self._windows if probing_left else self._windows[::-1]))
-        times = partner.get_column(TS).to_numpy()
-        step = max(1, probe.height * MOST_PAIRS // expected)
-        found: list[pl.DataFrame] = []
-        for start in range(0, probe.height, step):
-            some = probe.slice(start, step)
-            stamps = some.get_column(TS).to_numpy()
-            near = where(partner, (times >= stamps.min() - other) & (times <= stamps.max() + own))
-            pair = (some, near) if probing_left else (near, some)
-            found += self._meet(*pair, probing_left=probing_left)
-        return found
 
     def _too_far(self, left: pl.DataFrame, right: pl.DataFrame) -> bool:
         """True if no two tuples are near enough in time to join; checked only where the check is cheap."""

@@ -9,7 +9,7 @@
 | order | none: a padded tuple is older than the pairs before it |
 | punctuation of B in → purged | as in the window join; purged a's without a partner are padded |
 | punctuation of A or B → out | any, on its own columns, once no stored tuple of its own side matches it |
-| progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v`; all of them when B has ended |
+| progress v, or the port's bound v, of B | purges a's as in the window join; all of them when B has ended |
 | progress out | the lowest of both sides' and the timestamps of tuples of kept sides that wait for a partner |
 | cost | the window join's, and a look-up of the numbers that match and that leave |
 
@@ -61,7 +61,8 @@ class OuterJoin(WindowJoin):
         self.preserved = preserved
         super().__init__(left, right, schema, keys, residual, left_window, right_window, merges)
         self._unmatched = {side: Unmatched(SEQ[side]) for side in (0, 1) if preserved[side]}
-        self._ranged = [side for side, window in enumerate((left_window, right_window)) if window.range is not None]
+        windows = enumerate((left_window, right_window))
+        self._ranged = [side for side, window in windows if window.range is not None or self._closing[side]]
         self._nothing = pl.DataFrame(schema=schema.polars)
         """Rows of NULLs, as many as have been needed so far."""
         self._ended = [False, False]

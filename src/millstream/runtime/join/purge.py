@@ -13,13 +13,13 @@ both sides have closed (Lemma 3) need no rule of their own: each side closes the
 >>> from millstream.algebra.punctuation.pattern import Pattern
 >>> from millstream.algebra.punctuation.restriction import below, equal
 >>> key, both = Pattern.of({"b.k": equal(5)}), Pattern.of({"b.k": equal(6), "b.ts": below(30)})
->>> Translation({"b.k": "a.k"}, "b.ts", 10)(Punctuations.of([key, both, Pattern.of({"b.x": below(1)})]))
+>>> Translation({"b.k": "a.k"}, {"b.ts": 0}, 10)(Punctuations.of([key, both, Pattern.of({"b.x": below(1)})]))
 Punctuations([a.k = 5] [__ts < 20, a.k = 6])
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
@@ -43,20 +43,27 @@ class Renaming:
 
 class Translation:
     """Translation of punctuation of one side into patterns of useless tuples of the other, both over the output's
-    names. A bound on `time` becomes a bound on the column `on`."""
+    names. `times` are the columns at a fixed distance from the time, with the distance: a bound on one of them becomes
+    a bound on the column `on`."""
 
-    def __init__(self, keys: Mapping[str, str], time: str | None, kept_for: int | None, on: str = TS) -> None:
+    def __init__(self, keys: Mapping[str, str], times: Mapping[str, int], kept_for: int | None, on: str = TS) -> None:
         self._keys = dict(keys)
-        self._time = time if kept_for is not None and time not in self._keys else None
+        self._times = {} if kept_for is None else {t: offset for t, offset in times.items() if t not in self._keys}
         self._kept_for, self._on = kept_for or 0, on
 
     def __call__(self, punctuations: Punctuations) -> Punctuations:
-        if self._time is None or not any(self._time in names and len(names) > 1 for names in together(punctuations)):
+        names = together(punctuations)
+        if not any(len(own) > 1 and not own.isdisjoint(self._times) for own in names):
             return punctuations.select(self._keys)
-        both = punctuations.select({**self._keys, self._time: self._time})
-        return both.map_upper(self._time, lambda bound: bound - self._kept_for, self._on, "<", pl.Int64())
+        both = punctuations.select({**self._keys, **{name: name for name in self._times}})
+        for name, offset in self._times.items():
+            both = both.map_upper(name, self._less(offset), self._on, "<", pl.Int64(), 1 if offset else 0)
+        return both
+
+    def _less(self, offset: int) -> Callable[[pl.Expr], pl.Expr]:
+        return lambda bound: bound - self._kept_for - offset
 
 
-def time_name(schema: Schema, names: Mapping[str, str]) -> str | None:
-    """Return the output's name of a side's visible time."""
-    return None if schema.time is None else names[schema.time]
+def times_named(schema: Schema, names: Mapping[str, str]) -> dict[str, int]:
+    """Return the columns of a side at a fixed distance from its time, under the output's names, with the distance."""
+    return {names[name]: offset for name, offset in schema.times.items()}

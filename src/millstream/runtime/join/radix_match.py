@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from millstream.algebra.arrays import Places
+from millstream.runtime.join.stretches import Stretches
 
 DIGIT = 1 << 16
 SHORT, FEW = 1 << 14, 1 << 10
@@ -18,11 +19,10 @@ TIMES = 16
 """A longer partner is sorted if it is at most this many times longer than the probe."""
 
 
-def radix_match(partner: Places, probe: Places) -> tuple[Places, Places] | None:
-    """Return the probing and partner rows of all pairs, by probing row, then by partner; None if another method is
-    better. Neither argument is empty.
+def radix_match(partner: Places, probe: Places) -> Stretches | None:
+    """Return the partners of all probing rows; None if another method is better. Neither argument is empty.
 
-    >>> probing, found = radix_match(np.array([7, 5, 7]), np.array([7, 6, 5]))
+    >>> probing, found = radix_match(np.array([7, 5, 7]), np.array([7, 6, 5])).pairs()
     >>> probing.tolist(), found.tolist()
     ([0, 0, 2], [0, 2, 1])
     """
@@ -36,27 +36,19 @@ def radix_match(partner: Places, probe: Places) -> tuple[Places, Places] | None:
     return _in_two_passes(partner, probe, low)
 
 
-def _in_one_pass(codes: Places, probe: Places, low: int, high: int) -> tuple[Places, Places]:
+def _in_one_pass(codes: Places, probe: Places, low: int, high: int) -> Stretches:
     order = np.argsort(codes.astype(np.uint16), kind="stable")
     counts = np.bincount(codes, minlength=high - low + 1)
     first = np.cumsum(counts) - counts
     inside = (probe >= low) & (probe <= high)
     sought = probe - low if inside.all() else np.where(inside, probe, low) - low
-    return expanded(first[sought], np.where(inside, counts[sought], 0), order)
+    return Stretches(first[sought], np.where(inside, counts[sought], 0), order)
 
 
-def _in_two_passes(partner: Places, probe: Places, low: int) -> tuple[Places, Places]:
+def _in_two_passes(partner: Places, probe: Places, low: int) -> Stretches:
     codes = partner - low
     order = np.argsort((codes & (DIGIT - 1)).astype(np.uint16), kind="stable")
     order = order[np.argsort((codes[order] >> 16).astype(np.uint16), kind="stable")]
     ordered = partner[order]
     first = np.searchsorted(ordered, probe)
-    return expanded(first, np.searchsorted(ordered, probe, side="right") - first, order)
-
-
-def expanded(first: Places, counts: Places, order: Places | None = None) -> tuple[Places, Places]:
-    """Return pairs, given the first partner of each probing row and their number. `order`: the sorted partner rows."""
-    probing = np.repeat(np.arange(len(counts)), counts)
-    shift = first - (np.cumsum(counts) - counts)
-    places = np.arange(len(probing)) + np.repeat(shift, counts)
-    return probing, places if order is None else order[places]
+    return Stretches(first, np.searchsorted(ordered, probe, side="right") - first, order)

@@ -7,6 +7,7 @@
 | neither probed nor stored | tuples with a NULL key: they only count in a ROWS window |
 | neither probed nor stored | tuples that match an emitted one of the other side: no partner is stored or will arrive |
 | purged | tuples that match new translated punctuations, when the join purges |
+| purged | tuples for which the other side's time excludes partners (`time_limits`), at once |
 | purged | tuples out of their window: `ts + W <` the other side's bound, or not among the last n |
 | purged | all tuples, once the other side has ended |
 """
@@ -41,7 +42,7 @@ class JoinSide:
         """Number of tuples that arrived after the punctuation on their key was emitted."""
         self._window, self._keys, self._seq = window, list(dict.fromkeys(keys)), seq
         self._closed = ClosedKeys()
-        self._unused = NO_PUNCTUATIONS
+        self._unused = self._timely = NO_PUNCTUATIONS
         self._pending: Pending | Counted = Pending()
         self._promised = self._shrunk = False
         self.on_leave: Callable[[pl.DataFrame], None] | None = None
@@ -150,11 +151,19 @@ class JoinSide:
         """Add translated punctuation of the other side. From now on matching tuples are not stored; stored ones stay
         until the next purge."""
         if len(translated):
-            fresh = self._closed.close(translated)
-            if len(fresh):
-                self._unused = Punctuations.concat([self._unused, fresh])
-                if self.disk is not None:
-                    self.disk.close(fresh)
+            self._unused = Punctuations.concat([self._unused, self._close(translated)])
+
+    def close_by_time(self, closed: Punctuations) -> None:
+        """Add what the other side's time closes; stored tuples stay until `purge_by_time`, later in the step."""
+        if len(closed):
+            self._timely = self._close(closed)
+
+    def _close(self, closed: Punctuations) -> Punctuations:
+        """Add closed tuples; returns what is new."""
+        fresh = self._closed.close(closed)
+        if len(fresh) and self.disk is not None:
+            self.disk.close(fresh)
+        return fresh
 
     def finish(self, translated: Punctuations) -> None:
         """Add keys for which the other side stores no tuple and will receive none."""
@@ -169,6 +178,15 @@ class JoinSide:
     def purge(self) -> None:
         """Purge the tuples that punctuation has closed since the last purge."""
         unused, self._unused = self._unused, NO_PUNCTUATIONS
+        self._purge(unused)
+
+    def purge_by_time(self) -> bool:
+        """Purge the tuples that time has closed in this step; returns whether it has closed any."""
+        closed, self._timely = self._timely, NO_PUNCTUATIONS
+        self._purge(closed)
+        return len(closed) > 0
+
+    def _purge(self, unused: Punctuations) -> None:
         if not len(unused) or not len(self.table):
             return
         stays = ~unused.match(self.rows)

@@ -21,9 +21,9 @@ import polars as pl
 from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
-from millstream.runtime.expression.evaluate import predicate
+from millstream.runtime.expression.condition import Condition
 from millstream.runtime.join.index import Equality, Lookup
-from millstream.runtime.join.kernel import JoinColumns, holds, named, paired
+from millstream.runtime.join.kernel import JoinColumns, named, paired
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, take, where
 from millstream.runtime.operator.registry import Site, carries_out
@@ -50,7 +50,7 @@ class TableJoin(Operator):
         self._equality = Equality.of(input_schema, table_schema, schema, keys)
         keys_in_table = self._equality.integers(self._table, 1)
         self._index = None if keys_in_table is None else Lookup.of(keys_in_table)
-        self._residual = None if residual is None else predicate(residual)
+        self._residual = None if residual is None else Condition(residual)
 
     @classmethod
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
@@ -70,7 +70,7 @@ class TableJoin(Operator):
         if len(left):
             pairs = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy().take(left))
             if self._residual is not None:
-                allowed = holds(pairs, self._residual)
+                allowed = self._residual.holds(pairs)
                 left, pairs = left[allowed], where(pairs, allowed)
         if self._outer:
             pairs = self._with_padded(rows, pairs, left)

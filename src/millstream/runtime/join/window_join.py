@@ -13,8 +13,10 @@
 | when | as settings and listeners say (`events`); by default at once |
 | more state than memory | moves to disk by key (`disk`), unless a window counts rows |
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
+| | and those that a condition like `a.ts >= b.ts - 5` or `a.ts = b.ts` then excludes (`time_limits`) |
 | progress out | the lower of both sides', if it has risen and arrived in band |
-| cost | a look-up of the new keys among the stored ones; purging copies nothing if tuples arrived in order |
+| cost | a look-up of the new keys among the stored ones, and of times where a key has many tuples (`stretches`) |
+| purging | copies nothing if tuples arrived in order |
 
 It merges if both inputs are ordered and some side has a window, or if a window counts rows and both inputs make
 progress. Otherwise tuples join as they arrive, and only punctuation and time purge. Tuples that a punctuation has
@@ -39,13 +41,14 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.algebra.time_limits import Partner, join_limits
 from millstream.algebra.upstream import Answer, PunctuationRequest, Upstream
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.runtime.join.disk.relocation import Relocation
 from millstream.runtime.join.events.components import JoinComponents
 from millstream.runtime.join.index import Equality
 from millstream.runtime.join.kernel import BEFORE, SEQ, Half, JoinColumns, JoinKernel
-from millstream.runtime.join.purge import Renaming, Translation, time_name
+from millstream.runtime.join.purge import Renaming, Translation, times_named
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.join.side import JoinSide
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -53,6 +56,7 @@ from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.operator.registers import Registers
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.operator.time_order import by_time
 from millstream.runtime.state.table import StateTable
 
@@ -64,6 +68,8 @@ class WindowJoin(Operator):
     arity = 2
     preserved = (False, False)
     """For each side, whether its tuples are kept without a partner."""
+    numbers = False
+    """True if tuples are numbered whatever the windows are."""
 
     def __init__(
         self,
@@ -79,7 +85,7 @@ class WindowJoin(Operator):
         self.schema, self.merges = schema, merges
         windows = (left_window, right_window)
         equality = Equality.of(left, right, schema, keys)
-        self._kernel = JoinKernel(equality, residual, windows)
+        self._kernel = JoinKernel(equality, residual, windows, numbered=self.numbers)
         self.tie_order = (0, 1) if self._kernel.by_rows else None
         self._columns = JoinColumns((left, right), schema)
         names = self._columns.names
@@ -87,7 +93,7 @@ class WindowJoin(Operator):
         self._keys = tuple(key_names(own) for own in pairs)
         # `_translations[i]` translates punctuation of side i into patterns over the tuples of the other side.
         self._translations = tuple(
-            Translation(self._keys[i], time_name(own, names[i]), windows[1 - i].range)
+            Translation(self._keys[i], times_named(own, names[i]), windows[1 - i].range)
             for i, own in enumerate((left, right))
         )
         self._canonical = Renaming({name: name for name in names[1].values()} | self._keys[1])
@@ -96,6 +102,10 @@ class WindowJoin(Operator):
         """Whether tuples whose key has been emitted are dropped: without windows a futile probe costs less."""
         relocates = bool(keys) and not self._kernel.by_rows
         self._relocation = Relocation(equality, self._kernel, self._sides, at_once=self._drops) if relocates else None
+        partners = [Partner(own, names[i], [key for key, _ in pairs[i]]) for i, own in enumerate((left, right))]
+        limits = join_limits(partners, residual)
+        self._closing = tuple(TimeClosing(limits.get((i, 1 - i), ())) for i in (0, 1))
+        """For each side, what the other side's time closes of it."""
         self._owed_since = FOREVER
         """Time of the inputs when the first pair on disk was missed; FOREVER: none is owed."""
         self._registers = Registers(2)
@@ -123,10 +133,12 @@ class WindowJoin(Operator):
         if disk is not None:
             disk.begin(new)
         halves = [Half(side.rows, rows) for side, rows in zip(self._sides, new, strict=True)]
-        pairs = self._kernel.pairs(*halves)
+        pairs = self._chosen(self._kernel.pairs(*halves), halves)
         found = [] if pairs is None else [pairs]
         risen = self._registers.take(inputs)
         for index, side in enumerate(self._sides):
+            if self._closing[index]:
+                side.close_by_time(self._closing[index].advance(self._registers.bounds[1 - index]))
             side.insert(halves[index], self._registers.bounds[1 - index])
         if disk is not None:
             found += disk.keep_up()
@@ -162,9 +174,12 @@ class WindowJoin(Operator):
         """Purge the tuples that have left their window, or all once the other side has ended; returns owed pairs."""
         disk, bound = self._relocation, self._registers.bounds[1 - index]
         owed = disk.catch_up() if disk is not None and bound == FOREVER else []
-        self._sides[index].expire(bound)
+        side = self._sides[index]
+        side.expire(bound)
         if disk is not None:
             disk.expire(index, bound)
+        if side.purge_by_time() and disk is not None and disk.active:
+            owed += disk.finish()
         return owed
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -211,6 +226,10 @@ class WindowJoin(Operator):
         return self._canonical(released) if side else released
 
     # --- tuples -----------------------------------------------------------------------------------------------------
+
+    def _chosen(self, pairs: pl.DataFrame | None, halves: list[Half]) -> pl.DataFrame | None:  # noqa: ARG002
+        """Return the pairs to emit of those found in a step; may change the tuples that the step stores."""
+        return pairs
 
     def _padded(self) -> list[pl.DataFrame]:
         """Return the results for tuples that have left the state in this step without a partner."""

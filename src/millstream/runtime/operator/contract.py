@@ -22,9 +22,10 @@ import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import NEVER, Schema
+from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.errors import PlanError
+from millstream.runtime.expression.overflow import EXCEEDS
 from millstream.runtime.state.table import StateTable
 
 if TYPE_CHECKING:
@@ -44,12 +45,15 @@ class Input:
 @dataclass(frozen=True, slots=True)
 class Output:
     """The output of one step: rows first, then punctuations that hold for all later output, then elements that keep
-    their position. `upstream`: messages against the data, each with the port whose producer receives it."""
+    their position. `upstream`: messages against the data, each with the port whose producer receives it. `exceeding`:
+    results that do not fit their types, as a column of reasons for each result column and NULL for results that fit;
+    they are an error if a reader uses them."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
     elements: tuple[Element, ...] = ()
     upstream: tuple[tuple[int, Upstream], ...] = ()
+    exceeding: pl.DataFrame | None = None
 
 
 NOTHING = Output()
@@ -94,9 +98,19 @@ class Operator(ABC):
         """Answer a message against the data: the messages to pass on, by input."""
         return message.unanswered(self.arity)
 
+    def uses(self, rows: pl.DataFrame, column: str) -> pl.Series:
+        """Return a mask of the rows of which it would use a value of the column that does not fit its type. A column of
+        marks has these rows (`runtime/expression/overflow`)."""
+        return rows.get_column(EXCEEDS + column)
+
     def waiting(self) -> bool:
         """Return whether the operator holds back results that only the passing of time releases."""
         return False
+
+    def needs(self) -> int:
+        """Return the time that its inputs have to reach before a waiting operator releases its next result; FOREVER if
+        it does not know."""
+        return FOREVER
 
     def unfinished(self) -> bool:
         """Return whether an operator with several inputs has deferred work that a step without input would do."""

@@ -10,13 +10,16 @@
 Stages are the operators themselves and forward punctuation one after the other. For rows the planner turns the whole
 chain into one condition and one list of columns over the input page, since handing a page from operator to operator
 would cost more than the work on it. New columns are computed before the filter. That is safe for rows that the
-condition drops: expressions never fail, they yield NULL.
+condition drops: an expression yields NULL or a value that is not used, and a value that does not fit its type is an
+error only on a row that is kept (`runtime/expression/checks.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Expression
@@ -46,6 +49,9 @@ class Pipeline(Operator):
             for stage in self.stages:
                 punctuations = stage.pass_on(punctuations)
         return Output(rows, punctuations or None)
+
+    def uses(self, rows: pl.DataFrame, column: str) -> pl.Series:
+        return self._columns.uses(rows, column)
 
     def meet(self, port: int, element: Element) -> Output:
         for stage in self.stages:

@@ -21,13 +21,19 @@ LONGEST = 1000
 def cells(rows: pl.DataFrame, schema: Schema) -> Iterator[tuple[Cell, ...]]:
     """Return the rows as text, in the order of the schema's columns."""
     # Through text, so that a 32-bit float keeps its shortest form and not the digits of its 64-bit equal.
-    reals = [pl.col(a.name).cast(pl.String).cast(pl.Float64) for a in schema if a.type is Type.REAL]
+    texts, doubles = (pl.String(), pl.List(pl.String())), (pl.Float64(), pl.List(pl.Float64()))
+    reals = [
+        pl.col(a.name).cast(texts[a.type.is_array]).cast(doubles[a.type.is_array])
+        for a in schema
+        if a.type in (Type.REAL, Type.REAL_ARRAY)
+    ]
     visible = rows.select(schema.names).with_columns(reals)
     try:
         values = visible.rows()
     except (ValueError, OverflowError):
         # A time outside the years 1 to 9999, which Python cannot represent.
-        values = visible.with_columns(selectors.temporal().cast(pl.String)).rows()
+        arrays = pl.col(*(Type(kind).polars for kind in ("TIMESTAMP[]", "DATE[]", "INTERVAL[]"))).cast(texts[1])
+        values = visible.with_columns(selectors.temporal().cast(pl.String), arrays).rows()
     for row in values:
         yield tuple(None if value is None else harmless(format_value(value)) for value in row)
 

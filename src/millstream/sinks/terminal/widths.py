@@ -26,7 +26,8 @@ class Width:
     @classmethod
     def of(cls, attribute: Attribute) -> Width:
         wanted = max(cell_len(harmless(attribute.name)), len(attribute.type.value))
-        return cls(wanted, min(wanted, SHORTEST), attribute.type in (Type.VARCHAR, Type.BOOLEAN))
+        is_text = attribute.type in (Type.VARCHAR, Type.BOOLEAN) or attribute.type.is_array
+        return cls(wanted, min(wanted, SHORTEST), is_text)
 
     def see(self, cell: Cell) -> None:
         size = cell_len("NULL" if cell is None else cell)

@@ -228,7 +228,7 @@ def test_types_are_converted(tmp_path: Path) -> None:
     made = source.splits(start, end, 1)[0].read()
     assert isinstance(made.rows, pl.DataFrame) and made.rows.rows() == [(times[0], 1.0, 1), (times[2], 3.0, None)]
     assert made.rows.dtypes == [a.type.polars for a in STAMPED]
-    assert made.bad["reason"].to_list() == ["column 'n': 2.5 is not a value of type INT"]
+    assert made.bad["reason"].to_list() == ["column 'n': 2.5 is not a value of type INT (row 2 of a.parquet)"]
 
 
 def test_rows_without_a_time_are_bad_even_if_the_time_is_not_read(tmp_path: Path) -> None:
@@ -237,4 +237,4 @@ def test_rows_without_a_time_are_bad_even_if_the_time_is_not_read(tmp_path: Path
     [(start, end)] = batches(source)
     made = source.splits(start, end, 1)[0].read(["k"])
     assert isinstance(made.rows, pl.DataFrame) and made.rows.rows() == [(1,)]
-    assert made.bad.rows() == [("NULL | 2", "column 'ts' must not be NULL")]
+    assert made.bad.rows() == [("NULL | 2 | b", "column 'ts' must not be NULL (row 2 of a.parquet)")]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type
+from millstream.algebra.types import ELEMENTS, Type
 from millstream.ingest.paged.base import SplitRows, open_paged
 from millstream.ingest.paged.files import csv as csv_files
 from millstream.ingest.paged.files import text
@@ -25,7 +25,7 @@ from tests.tries import tries
 
 PAIRS = Schema.of(("k", Type.BIGINT), ("note", Type.VARCHAR))
 TEXTS = Schema.of(("a", Type.VARCHAR), ("b", Type.VARCHAR))
-ALL = Schema.of(*((type_.value.lower(), type_) for type_ in Type if type_ is not Type.NULL))
+ALL = Schema.of(*((type_.value.lower(), type_) for type_ in ELEMENTS))
 
 
 def read(data: bytes, connector: str, schema: Schema = PAIRS, required: Any = (), **options: str) -> SplitRows:
@@ -47,12 +47,12 @@ def test_bad_lines_of_csv_have_a_reason() -> None:
     made = read(data, "csv", required=["k"])
     assert rows(made) == [(1, "a"), (4, "e\nf"), (8, None), (9, "")]
     assert made.bad.rows() == [
-        ("x,b", "column 'k': 'x' is not a value of type BIGINT"),
-        ("2", "expected 2 values, found 1"),
-        ("3,c,d", "expected 2 values, found 3"),
-        ('5,"g"h', "text follows a closing quote"),
-        ("6,\ufffd", "the line is not UTF-8"),
-        ('7,"open', "a quote is not closed"),
+        ("x,b", "column 'k': 'x' is not a value of type BIGINT (line 3 of data)"),
+        ("2", "expected 2 values, found 1 (line 4 of data)"),
+        ("3,c,d", "expected 2 values, found 3 (line 5 of data)"),
+        ('5,"g"h', "text follows a closing quote (line 9 of data)"),
+        ("6,\ufffd", "the line is not UTF-8 (line 10 of data)"),
+        ('7,"open', "a quote is not closed (line 11 of data)"),
     ]
 
 
@@ -61,7 +61,7 @@ def test_csv_with_other_conventions() -> None:
         b"\xef\xbb\xbf1;NA\r\n;b;\r\n3;'c'\r\n", "csv", header="false", delimiter=";", null="NA", required=["k"]
     )
     assert rows(made) == [(1, None), (3, "'c'")]
-    assert made.bad.rows() == [(";b;", "expected 2 values, found 3")]
+    assert made.bad.rows() == [(";b;", "expected 2 values, found 3 (line 2 of data)")]
     assert rows(read(b"Note\tmore\tK\nx\t?\t1\n", "csv", delimiter="tab")) == [(1, "x")]
     assert rows(read(b"k,note\n", "csv")) == rows(read(b"\n", "json")) == rows(read(b"\n", "csv", header="false")) == []
 
@@ -78,12 +78,12 @@ def test_bad_lines_of_json_have_a_reason() -> None:
     made = read("\n".join(lines).encode() + b'\n \n{"note": "\xff"}\n{"note": {"x": 1}}', "json")
     assert rows(made) == [(1, "a"), (4, None)]
     assert made.bad.rows() == [
-        ('{"k": 1.5}', "column 'k': 1.5 is not a value of type BIGINT"),
-        ('{"k": 2', "malformed JSON: Expecting ',' delimiter"),
-        ("[3]", "not a JSON object"),
-        ('{"note": "\\ud800"}', "the line is not UTF-8"),
-        ('{"note": "\ufffd"}', "the line is not UTF-8"),
-        ('{"note": {"x": 1}}', "column 'note': {'x': 1} is not a value of type VARCHAR"),
+        ('{"k": 1.5}', "column 'k': 1.5 is not a value of type BIGINT (line 2 of data)"),
+        ('{"k": 2', "malformed JSON: Expecting ',' delimiter (line 3 of data)"),
+        ("[3]", "not a JSON object (line 4 of data)"),
+        ('{"note": "\\ud800"}', "the line is not UTF-8 (line 6 of data)"),
+        ('{"note": "\ufffd"}', "the line is not UTF-8 (line 8 of data)"),
+        ('{"note": {"x": 1}}', "column 'note': {'x': 1} is not a value of type VARCHAR (line 9 of data)"),
     ]
 
 

@@ -229,7 +229,8 @@ ERRORS = [
     ("SELECT a.v FROM a [RANGE 1 ROWS 1], b", "either RANGE or ROWS", "[ROWS 10]"),
     ("SELECT a.v FROM a, sites [ROWS 1]", "is a table and has no windows", "Leave the bracket out"),
     ("SELECT a.v FROM a OUTER JOIN b ON a.k = b.k", "LEFT, RIGHT or FULL before OUTER JOIN", "LEFT JOIN"),
-    ("SELECT a.v FROM a LEFT SEMI JOIN b ON a.k = b.k", "expected JOIN", "such as LEFT JOIN"),
+    ("SELECT a.v FROM a LEFT SEMI JOIN b ON a.k = b.k", "LEFT SEMI JOIN: not available", "SELECT DISTINCT"),
+    ("SELECT a.v FROM a LEFT b ON a.k = b.k", "expected JOIN", "such as LEFT JOIN"),
     ("SELECT a.v FROM a JOIN b ON COUNT(*) > 1", "an aggregate, not allowed in ON", "subquery"),
     ("SELECT a.v FROM a JOIN b USING (kk)", "USING (kk): there is no such column in 'b'", "did you mean 'k'"),
     (

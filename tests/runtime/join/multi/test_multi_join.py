@@ -22,6 +22,7 @@ from millstream.runtime.join.multi.multi_join import MultiJoin
 from millstream.runtime.join.multi.partners import Partners, by_code
 from millstream.runtime.operator.contract import Input
 from tests.reference.evaluate import evaluate
+from tests.reference.later_partner import compared
 from tests.reference.multi_join import ReferenceMultiJoin
 from tests.runtime.driving import Row, bag
 from tests.runtime.ports import Arrival, Step, arrivals, cuts, in_order, run, same_promises, steps
@@ -35,12 +36,19 @@ SCHEMAS = tuple(
 )
 NAMES = tuple({n: f"{alias}.{n}" for n in s.names} for alias, s in zip(ALIASES, SCHEMAS, strict=True))
 RESIDUAL = Binary(Type.BOOLEAN, "<=", Column(Type.BIGINT, "a.w"), Column(Type.BIGINT, "b.x"))
+TIMES = [
+    compared("a.ts", ">=", "b.ts", -2),
+    compared("b.ts", "<", "a.ts"),
+    compared("b.ts", "<=", "a.w"),
+    compared("a.w", "=", "b.ts", 1),
+]
+"""Conditions that bound the time of one side from one side."""
 UNBOUNDED = Window()
 
 window_range = st.integers(0, 5).map(lambda n: Window(range=n))
 window_rows = st.integers(0, 3).map(lambda n: Window(rows=n))
 windows = st.one_of(st.just(UNBOUNDED), window_range, window_rows)
-residuals = st.sampled_from([None, RESIDUAL])
+residuals = st.sampled_from([None, RESIDUAL, *TIMES])
 Windows = tuple[Window, ...]
 
 
@@ -57,7 +65,7 @@ def reference(made: Windows, merges: bool, residual: Expression | None) -> Refer
     def holds(row: Row) -> bool | None:
         return True if residual is None else evaluate(residual, row)
 
-    return ReferenceMultiJoin(SCHEMAS[: len(made)], NAMES, "k", holds, made, merges)
+    return ReferenceMultiJoin(SCHEMAS[: len(made)], NAMES, "k", holds, made, merges, residual)
 
 
 def feed(model: ReferenceMultiJoin, step: Step, merges: bool) -> None:

@@ -2,7 +2,7 @@
 
 | | |
 |---|---|
-| header | names the columns, not case-sensitive, in any order; columns that the stream lacks are ignored |
+| header | names the columns, not case-sensitive, in any order, each of the stream's once; others are ignored |
 | no header | the stream's columns, in order |
 | NULL | an empty value, the text of the option `null`, and the text NULL in columns other than VARCHAR |
 | a bad row | the wrong number of values, a value that does not fit, a quote that is not closed |
@@ -18,10 +18,17 @@ import polars as pl
 
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
-from millstream.errors import did_you_mean
-from millstream.ingest.paged.files.csv_lines import even, fields, records
-from millstream.ingest.paged.files.formats import File, Part, no_column
-from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines
+from millstream.ingest.paged.files.csv_lines import even, fields, line_numbers, records
+from millstream.ingest.paged.files.formats import File, Part, positions, unreadable
+from millstream.ingest.paged.files.plain_text import check_text
+from millstream.ingest.paged.files.text import (
+    NO_TEXT,
+    TextFormat,
+    infinite,
+    quick_times,
+    read_bytes,
+    read_lines,
+)
 from millstream.ingest.rows import Rows, read_frame
 
 _DIRECT = {
@@ -46,6 +53,7 @@ class CsvFormat(TextFormat):
     null: str = ""
 
     def check(self, file: File) -> None:
+        check_text(file)
         if self.header and file.size:
             start = read_bytes(Part(file, 0, min(file.size, LONGEST_HEADER)))
             self._reader(file, records(start)[:1])
@@ -61,16 +69,18 @@ class CsvFormat(TextFormat):
         reader = self._reader(part.file, lines)
         return read_lines(lines[1:] if self.header else lines, reader, self)
 
+    def numbers(self, data: bytes) -> list[int]:
+        return line_numbers(data)[1 if self.header else 0 :]
+
     def _reader(self, file: File, lines: Sequence[bytes]) -> _Reader:
         """Return the reader of a file, by its first line."""
         names = list(self.schema.names)
         if self.header and lines:
-            names = [name.strip() for name, _ in fields(lines[0].decode("utf-8", "replace"), self.delimiter)]
-        lower = {name.lower(): at for at, name in reversed(list(enumerate(names)))}
-        for a in self.schema:
-            if a.name.lower() not in lower:
-                raise no_column(file, a.name, did_you_mean(a.name, names))
-        return _Reader(self, len(names), [lower[a.name.lower()] for a in self.schema])
+            try:
+                names = [name.strip() for name, _ in fields(lines[0].decode("utf-8", "replace"), self.delimiter)]
+            except ValueError as error:
+                raise unreadable(file, f"In its first line, {error}") from None
+        return _Reader(self, len(names), list(positions(file, names, self.schema).values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,8 @@ class _Reader:
         except pl.exceptions.PolarsError:
             return None
         frame = frame.select(pl.col(str(place)).alias(a.name) for a, place in zip(schema, self.places, strict=True))
+        if infinite(frame):
+            return None
         rows = read_frame(quick_times(frame, schema), schema, self.format.required)
         return rows if frame.height == len(lines) and not rows.bad.height else None
 

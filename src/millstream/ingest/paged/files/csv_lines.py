@@ -23,14 +23,31 @@ LONGEST = 100
 
 def records(data: bytes) -> list[bytes]:
     """Return the records without their final line breaks; blank lines are skipped."""
-    lines = data.split(b"\n")
-    if QUOTE in data:
-        lines = _joined(lines)
+    lines = _split(data)
     if b"\r" in data:
         lines = [line.removesuffix(b"\r") for line in lines]
     if b"" in lines:
         lines = [line for line in lines if line]
     return lines
+
+
+def line_numbers(data: bytes) -> list[int]:
+    """Return the number of the first line of each record, from 1.
+
+    >>> line_numbers(b'a,b\\n\\n1,"x\\ny"\\n2,z')
+    [1, 3, 5]
+    """
+    numbers, number = [], 1
+    for line in _split(data):
+        if line.removesuffix(b"\r"):
+            numbers.append(number)
+        number += 1 + line.count(b"\n")
+    return numbers
+
+
+def _split(data: bytes) -> list[bytes]:
+    lines = data.split(b"\n")
+    return _joined(lines) if QUOTE in data else lines
 
 
 def _joined(lines: Sequence[bytes]) -> list[bytes]:

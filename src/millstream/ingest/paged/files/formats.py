@@ -7,15 +7,17 @@ splits are values.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import polars as pl
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import record, value
-from millstream.errors import InputError
+from millstream.errors import InputError, did_you_mean
 from millstream.ingest.paged.split import SplitRows
+from millstream.ingest.rows import Rows
 
 _HINT = "Files must appear whole: write them under a name that starts with '_' or '.', then rename them."
 BEFORE_ALL = -(1 << 63)
@@ -36,6 +38,9 @@ class Part(NamedTuple):
     file: File
     first: int
     last: int
+
+
+Where = Callable[[Part, Sequence[int]], list[str]]
 
 
 class Format(Protocol):
@@ -68,6 +73,12 @@ class Format(Protocol):
         """Return the end of the readable range if rows after an event time are held back."""
 
     def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows: ...
+
+    def read_all(self, part: Part) -> Rows:
+        """Read all columns of a part, with the places of bad rows."""
+
+    def where(self, part: Part, places: Sequence[int]) -> list[str]:
+        """Return where in its file the rows at these places of a part are: `line 7`, `row 7`."""
 
 
 @record("file_piece")
@@ -110,5 +121,30 @@ def unreadable(file: File, reason: str) -> InputError:
     return InputError("M5003", f"cannot read file '{file.path}'", detail=f"{reason.rstrip('.')}.", hint=_HINT)
 
 
-def no_column(file: File, name: str, hint: str) -> InputError:
-    return InputError("M5041", f"file '{file.path}' has no column '{name}'", hint=hint)
+def located(where: Where, part: Part, bad: pl.DataFrame, places: Sequence[int]) -> pl.DataFrame:
+    """Return the bad rows at these places of a part, with reasons that say where in which file they are."""
+    if not bad.height:
+        return bad
+    name = Path(part.file.path).name
+    found = zip(bad.get_column("reason"), where(part, places), strict=True)
+    return bad.with_columns(
+        pl.Series("reason", [f"{reason} ({place} of {name})" for reason, place in found], pl.String)
+    )
+
+
+def positions(file: File, columns: Sequence[str], schema: Schema) -> dict[str, int]:
+    """Return the position of each of the schema's columns in the file, by name: as it is spelled, else in any case.
+    Raise InputError if one is missing, or given twice."""
+    return {a.name: _position(file, columns, a.name) for a in schema}
+
+
+def _position(file: File, columns: Sequence[str], name: str) -> int:
+    found = [at for at, column in enumerate(columns) if column == name]
+    found = found or [at for at, column in enumerate(columns) if column.lower() == name.lower()]
+    if not found:
+        hint = did_you_mean(name, list(dict.fromkeys(columns)))
+        raise InputError("M5041", f"file '{file.path}' has no column '{name}'", hint=hint)
+    if len(found) > 1:
+        hint = "Rename one of them: " + ", ".join(columns[at] for at in found)
+        raise InputError("M5045", f"file '{file.path}' has the column '{name}' {len(found)} times", hint=hint)
+    return found[0]

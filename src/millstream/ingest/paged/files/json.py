@@ -2,7 +2,8 @@
 
 | | |
 |---|---|
-| names | the columns, not case-sensitive; other names are ignored, and a missing one is NULL |
+| names | the columns: as they are spelled, else in any case; others are ignored, a missing one is NULL, and a line with
+  one twice is bad |
 | values | converted as in `coerce`: numbers in quotes are numbers, a number for a TIMESTAMP is seconds |
 | splits | a file can be cut anywhere: a split has the lines that start in it |
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import io
 import json
-import re
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +24,19 @@ from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.ingest.paged.files.formats import File, Part
-from millstream.ingest.paged.files.text import NO_TEXT, TextFormat, quick_times, read_bytes, read_lines
+from millstream.ingest.paged.files.plain_text import check_text
+from millstream.ingest.paged.files.text import (
+    NO_TEXT,
+    TextFormat,
+    infinite,
+    quick_times,
+    read_bytes,
+    read_lines,
+)
 from millstream.ingest.rows import Rows, read_frame
 
+LONGEST_INTEGER = 300
+"""Digits of an integer that may fit a DOUBLE."""
 _ARROW = {
     Type.BOOLEAN: pa.bool_(),
     Type.INT: pa.int64(),
@@ -41,7 +52,7 @@ _ARROW = {
 @record("json_format")
 class JsonFormat(TextFormat):
     def check(self, file: File) -> None:
-        """Accept any file: every line has its own columns."""
+        check_text(file)  # every line has its own columns
 
     def borders(self, part: Part) -> Sequence[int]:  # noqa: ARG002
         return ()
@@ -49,6 +60,9 @@ class JsonFormat(TextFormat):
     def read_all(self, part: Part) -> Rows:
         lines = [line for line in read_bytes(part).split(b"\n") if line.strip()]
         return read_lines(lines, self, self)
+
+    def numbers(self, data: bytes) -> list[int]:
+        return [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
 
     def at_once(self, lines: Sequence[bytes]) -> Rows | None:
         data, schema = b"\n".join(lines), self.schema
@@ -66,7 +80,7 @@ class JsonFormat(TextFormat):
         except (ValueError, RecursionError, pa.ArrowException):
             return None
         frame = pl.DataFrame(table)
-        if frame.height != len(lines) or any(self._otherwise(column, data) for column in frame):
+        if frame.height != len(lines) or self._otherwise(frame, data) or infinite(frame):
             return None
         frame.columns = list(schema.names)
         rows = read_frame(quick_times(frame, schema), schema, self.required)
@@ -77,29 +91,66 @@ class JsonFormat(TextFormat):
         if not isinstance(first, dict):
             raise ValueError("not an object")
         lower = {name.lower(): (name, value) for name, value in first.items()}
+        lower |= {name.lower(): (name, first[name]) for name in self.schema.names if name in first}
         return {a.name: lower.get(a.name.lower(), (a.name, None)) for a in self.schema}
 
-    def _otherwise(self, column: pl.Series, data: bytes) -> bool:
-        """Return whether a column has NULLs, and a line may spell its name differently."""
-        if not column.null_count():
+    def _otherwise(self, frame: pl.DataFrame, data: bytes) -> bool:
+        """Return whether a line may spell a column differently: that matters if the column has NULLs, or is not spelled
+        as in the schema."""
+        pairs = zip(frame, self.schema.names, strict=True)
+        doubtful = [column.name for column, name in pairs if column.null_count() or column.name != name]
+        if not doubtful:
             return False
-        quoted = re.escape(json.dumps(column.name, ensure_ascii=False).encode())
-        alike = re.findall(quoted, data, re.IGNORECASE)
-        return b"\\u" in data or len(alike) != data.count(json.dumps(column.name, ensure_ascii=False).encode())
+        if b"\\u" in data:
+            return True
+        lowered = data.lower() if all(map(str.isascii, doubtful)) else data.decode().lower().encode()
+        return any(lowered.count(_quoted(name.lower())) != data.count(_quoted(name)) for name in doubtful)
 
     def values(self, line: bytes) -> list[Any] | str:
         try:
             text = line.decode()
-            made = json.loads(text)
+            made = json.loads(text, parse_float=_number, parse_int=_integer, object_pairs_hook=_Object)
             json.dumps(made, ensure_ascii=False).encode()  # half a surrogate pair is not text
         except UnicodeError:
             return NO_TEXT
         except (ValueError, RecursionError) as error:
             return f"malformed JSON: {getattr(error, 'msg', error)}"
-        if not isinstance(made, dict):
+        if not isinstance(made, _Object):
             return "not a JSON object"
-        lower = {name.lower(): value for name, value in made.items()}
-        return [lower.get(a.name.lower()) for a in self.schema]
+        try:
+            return [made.value(name) for name in self.schema.names]
+        except ValueError as error:
+            return str(error)
+
+
+class _Object(dict[str, Any]):
+    """A JSON object; `pairs` has all its names and values, also those of a name that is given twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    def value(self, name: str) -> Any:
+        """Return the value of a name, as it is spelled or else in any case; raise ValueError if there are two."""
+        found = [value for given, value in self.pairs if given == name]
+        found = found or [value for given, value in self.pairs if given.lower() == name.lower()]
+        if len(found) > 1:
+            raise ValueError(f"column '{name}' is given {len(found)} times")
+        return found[0] if found else None
+
+
+def _quoted(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False).encode()
+
+
+def _number(text: str) -> float | str:
+    """Return a number, or its text if it is out of range: the column, if it is one of the stream's, decides."""
+    value = float(text)
+    return text if math.isinf(value) else value
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= LONGEST_INTEGER else text
 
 
 def _arrow_type(a: Attribute, value: Any) -> Any:

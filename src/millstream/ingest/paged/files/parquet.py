@@ -3,7 +3,8 @@
 | | |
 |---|---|
 | columns | found by name, not case-sensitive; others are ignored |
-| types | converted as in `coerce`; a row with a value that does not fit is bad, if the column is read |
+| types | converted as in `coerce`; a row with a value that does not fit is bad |
+| pruning | a column is left out only if all its values fit (`parquet_columns`); bad rows are written with all columns |
 | replay | by the row groups' statistics of the time column; the column itself is read for one group at a time |
 """
 
@@ -24,11 +25,22 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
-from millstream.errors import InputError, did_you_mean
+from millstream.errors import InputError
 from millstream.ingest.coerce import coerce, coerce_values
-from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, needed, no_column, unreadable
+from millstream.ingest.fitting import Fit, fit
+from millstream.ingest.paged.files.formats import (
+    BEFORE_ALL,
+    File,
+    Part,
+    check_whole,
+    located,
+    needed,
+    positions,
+    unreadable,
+)
+from millstream.ingest.paged.files.parquet_columns import Columns, columns_of
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
-from millstream.ingest.rows import read_frame
+from millstream.ingest.rows import Rows, read_frame, texts_of
 
 
 class Footer(NamedTuple):
@@ -36,9 +48,8 @@ class Footer(NamedTuple):
 
     borders: tuple[int, ...]
     """First rows of the row groups, and the number of rows."""
-    nested: dict[str, str]
-    """Types of the nested columns, which none of our types can hold."""
-    columns: tuple[str, ...]
+    types: dict[str, Any]
+    """The Arrow types of the columns."""
     times: tuple[tuple[Any, Any] | None, ...]
     """The least and the greatest value of the time column in each row group, where known."""
 
@@ -51,11 +62,12 @@ class ParquetFormat:
     worth: ClassVar[int] = 200_000
 
     def check(self, file: File) -> None:
-        footer = self._footer(file)
-        names = _named(file, footer.columns, self.schema)
+        types = self._footer(file).types
+        columns = list(types)
+        places = positions(file, columns, self.schema)
         for a in self.schema:
-            if names[a.name] in footer.nested:
-                found = footer.nested[names[a.name]]
+            found = types[columns[places[a.name]]]
+            if not _possible(found, a.type):
                 message = f"column '{a.name}' of file '{file.path}' is {found}, which cannot become {a.type.value}"
                 raise InputError("M5043", message)
 
@@ -88,9 +100,32 @@ class ParquetFormat:
         return part.last
 
     def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
-        names, schema = selected(self.schema, columns), needed(self.schema, self.required, columns)
-        rows = read_frame(_read(part, schema), schema, self.required)
-        return SplitRows(narrowed(rows.frame, names), rows.bad)
+        names, known = selected(self.schema, columns), self._columns(part.file)
+        schema = needed(self.schema, (*self.required, *known.doubtful), columns)
+        rows = read_frame(self._frame(part, schema), schema, self.required)
+        bad = located(self.where, part, self._described(part, rows, schema), rows.bad_places)
+        return SplitRows(narrowed(rows.frame, names), bad)
+
+    def read_all(self, part: Part) -> Rows:
+        return read_frame(self._frame(part, self.schema), self.schema, self.required)
+
+    def where(self, part: Part, places: Sequence[int]) -> list[str]:
+        return [f"row {part.first + at + 1}" for at in places]
+
+    def _described(self, part: Part, rows: Rows, read: Schema) -> pl.DataFrame:
+        """Return the bad rows with the values of all columns, also of those that were not read."""
+        if not rows.bad.height or read == self.schema:
+            return rows.bad
+        texts = texts_of(self._frame(part, self.schema), rows.bad_places)
+        return rows.bad.with_columns(pl.Series("input", texts, pl.String))
+
+    def _columns(self, file: File) -> Columns:
+        check_whole(file)
+        return columns_of(file, self.schema)
+
+    def _frame(self, part: Part, schema: Schema) -> pl.DataFrame:
+        """Return the rows of a part with the types of the file and the names of the schema."""
+        return _read(part, {a.name: self._columns(part.file).names[a.name] for a in schema})
 
     def _footer(self, file: File) -> Footer:
         return _footer(file, self.schema.time)
@@ -112,35 +147,34 @@ class ParquetFormat:
         return None if made.wrong or lowest is None or highest is None else (lowest, highest)
 
     def _times(self, file: File, first: int, last: int) -> Integers:
-        return _times(Part(file, first, last), str(self.schema.time), self._time_type())
+        time = str(self.schema.time)
+        return _times(Part(file, first, last), self._columns(file).names[time], self._time_type())
 
     def _time_type(self) -> Type:
         return self.schema.type_of(str(self.schema.time))
 
 
-def _read(part: Part, schema: Schema) -> pl.DataFrame:
-    """Return the rows of a part with the types of the file and the names of the schema."""
+def _possible(found: pa.DataType, type_: Type) -> bool:
+    """Return whether some value of an Arrow type can become one of our types."""
+    if pa.types.is_nested(found):
+        return False
+    try:
+        given = pl.Series(pa.array([], found)).dtype
+    except (pa.ArrowException, pl.exceptions.PolarsError):
+        return False
+    return fit(given, type_) is not Fit.NEVER
+
+
+def _read(part: Part, names: dict[str, str]) -> pl.DataFrame:
+    """Return the rows of a part, by name the column that the file has under another name."""
     file, first, last = part
     check_whole(file)
     try:
         scan = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
-        names = _named(file, scan.collect_schema().names(), schema)
-        picked = [pl.col(names[a.name]).alias(a.name) for a in schema]
-        frame = scan.select(picked).slice(first, last - first).collect().rechunk()
+        picked = [pl.col(found).alias(name) for name, found in names.items()]
+        return scan.select(picked).slice(first, last - first).collect().rechunk()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise unreadable(file, str(error).splitlines()[0]) from error
-    texts = [a.name for a in schema if a.type is Type.VARCHAR and frame.schema[a.name] == pl.Binary]
-    return frame.with_columns(pl.col(texts).cast(pl.String, strict=False)) if texts else frame
-
-
-def _named(file: File, columns: Sequence[str], schema: Schema) -> dict[str, str]:
-    """Return the file's names of the schema's columns."""
-    lower = {name.lower(): name for name in columns}
-    names = {a.name: a.name if a.name in columns else lower.get(a.name.lower()) for a in schema}
-    for name, found in names.items():
-        if found is None:
-            raise no_column(file, name, did_you_mean(name, columns))
-    return {name: found for name, found in names.items() if found is not None}
 
 
 @lru_cache(maxsize=10_000)
@@ -153,23 +187,25 @@ def _footer(file: File, time: str | None) -> Footer:
         raise unreadable(file, str(error).splitlines()[0]) from error
     groups = [held.row_group(at) for at in range(held.num_row_groups)]
     borders = (0, *np.cumsum([group.num_rows for group in groups], dtype=np.int64).tolist())
-    nested = {field.name: str(field.type) for field in described if pa.types.is_nested(field.type)}
     paths = [held.schema.column(at).path.lower() for at in range(held.num_columns)]
     place = paths.index(time.lower()) if time is not None and time.lower() in paths else None
     times = tuple(None if place is None else _range(group.column(place).statistics) for group in groups)
-    return Footer(borders, nested, tuple(described.names), times)
+    return Footer(borders, {field.name: field.type for field in described}, times)
 
 
 def _range(statistics: Any) -> tuple[Any, Any] | None:
     """Return the least and greatest value, if they are known and ordered as times (text is not)."""
     if statistics is None or not statistics.has_min_max:
         return None
-    found = statistics.min, statistics.max
+    try:
+        found = statistics.min, statistics.max
+    except (ValueError, OverflowError):  # a time that Python does not have
+        return None
     return found if all(isinstance(value, int | date) and not isinstance(value, bool) for value in found) else None
 
 
 @lru_cache(maxsize=8)
 def _times(part: Part, name: str, type_: Type) -> Integers:
-    frame = _read(part, Schema.of((name, type_)))
+    frame = _read(part, {name: name})
     times = coerce(frame.to_series(), type_).values.cast(pl.Int64)
     return times.fill_null(BEFORE_ALL).to_numpy()

@@ -68,6 +68,10 @@ class FileSource:
         number = how_many(total, self._format.worth, parallelism)
         return [FileSplit(self._format, made) for made in cut(parts, number, self._format.borders)]
 
+    @property
+    def ends(self) -> bool:
+        return self._options.once
+
     def ended(self, offset: Offset) -> bool:
         if not self._options.once:
             return False

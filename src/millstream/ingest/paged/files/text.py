@@ -7,28 +7,28 @@ around it.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, BinaryIO, ClassVar, Protocol
 
 import polars as pl
 
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type
-from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, unreadable
+from millstream.algebra.types import DATE, Type
+from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, located, unreadable
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.rows import NO_BAD, Rows, rows_of
+from millstream.ingest.written_times import usual_times
 
 CHUNK = 65_536
 LEAF = 512
 SAMPLE = 65_536
 NO_TEXT = "the line is not UTF-8"
-_TIMES = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.fZ")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").pattern
+_TIMES = ((" ", ""), ("T", ""), ("T", "Z"))
+"""The separators and zones of timestamps in usual forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ class TextFormat(ABC):
     def read_all(self, part: Part) -> Rows:
         """Read all columns of a part."""
 
+    @abstractmethod
+    def numbers(self, data: bytes) -> list[int]:
+        """Return the number of the line, from 1, of each row in the text."""
+
     def extent(self, file: File) -> int:
         return file.size
 
@@ -58,7 +62,11 @@ class TextFormat(ABC):
 
     def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
         names, rows = selected(self.schema, columns), self.read_all(part)
-        return SplitRows(narrowed(rows.frame, names), rows.bad)
+        return SplitRows(narrowed(rows.frame, names), located(self.where, part, rows.bad, rows.bad_places))
+
+    def where(self, part: Part, places: Sequence[int]) -> list[str]:
+        before, numbers = lines_before(part), self.numbers(read_bytes(part))
+        return [f"line {before + numbers[at]}" for at in places]
 
 
 class LineReader(Protocol):
@@ -74,11 +82,21 @@ class LineReader(Protocol):
 def read_lines(lines: Sequence[bytes], reader: LineReader, format_: TextFormat) -> Rows:
     """Read all lines, in order; bad rows keep the text of their line."""
     frames, bad = [pl.DataFrame(schema={a.name: a.type.polars for a in format_.schema})], [NO_BAD]
+    places: list[int] = []
+    done = 0
     for start in range(0, len(lines), CHUNK):
         for rows in _read_chunk(lines[start : start + CHUNK], reader, format_):
             frames.append(rows.frame)
             bad.append(rows.bad)
-    return Rows(pl.concat(frames), None, pl.concat(bad), len(lines))
+            places += (done + place for place in rows.bad_places)
+            done += rows.given
+    return Rows(pl.concat(frames), None, pl.concat(bad), len(lines), tuple(places))
+
+
+def infinite(frame: pl.DataFrame) -> bool:
+    """Return whether a value may have become infinite because it is out of range: `1e400`."""
+    floats = (column for column in frame if column.dtype.is_float())
+    return any(column.is_infinite().any() for column in floats)
 
 
 def _read_chunk(lines: Sequence[bytes], reader: LineReader, format_: TextFormat) -> Iterator[Rows]:
@@ -107,18 +125,34 @@ def quick_times(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 def _quick(texts: pl.Series, type_: Type) -> pl.Series:
     nulls = texts.null_count()
     if type_ is Type.DATE:
-        plain = texts.str.contains(f"^{_DATE}$").all()
+        plain = texts.str.contains(f"^{DATE}$").all()
         dates = texts.str.to_date("%Y-%m-%d", strict=False) if plain else texts
         return dates if dates.null_count() == nulls else texts
-    for form in _TIMES:
+    for separator, zone in _TIMES:
         # The first value shows whether a form is worth trying on all.
-        if texts.head(1).str.to_datetime(form, time_unit="us", strict=False).null_count() and not nulls:
+        if usual_times(texts.head(1), separator, zone).null_count() and not nulls:
             continue
-        times = texts.str.to_datetime(form, time_unit="us", strict=False)
+        times = usual_times(texts, separator, zone)
         if times.null_count() == nulls:
             return times
     seconds = texts.cast(pl.Float64, strict=False)
     return seconds if seconds.null_count() == nulls and seconds.is_finite().all() else texts
+
+
+def lines_before(part: Part) -> int:
+    """Return the number of lines of the file before the first that starts inside a part."""
+    with Path(part.file.path).open("rb") as opened:
+        start = _seek(opened, part.first)
+        opened.seek(0)
+        return opened.read(start).count(b"\n")
+
+
+def _seek(opened: BinaryIO, first: int) -> int:
+    """Go to the first line that starts at a position or after it; return where it starts."""
+    if first > 0:
+        opened.seek(first - 1)
+        opened.readline()
+    return opened.tell()
 
 
 def read_bytes(part: Part) -> bytes:
@@ -127,9 +161,7 @@ def read_bytes(part: Part) -> bytes:
     check_whole(file)
     try:
         with Path(file.path).open("rb") as opened:
-            if first > 0:
-                opened.seek(first - 1)
-                opened.readline()
+            _seek(opened, first)
             data = opened.read(max(last - opened.tell(), 0))
             if data and last < file.size and not data.endswith(b"\n"):
                 data += opened.readline()

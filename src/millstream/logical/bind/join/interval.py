@@ -2,7 +2,8 @@
 
 The condition bounds the difference d = a.ts - b.ts to [low, high]. The windows of a join say that a is at most W_a
 older (d >= -W_a) and b at most W_b older (d <= W_b), so W_a = max(0, -low) and W_b = max(0, high) admit every pair that
-the condition admits. A bound that the windows do not imply stays a condition.
+the condition admits. A bound that the windows do not imply stays a condition. A condition on columns at a fixed
+distance from the times, such as the ends of windows, bounds d too.
 
 The result r of a join is as new as its newest part, so a part p is at most its *lag* older than r. A condition on p and
 a further stream c then bounds r and c too: c is newer than r by at most as much as it is newer than p, and r is newer
@@ -11,7 +12,7 @@ than c by at most as much as p is, plus the lag of p. Such windows are weaker th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,6 +20,8 @@ from millstream.algebra.expression import Binary, Cast, Column, Expression, Lite
 from millstream.algebra.types import micros
 from millstream.algebra.window import Window
 
+Times = Mapping[str, int]
+"""The columns of a stream that are its time plus a constant, with the constants: `window_end` is its time plus 1."""
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -32,10 +35,10 @@ class Bound:
 
 
 def interval_windows(
-    found: list[Expression], left_time: str, right_time: str, left: Window | None, right: Window | None
+    found: list[Expression], left_times: Times, right_times: Times, left: Window | None, right: Window | None
 ) -> tuple[Window, Window, list[Expression]]:
     """Return the windows of both sides and the conjuncts that remain. A written window is not changed."""
-    bounds = [bound for c in found if (bound := _bound(c, left_time, right_time)) is not None]
+    bounds = [bound for c in found if (bound := _bound(c, left_times, right_times)) is not None]
     lows = [bound.low for bound in bounds if bound.low is not None]
     highs = [bound.high for bound in bounds if bound.high is not None]
     if not lows or not highs:
@@ -46,13 +49,13 @@ def interval_windows(
 
 
 def result_windows(
-    found: list[Expression], parts: Iterable[tuple[str, int]], right_time: str, left: Window, right: Window | None
+    found: list[Expression], parts: Iterable[tuple[Times, int]], right_times: Times, left: Window, right: Window | None
 ) -> tuple[Window, Window]:
     """Return the windows of a join's result, given the times of its parts and their lags, and of a further stream."""
     lefts: list[int] = []
     rights: list[int] = []
-    for time, lag in parts:
-        bounds = [bound for c in found if (bound := _bound(c, time, right_time)) is not None]
+    for times, lag in parts:
+        bounds = [bound for c in found if (bound := _bound(c, times, right_times)) is not None]
         lefts += [max(0, -bound.low) for bound in bounds if bound.low is not None]
         rights += [max(0, lag + bound.high) for bound in bounds if bound.high is not None]
     if not lefts or not rights:
@@ -74,17 +77,18 @@ def _implied(bound: Bound, left: Window, right: Window) -> bool:
     return low and high
 
 
-def _bound(conjunct: Expression, left_time: str, right_time: str) -> Bound | None:
+def _bound(conjunct: Expression, left_times: Times, right_times: Times) -> Bound | None:
     if not (isinstance(conjunct, Binary) and conjunct.op in _MIRRORED):
         return None
     one, other = _linear(conjunct.left), _linear(conjunct.right)
     if one is None or other is None:
         return None
-    op, difference = conjunct.op, other[1] - one[1]
-    if (one[0], other[0]) == (right_time, left_time):
-        op, difference = _MIRRORED[op], -difference
-    elif (one[0], other[0]) != (left_time, right_time):
+    op = conjunct.op
+    if one[0] in right_times and other[0] in left_times:
+        op, one, other = _MIRRORED[op], other, one
+    elif one[0] not in left_times or other[0] not in right_times:
         return None
+    difference = other[1] + right_times[other[0]] - one[1] - left_times[one[0]]
     match op:
         case ">=":
             return Bound(conjunct, difference, None)

@@ -22,10 +22,12 @@ from millstream.lang import ast
 from millstream.logical.bind.join import rows
 from millstream.logical.bind.join.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.bind.join.interval import interval_windows, lags, result_windows
+from millstream.logical.bind.join.key_join import check_key_join, key_joined
 from millstream.logical.bind.join.outer import OUTER, cuts_off
-from millstream.logical.bind.join.time import any_time_of, same_units, time_of, times_of
+from millstream.logical.bind.join.time import any_time_of, same_units, times_of, times_of_parts
 from millstream.logical.bind.scope import Entry
 from millstream.logical.join.graph import ENTRY_TIME, within
+from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select
@@ -159,7 +161,7 @@ class JoinBinder:
 
     def _at_once(self) -> Joined | None:
         """Join all streams by one MultiJoin, if a window counts rows and needs it."""
-        if not rows.needs_multi_join(self._streams, self._windows):
+        if key_joined(self._streams) or not rows.needs_multi_join(self._streams, self._windows):
             return None
         names = frozenset(entry.alias for entry in self._streams)
         found = self._waiting.take_within(names)
@@ -180,11 +182,21 @@ class JoinBinder:
         """Join a stream. The keys of an outer join stay two columns: they differ where one side is padded."""
         newcomer, kind, padded = right.streams[0], right.streams[0].written.kind, left.padded
         outer = kind in OUTER
-        found = list(self._on[newcomer.alias]) if outer else self._waiting.take(left.names, right.names)
+        once = key_joined(left.streams), key_joined(right.streams)
+        if outer:
+            found = list(self._on[newcomer.alias])
+        elif any(once):  # a condition on one stream decides which tuples can pair
+            found = self._waiting.take_within(left.names | right.names)
+        else:
+            found = self._waiting.take(left.names, right.names)
         windows, keys, residual = self._condition(left, right, self.keys.renamed(found))
         parts = left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
-        plan: OuterJoin | WindowJoin
-        if outer:
+        plan: OuterJoin | WindowJoin | KeyJoin
+        if any(once):
+            plan = KeyJoin(*parts, once=once)
+            check_key_join(plan, self._streams)
+            self.keys.add(keys, plan.schema)
+        elif outer:
             plan = OuterJoin(*parts, kept=kind)
             padded |= right.names if kind != "RIGHT" else frozenset()
             padded |= left.names if kind != "LEFT" else frozenset()
@@ -206,16 +218,12 @@ class JoinBinder:
         if len(left.streams) == 1:
             first = left.streams[0]
             written = self._written(first), self._written(newcomer)
-            times = time_of(first), time_of(newcomer)
-            windows = written[0] or UNBOUNDED, written[1] or UNBOUNDED
-            if times[0] is not None and times[1] is not None:
-                *made, residual = interval_windows(residual, times[0].name, times[1].name, *written)
-                windows = made[0], made[1]
+            *made, residual = interval_windows(residual, times_of(first), times_of(newcomer), *written)
+            windows = made[0], made[1]
         else:
             windows = self._composite(left.streams), self._written(newcomer) or UNBOUNDED
-            if (time := time_of(newcomer)) is not None:
-                parts = times_of(left.streams, left.lags)
-                windows = result_windows(residual, parts, time.name, windows[0], self._written(newcomer))
+            parts = times_of_parts(left.streams, left.lags)
+            windows = result_windows(residual, parts, times_of(newcomer), windows[0], self._written(newcomer))
             if left.padded and windows[1].rows is not None:
                 hint = "give it a RANGE window, or put the outer join last in FROM"
                 raise newcomer.fail("M3020", "a ROWS window after an outer join is not available yet", hint)
@@ -283,6 +291,7 @@ class JoinBinder:
             conjunction(placed.residual),
             first.prefix,
             second.prefix,
+            once=test.mode == "RECENT" and key_joined(first.streams),
         )
         self.keys.add(placed.keys, plan.schema)
         return Joined(plan, names, second.streams, None)

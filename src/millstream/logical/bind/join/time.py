@@ -11,16 +11,16 @@ from millstream.logical.bind.scope import Entry
 from millstream.logical.join.graph import ENTRY_TIME
 
 
-def time_of(entry: Entry) -> Column | None:
-    """Return the time column of a stream, under its name in the whole FROM."""
-    visible = entry.schema.time is not None and entry.schema.kind is TimeKind.EXTERNAL
-    return any_time_of(entry) if visible else None
+def times_of(entry: Entry) -> dict[str, int]:
+    """Return the columns of a stream that are its time plus a constant, under their names in the whole FROM, with the
+    constants; none if the time is not a column's."""
+    offsets = entry.schema.times if entry.schema.kind is TimeKind.EXTERNAL else {}
+    return {f"{entry.alias}.{name}": offset for name, offset in offsets.items()}
 
 
-def times_of(members: Iterable[Entry], lags: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the time columns and lags of the streams of a result whose lag is known."""
-    times = ((time_of(member), member.alias) for member in members)
-    return [(time.name, lags[alias]) for time, alias in times if time is not None and alias in lags]
+def times_of_parts(members: Iterable[Entry], lags: Mapping[str, int]) -> list[tuple[dict[str, int], int]]:
+    """Return the times and lags of the streams of a result whose lag is known."""
+    return [(times_of(member), lags[member.alias]) for member in members if member.alias in lags]
 
 
 def any_time_of(entry: Entry) -> Column:

@@ -3,7 +3,7 @@
 | held | bounded by |
 |---|---|
 | windows, panes | time; a template over groups, or over groups and the windowing column `+` |
-| groups | a template over groups; groups that have finitely many values |
+| groups | a template over groups; a group that follows time; groups that have finitely many values |
 
 A template over groups and the windowing column is passed on over groups and the end `+`. Time is passed on if the
 windows are over time, or else if all groups are closed.
@@ -39,9 +39,12 @@ class Grouped(Plan):
     partials: bool
 
     stateless = False
-    positional = False
     punctuates: Names = frozenset()
     equal_columns: Groups = ()
+
+    @property
+    def positional(self) -> bool:
+        return any(call.ordered for call in self.aggregates)
 
     @property
     @abstractmethod
@@ -60,14 +63,31 @@ class Grouped(Plan):
         them. None: no pre-aggregation."""
 
     @property
-    @abstractmethod
-    def windowing(self) -> str | None:
-        """The input column whose upper bounds close windows; None without windows or if the column is hidden."""
+    def ends(self) -> tuple[str, ...]:
+        """The output columns on which it punctuates when windows or panes close."""
+        return () if self.end is None else (self.end,)
+
+    @property
+    def windowing(self) -> tuple[str, ...]:
+        """The input columns whose upper bounds close windows; none without windows or if the time is hidden."""
+        if self.end is None:
+            return ()
+        if self.attribute is not None:
+            return (self.attribute,)
+        source = self.input.schema
+        return tuple(name for name in source.times if name == source.time or name not in self.group)
 
     @property
     def timed(self) -> bool:
         """True if the windows are over the hidden timestamp, so that time closes them."""
         return self.end is not None and self.attribute in (None, self.input.schema.time)
+
+    @property
+    def following(self) -> tuple[str, ...]:
+        """The groups, and a windowing attribute other than time, that follow time, so that it closes them."""
+        trails = self.input.schema.trails
+        windowing = () if self.end is None or self.attribute is None else (self.attribute,)
+        return () if self.timed else tuple(name for name in (*self.group, *windowing) if name in trails)
 
     def unit(self, source: Schema) -> int:
         """Return the units per second of the windowing attribute."""
@@ -107,38 +127,39 @@ class Grouped(Plan):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         (source,) = inputs
-        bounds = [" and ".join(source.clocks)] if self.timed and source.time is not Time.STILL else []
+        by_time = (self.timed or self.following) and source.time is not Time.STILL
+        bounds = [" and ".join(source.clocks)] if by_time else []
         bounds += [offer.origin for offer in source.templates if self._closed_by(offer)]
         if bounds:
             return (StatePart(self.held, tuple(dict.fromkeys(bounds))),)
         if self.end is None and finite(self.input.schema, self.group):
             return (StatePart(self.held, ("groups that have finitely many values",), purged=False),)
-        if self.timed:
+        if self.timed or self.following:
             return (StatePart(self.held, lacks=time_stands(stream_names(self), source.time)),)
         closing = (f"{self.attribute} +",) if self.end is not None else ()
         return (StatePart(self.held, lacks=f"no punctuation closes {listed((*self.group, *closing))}"),)
 
     def _closed_by(self, offer: Offer) -> bool:
         """True if this punctuation of the input closes every group, or every window of it, sooner or later."""
-        time = self.windowing
-        if not offer.attributes <= {*self.group, time}:
+        times = self.windowing
+        if not offer.attributes <= {*self.group, *times}:
             return False
-        return time not in offer.attributes or offer.class_of(str(time)) == "+"
+        return all(offer.class_of(name) == "+" for name in times if name in offer.attributes)
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         (source,) = inputs
-        names = {name: name for name in self.group}
-        if self.windowing is not None and self.end is not None:
-            names[self.windowing] = self.end
-        closing = distinct(offer.renamed(names) for offer in source.templates if self._closed_by(offer))
+        groups = {name: name for name in self.group}
+        names = [groups | dict.fromkeys(self.windowing, end) for end in self.ends] or [groups]
+        usable = [offer for offer in source.templates if self._closed_by(offer)]
+        closing = distinct(offer.renamed(new) for offer in usable for new in names)
         if self.timed or parts[0].drains:
             return Offers(source.time, source.clocks, closing)
         return Offers(templates=closing)
 
     def requirements(self, part: StatePart) -> Iterator[Requirement]:
-        if self.timed:
+        if self.timed or self.following:
             yield TimeMoves((self.input,))
-        elif self.attribute is not None:
+        if not self.timed and self.attribute is not None:
             yield Punctuated(self.input, (self.attribute,), "+")
         yield Punctuated(self.input, self.group)
 

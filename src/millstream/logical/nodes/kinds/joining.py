@@ -11,8 +11,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from millstream.algebra.expression import Expression, conjunction, conjuncts
+from millstream.algebra.expression import Expression, calls_code, conjunction, conjuncts
 from millstream.algebra.names import Groups, equal_classes, key_names, prefixed, renamed
+from millstream.algebra.overflow import guarded
 from millstream.algebra.schema import TS, Attribute, Schema
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract.offers import Offers, distinct, slowest
@@ -201,16 +202,20 @@ class Paired(Joining):
 @dataclass(slots=True)
 class Sifter:
     """Takes the conditions that one side's columns decide, under its own names. `equal` maps output columns that equal
-    one of its keys to that key."""
+    one of its keys to that key. Of a condition that may overflow it takes a form that does not."""
 
     side: Side
     equal: Mapping[str, str] = field(default_factory=dict)
     taken: list[Expression] = field(default_factory=list)
 
     def take(self, condition: Expression) -> bool:
+        """Return whether the condition need not be tested on pairs any more."""
         names = {output: name for name, output in self.side.names.items()} | dict(self.equal)
         columns = condition.columns()
         if self.side.rows or not columns or not columns <= names.keys():
             return False
-        self.taken.append(renamed(condition, names, self.side.schema))
-        return True
+        own = renamed(condition, names, self.side.schema)
+        if guarded(own) is not own and calls_code(own):
+            return False
+        self.taken.append(guarded(own))
+        return self.taken[-1] is own

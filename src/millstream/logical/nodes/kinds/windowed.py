@@ -3,6 +3,7 @@
 | held | bounded by |
 |---|---|
 | a side of two | its `ROWS` window; its `RANGE` window and the other side's time |
+| | a condition that the other side's time excludes sooner or later (`time_limits`), like `l.ts >= r.ts - 5` |
 | | a template of the other side over keys; with a `RANGE` window also over keys and time `+` |
 | one of several inputs | each other input, like the other side of two |
 """
@@ -11,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
-from millstream.algebra.expression import Binary, Expression, conjuncts
+from millstream.algebra.expression import Binary, Column, Expression, Literal, conjuncts, rewrite
 from millstream.algebra.names import key_names
-from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.schema import TS, Schema, TimeKind
+from millstream.algebra.time_limits import Limit, Partner, join_limits
+from millstream.algebra.types import Type
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract.offers import Offer, Offers, Time
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
@@ -37,6 +41,59 @@ def _merges(sides: tuple[Side, ...]) -> bool:
     return in_time((side.schema for side in sides), windows) and (counts or windows.count(UNBOUNDED) <= 1)
 
 
+def _simultaneous(sides: tuple[Side, ...]) -> bool:
+    """True if the parts of a result all have the same time, because it is among their keys."""
+    times = [side.schema.time for side in sides]
+    return None not in times and tuple(times) in zip(*(side.keys for side in sides), strict=True)
+
+
+def _time(sides: tuple[Side, ...]) -> str | None:
+    """Return the output column that equals the timestamp: the time of a side that is never padded."""
+    if not _simultaneous(sides):
+        return None
+    never = (s for place, s in enumerate(sides) if not any(o.preserved for o in (*sides[:place], *sides[place + 1 :])))
+    return next((side.names[str(side.schema.time)] for side in never), None)
+
+
+def _followed(sides: tuple[Side, ...]) -> Iterator[tuple[str, Expression]]:
+    """Yield the output columns that follow time: a part with a RANGE window is older than a result by at most the
+    window."""
+    same = _simultaneous(sides)
+    for side in sides:
+        older = 0 if same else side.window.range
+        if older is not None and side.schema.unit == sides[0].schema.unit:
+            for name, value in side.schema.trails.items():
+                yield side.names[name], _earlier(value, older)
+
+
+def _earlier(value: Expression, older: int) -> Expression:
+    """Return an expression over the hidden timestamp as one over a timestamp that is at most `older` newer."""
+
+    def change(part: Expression) -> Expression | None:
+        if not older or not isinstance(part, Column) or part.name != TS:
+            return None
+        timed = part.type is Type.TIMESTAMP
+        lag = Literal(Type.INTERVAL, timedelta(microseconds=older)) if timed else Literal(Type.BIGINT, older)
+        return Binary(part.type, "-", part, lag)
+
+    return rewrite(value, change)
+
+
+def _fixed(sides: tuple[Side, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the output columns that are the timestamp plus a constant. There are some if keys at one position are all
+    at a fixed distance from the times of their sides, so that these times are at a fixed distance from each other."""
+    if any(side.preserved or side.schema.unit != sides[0].schema.unit for side in sides):
+        return
+    times = [side.schema.times for side in sides]
+    for keys in zip(*(side.keys for side in sides), strict=True):
+        if all(key in own for key, own in zip(keys, times, strict=True)):
+            distances = [own[key] for key, own in zip(keys, times, strict=True)]
+            for side, own, distance in zip(sides, times, distances, strict=True):
+                # The newest part, whose time the result has, is the one with the least distance to its key.
+                yield from ((side.names[name], offset + min(distances) - distance) for name, offset in own.items())
+            return
+
+
 class Windowed(Joining):
     """A join whose sides all have windows."""
 
@@ -54,11 +111,26 @@ class Windowed(Joining):
         """A tuple without a partner is emitted late, and so out of order."""
         sides = self.sides
         moves = all(side.schema.moves for side in sides)
-        ordered = _merges(sides) and not any(side.preserved for side in sides)
-        return replace(sides[0].schema, attributes=joined(sides), time=None, ordered=ordered, moves=moves)
+        ordered = self.merges and not any(side.preserved for side in sides)
+        time = _time(sides)
+        offsets = tuple(item for item in _fixed(sides) if item[0] != time)
+        known = {time, *(name for name, _ in offsets)}
+        return replace(
+            sides[0].schema,
+            attributes=joined(sides),
+            time=time,
+            ordered=ordered,
+            moves=moves,
+            follows=tuple(item for item in _followed(sides) if item[0] not in known),
+            offsets=offsets,
+        )
 
     def describe(self) -> str:
         return f"{type(self).__name__} {self._windows()}{self._on()}{self._where()} {self._order()}"
+
+    def limits(self) -> dict[tuple[int, int], tuple[Limit, ...]]:
+        """Return, for pairs of sides, what the time of the second excludes of the first."""
+        return join_limits([Partner(side.schema, side.names, side.key_names) for side in self.sides], self.residual)
 
     def _windows(self) -> str:
         return ", ".join(f"{side.prefix or ''} {side.window_text}".lstrip() for side in self.sides)
@@ -97,9 +169,10 @@ class TwoWindowed(Paired, Windowed):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         left, right = self.sides
+        limits = self.limits()
         held = (
-            held_side(f"left {left.label}", 0, (left, inputs[0]), (right, inputs[1])),
-            held_side(f"right {right.label}", 1, (right, inputs[1]), (left, inputs[0])),
+            held_side(f"left {left.label}", 0, (left, inputs[0]), (right, inputs[1]), limits.get((0, 1), ())),
+            held_side(f"right {right.label}", 1, (right, inputs[1]), (left, inputs[0]), limits.get((1, 0), ())),
         )
         return (*held, waiting(self, inputs)) if self.merges else held
 
@@ -126,7 +199,9 @@ class TwoWindowed(Paired, Windowed):
         return schemas | self.values("schema", "keys", "residual", "left_window", "right_window", "merges")
 
 
-def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers]) -> StatePart:
+def held_side(
+    name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers], limits: tuple[Limit, ...]
+) -> StatePart:
     """Return the state part of the tuples of one side that wait for tuples of another."""
     (own, promised), (other, offers) = held, partner
     if own.rows is not None:
@@ -134,6 +209,8 @@ def held_side(name: str, place: int, held: tuple[Side, Offers], partner: tuple[S
     bounds: list[str] = []
     if own.window.range is not None and offers.time is Time.MOVES:
         bounds.append(f"{own.window_text} and {' and '.join(offers.clocks)}")
+    if offers.time is Time.MOVES:
+        bounds += [f"{limit.reason} and {' and '.join(offers.clocks)}" for limit in limits]
     keys = {*other.keys}
     closing = [o for o in offers.templates if _closes_partners(o, own, other)]
     bounds += [f"{own.window_text} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
@@ -153,9 +230,8 @@ def _closes_partners(offer: Offer, own: Side, other: Side) -> bool:
     if offer.seen or may_be_nan(own.schema, (names[a] for a in offer.attributes if a in names)):
         return False
     others = offer.attributes - names.keys()
-    time = other.schema.time
-    timed = bool(others) and others == {time} and len(offer.attributes) > 1
-    return not others or (timed and own.window.range is not None and offer.class_of(str(time)) == "+")
+    timed = others <= other.schema.times.keys() and len(offer.attributes) > len(others)
+    return not others or (timed and own.window.range is not None and all(offer.class_of(n) == "+" for n in others))
 
 
 def _partners_come(own: Side, promised: Offers, other: Side, offers: Offers) -> list[str]:

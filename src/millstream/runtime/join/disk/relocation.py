@@ -41,7 +41,7 @@ class Relocation:
     """`at_once`: the disk join runs in every step."""
 
     def __init__(self, equality: Equality, kernel: JoinKernel, sides: Sequence[JoinSide], *, at_once: bool) -> None:
-        self._equality, self._kernel, self._sides, self._at_once = equality, kernel, sides, at_once
+        self._kernel, self._sides, self._at_once = kernel, sides, at_once
         self._names = [list(side.table.schema) for side in sides]
         self._steps = Steps()
         self._parts = tuple(DiskPart(i, side.table, equality, self._steps) for i, side in enumerate(sides))
@@ -200,25 +200,27 @@ class Relocation:
         if not probe.height or not partners.height:
             return []
         frames = (probe, partners) if side == 0 else (partners, probe)
-        rows = self._equality.match(*frames, probing_left=side == 0)
-        if not len(rows[0]):
-            return []
-        arrived, spilled, time = (
-            [frame.get_column(name).to_numpy().take(places) for frame, places in zip(frames, rows, strict=True)]
-            for name in (ARRIVED, SPILLED, TS)
-        )
-        last = np.maximum(*arrived)
-        met = self._met.take(probe.get_column(BUCKET).to_numpy()).take(rows[side])
-        owed = (last > np.minimum(*spilled)) & (last > met)
-        if allowed is not None:
-            owed &= allowed.take(rows[1 - side])
-        live = self._kernel.live(frames[0], frames[1], rows, (time[0], time[1]))
-        if live is not None:
-            owed &= live
-        if not owed.any():
-            return []
         left, right = (pick(frame, names) for frame, names in zip(frames, self._names, strict=True))
-        return self._kernel.results(left, right, (rows[0][owed], rows[1][owed]), (time[0][owed], time[1][owed]))
+        found: list[pl.DataFrame] = []
+        for rows in self._kernel.candidates(*frames, probing_left=side == 0):
+            if not len(rows[0]):
+                continue
+            arrived, spilled, time = (
+                [frame.get_column(name).to_numpy().take(places) for frame, places in zip(frames, rows, strict=True)]
+                for name in (ARRIVED, SPILLED, TS)
+            )
+            last = np.maximum(*arrived)
+            met = self._met.take(probe.get_column(BUCKET).to_numpy()).take(rows[side])
+            owed = (last > np.minimum(*spilled)) & (last > met)
+            if allowed is not None:
+                owed &= allowed.take(rows[1 - side])
+            live = self._kernel.live(frames[0], frames[1], rows, (time[0], time[1]))
+            if live is not None:
+                owed &= live
+            if owed.any():
+                kept = (rows[0][owed], rows[1][owed]), (time[0][owed], time[1][owed])
+                found += self._kernel.results(left, right, *kept)
+        return found
 
     def expire(self, side: int, bound: int) -> None:
         """Purge the tuples on disk that are out of their window, given the other side's bound; all pairs are found."""

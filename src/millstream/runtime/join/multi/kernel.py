@@ -27,7 +27,7 @@ from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS
 from millstream.algebra.window import Window
-from millstream.runtime.expression.evaluate import predicate
+from millstream.runtime.expression.condition import Condition
 from millstream.runtime.join.multi.partners import Partners, by_code, combined
 from millstream.runtime.operator.frames import pick, stack, take
 from millstream.runtime.operator.time_order import by_time
@@ -63,7 +63,7 @@ class MultiJoinKernel:
         self, columns: Sequence[Sequence[str]], windows: Sequence[Window], residual: Expression | None, *, merges: bool
     ) -> None:
         self._columns, self._windows, self._merges = [list(own) for own in columns], tuple(windows), merges
-        self._residual = None if residual is None else predicate(residual)
+        self._residual = None if residual is None else Condition(residual)
         self.by_rows = any(window.rows is not None for window in windows)
         ranged = any(window.range is not None for window in windows)
         self._checks_again = ranged and not merges and not self.by_rows and len(windows) > 2
@@ -169,7 +169,7 @@ class MultiJoinKernel:
             results.hstack(take(pick(own.rows, columns), rows).get_columns(), in_place=True)
         results.insert_column(results.width, pl.Series(TS, newest))
         if self._residual is not None:
-            results = results.filter(self._residual)
+            results = self._residual.filter(results)
         return results if results.height else None
 
 

@@ -13,6 +13,7 @@
 | punctuation of S_i → out | any, once no stored tuple of S_i matches it; on a key: on the first input's column |
 | progress v, or bounds v, of all others | purges the tuples of S_i with `ts + W_i < v` |
 | progress v, or bound v, of one other | purges those of them that have no partner stored there |
+| | closes the tuples that a condition like `a.ts >= b.ts` excludes for it (`time_limits`), like punctuation |
 | progress out | the lowest of all inputs', if it has risen and arrived in band |
 | cost | the keys of stored and new tuples are numbered once a step; one search per probing tuple and other input |
 
@@ -33,18 +34,20 @@ from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
+from millstream.algebra.time_limits import Partner, join_limits
 from millstream.algebra.window import Window
 from millstream.runtime.join.kernel import JoinColumns
 from millstream.runtime.join.multi.kernel import Arrivals, MultiJoinKernel
 from millstream.runtime.join.multi.keys import KeyIndex, common_types
 from millstream.runtime.join.multi.purge import Held, useful
 from millstream.runtime.join.multi.side import SEQ, Closings, MultiJoinSide
-from millstream.runtime.join.purge import Renaming, time_name
+from millstream.runtime.join.purge import Renaming, times_named
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.operator.registers import Registers
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.state.table import StateTable
 
 
@@ -82,11 +85,15 @@ class MultiJoin(Operator):
         self._canonical = []
         for side, (s, own) in enumerate(zip(inputs, names, strict=True)):
             equal = self._index.columns[side]
-            time = time_name(s, own) if self._timely else None
-            self._closings.append(Closings(dict(zip(equal, self._index.names, strict=True)), time))
+            times = times_named(s, own) if self._timely else {}
+            self._closings.append(Closings(dict(zip(equal, self._index.names, strict=True)), times))
             self._canonical.append(
                 Renaming({name: name for name in own.values()} | dict(zip(equal, first, strict=True)))
             )
+        partners = [Partner(s, own, keys) for s, own, keys in zip(inputs, names, joined, strict=True)]
+        self._limits = {pair: TimeClosing(limits) for pair, limits in join_limits(partners, residual).items()}
+        self._passed: dict[tuple[int, int], Punctuations] = {}
+        """For pairs of inputs (i, j), what the time of j has closed of i."""
         self._registers = Registers(len(inputs))
         self._emitted = Emitted(first)
 
@@ -169,6 +176,10 @@ class MultiJoin(Operator):
     def _purge(self, arrived: Sequence[Arrivals], count: int, fresh: Mapping[int, Punctuations]) -> None:
         """Store the tuples that may still be part of a result, and purge the others."""
         bounds = self._registers.bounds
+        for (i, j), closing in self._limits.items():
+            closed = closing.advance(bounds[j])
+            if len(closed):
+                self._passed[i, j] = closed
         lowest = [min(bounds[:i] + bounds[i + 1 :]) for i in range(self.arity)]
         held = [
             Held(
@@ -190,7 +201,8 @@ class MultiJoin(Operator):
         known = 0 if side.stale else own.held
         side.stale = False
         others = [(j, closing.known) for j, closing in enumerate(self._closings) if j != i and closing.any]
-        if not others:
+        timely = [(j, self._passed[i, j]) for j in range(self.arity) if (i, j) in self._passed]
+        if not others and not timely:
             return None
         closed = np.zeros(len(own.codes), dtype=np.int64)
         if side.closed is not None and known:
@@ -201,6 +213,8 @@ class MultiJoin(Operator):
                 closed[known:] |= patterns.match(keyed.slice(known)).to_numpy().astype(np.int64) << j
             if known and j in fresh:
                 closed[:known] |= fresh[j].match(keyed.slice(0, known)).to_numpy().astype(np.int64) << j
+        for j, passed in timely:
+            closed |= passed.match(own.rows).to_numpy().astype(np.int64) << j
         return closed
 
     def _release(self) -> Punctuations:

@@ -33,11 +33,11 @@ EXPIRES = "__expires"
 
 
 class Closings:
-    """Patterns of the tuples that the punctuation of one input closes, over the common names of keys. `time`: its
-    visible time, if it bounds results."""
+    """Patterns of the tuples that the punctuation of one input closes, over the common names of keys. `times`: its
+    columns at a fixed distance from its time, with the distance, if they bound results."""
 
-    def __init__(self, names: Mapping[str, str], time: str | None) -> None:
-        self._translation = Translation(names, time, 0, EXPIRES)
+    def __init__(self, names: Mapping[str, str], times: Mapping[str, int]) -> None:
+        self._translation = Translation(names, times, 0, EXPIRES)
         self.known = PunctuationSet()
         self.any = False
 

@@ -1,0 +1,1 @@
+"""`millstream soak --what mixture`: kills, SIGTERM, queries that come and go, a full disk, failing and slow sinks."""

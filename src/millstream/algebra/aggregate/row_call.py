@@ -1,0 +1,34 @@
+"""A call of an aggregate that takes one tuple at a time and returns any number of rows."""
+
+from __future__ import annotations
+
+from millstream.algebra.schema import Attribute
+
+
+class RowCall:
+    """Implementations name the call, the input columns that it reads, and the columns of its result."""
+
+    __slots__ = ()
+
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The input columns that it reads."""
+        return self.arguments
+
+    @property
+    def function(self) -> str:
+        """The name of the aggregate."""
+        raise NotImplementedError
+
+    @property
+    def collects(self) -> bool:
+        """True if it holds every tuple where no frame bounds them."""
+        return False
+
+    @property
+    def outputs(self) -> tuple[Attribute, ...]:
+        """The columns of the result."""
+        raise NotImplementedError

@@ -1,0 +1,81 @@
+"""A user-defined aggregate: its arguments, results, local tables and blocks.
+
+| block | runs |
+|---|---|
+| initialize | for the first tuple of a partition |
+| iterate | for each later tuple |
+| terminate | at the end of the tuples; a base version that has it is blocking |
+| expire | for a tuple that leaves the window; window versions only |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.algebra.identity import digest
+from millstream.algebra.program.expression import Oldest, walk
+from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, expressions, queries
+from millstream.algebra.schema import Attribute
+from millstream.algebra.values import record
+
+
+@record("local_table")
+class LocalTable:
+    name: str
+    columns: tuple[Attribute, ...]
+
+
+@record("program")
+class Program:
+    """`inwindow` has the names of the window's columns, and the types of the arguments. `window`: the window version.
+    `algebraic`: the aggregate of the aggregates of parts is that of the whole. `ignore_nulls`: it is not called for a
+    tuple with a NULL among the arguments."""
+
+    name: str
+    arguments: tuple[Attribute, ...]
+    results: tuple[Attribute, ...]
+    tables: tuple[LocalTable, ...]
+    initialize: tuple[Statement, ...]
+    iterate: tuple[Statement, ...]
+    terminate: tuple[Statement, ...] = ()
+    expire: tuple[Statement, ...] = ()
+    inwindow: tuple[str, ...] = ()
+    window: bool = False
+    algebraic: bool = False
+    ignore_nulls: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def blocking(self) -> bool:
+        """True if it returns something only at the end of its input."""
+        return bool(self.terminate)
+
+    @property
+    def statements(self) -> Iterator[Statement]:
+        yield from (*self.initialize, *self.iterate, *self.terminate, *self.expire)
+
+    @property
+    def reads_window(self) -> bool:
+        """True if a statement uses inwindow; if not, only the arguments of expiring tuples are of interest."""
+        return any(_reads_window(statement) for statement in self.statements)
+
+    @property
+    def returns_on_expiry(self) -> bool:
+        return any(isinstance(statement, Insert) and statement.table == RETURN for statement in self.expire)
+
+    @property
+    def digest(self) -> str:
+        return digest(self)
+
+
+def _reads_window(statement: Statement) -> bool:
+    if statement.table == INWINDOW:
+        return True
+    found = [*expressions(statement)]
+    for query in queries(statement):
+        if any(source.relation == INWINDOW for source in query.sources):
+            return True
+        found += query.expressions()
+    return any(isinstance(node, Oldest) for expression in found for node in walk(expression))

@@ -1,0 +1,69 @@
+"""The statements of a program. Each sees the tables as they were before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.program.expression import subqueries
+from millstream.algebra.program.query import Query
+from millstream.algebra.values import record
+
+RETURN = "return"
+INWINDOW = "inwindow"
+
+
+@record("local_insert")
+class Insert:
+    """The rows of the queries, in order, are appended to a local table, or returned."""
+
+    table: str
+    queries: tuple[Query, ...]
+
+    def __str__(self) -> str:
+        return f"INSERT INTO {self.table} {'; '.join(map(str, self.queries))}"
+
+
+@record("local_update")
+class Update:
+    """Assignments: positions of columns and their new values, over the row named `table`."""
+
+    table: str
+    assignments: tuple[tuple[int, Expression], ...]
+    condition: Expression | None = None
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{position} = {value}" for position, value in self.assignments)
+        return f"UPDATE {self.table} SET {values}" + ("" if self.condition is None else f" WHERE {self.condition}")
+
+
+@record("local_delete")
+class Delete:
+    table: str
+    condition: Expression | None = None
+
+    def __str__(self) -> str:
+        return f"DELETE FROM {self.table}" + ("" if self.condition is None else f" WHERE {self.condition}")
+
+
+Statement = Insert | Update | Delete
+
+
+def expressions(statement: Statement) -> Iterator[Expression]:
+    """The expressions of a statement that are not inside a query."""
+    match statement:
+        case Update(assignments=assignments, condition=condition):
+            yield from (value for _, value in assignments)
+            if condition is not None:
+                yield condition
+        case Delete(condition=condition) if condition is not None:
+            yield condition
+
+
+def queries(statement: Statement) -> Iterator[Query]:
+    """All queries of a statement, also those inside others."""
+    found = [*statement.queries] if isinstance(statement, Insert) else []
+    for expression in expressions(statement):
+        found += subqueries(expression)
+    for query in found:
+        yield from query.walk()

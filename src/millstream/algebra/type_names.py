@@ -1,0 +1,29 @@
+"""The names of types in SQL."""
+
+from __future__ import annotations
+
+from millstream.algebra.types import Type
+from millstream.errors import BindError, did_you_mean
+
+SYNONYMS = {
+    Type.BOOLEAN: ("BOOLEAN", "BOOL"),
+    Type.INT: ("INT", "INTEGER", "SMALLINT", "TINYINT", "INT4"),
+    Type.BIGINT: ("BIGINT", "LONG", "INT8"),
+    Type.REAL: ("REAL", "FLOAT4"),
+    Type.DOUBLE: ("DOUBLE", "FLOAT", "FLOAT8"),
+    Type.DECIMAL: ("DECIMAL", "NUMERIC", "DEC"),
+    Type.VARCHAR: ("VARCHAR", "CHAR", "CHARACTER", "STRING", "TEXT"),
+    Type.TIMESTAMP: ("TIMESTAMP", "DATETIME"),
+    Type.DATE: ("DATE",),
+    Type.INTERVAL: ("INTERVAL",),
+}
+_TYPES = {name: type_ for type_, names in SYNONYMS.items() for name in names}
+
+
+def type_named(name: str) -> Type:
+    """Return the type of a written type name."""
+    found = _TYPES.get(name.upper())
+    if found is None:
+        hint = did_you_mean(name, (known.lower() for known in _TYPES))
+        raise BindError("M2003", f"unknown type {name.upper()}", hint=hint)
+    return found

@@ -1,0 +1,99 @@
+"""The warnings of contracts: a query whose state is unbounded, when it starts, and a declared punctuation that the
+source of a stream cannot send.
+
+`EXPLAIN CONTRACT` shows every part of the state. The warning leaves out what streams that end can fill: their state is
+bounded by their input.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from millstream.errors import PlanError
+from millstream.ingest.generators import GENERATORS
+from millstream.ingest.paged.formats import FORMATS
+from millstream.lang.spelling import spelled
+from millstream.logical.catalog import StreamDefinition
+from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.hints import NOTHING, hint
+from millstream.logical.contract.offers import Declarations
+from millstream.logical.contract.state_parts import WAITING, StatePart
+from millstream.logical.plan import Plan
+from millstream.physical.shard.topology import base_stream, scans
+
+if TYPE_CHECKING:
+    from millstream.control.mill.base import Mill
+
+LOG = logging.getLogger("millstream")
+SHOWN = 3
+"""Number of parts that the warning names."""
+
+
+def warn_unbounded(mill: Mill, name: str, plan: Plan) -> None:
+    """Log a warning if the state of a new query can grow for ever (option `contracts`)."""
+    if mill.options.contracts == "warn" and not mill.journal.recovering:
+        report = unbounded(mill, name, plan)
+        if report is not None:
+            LOG.warning("%s", report)
+
+
+def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
+    """What is unbounded in the state of a query, and what to declare; None if nothing is."""
+    declarations = Declarations.of(mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+    root = check(plan, declarations)
+    if not root.unbounded():
+        return None
+    growing = [
+        (node, part)
+        for node in root.walk()
+        for part in node.parts
+        if not part.bounded and not all(map(mill.connectors.ends, _filled_by(node, part)))
+    ]
+    if not growing:
+        return None
+    shown = [
+        f"{part.name} of #{node.number} {type(node.plan).__name__}: {part.lacks}" for node, part in growing[:SHOWN]
+    ]
+    shown += ["…"] if len(growing) > SHOWN else []
+    ending = [f"set once = true on {stream}" for stream in sorted(_filled_by(*growing[0])) if _could_end(mill, stream)]
+    declared = hint(root, *growing[0], declarations)
+    advice = ", or ".join([*([] if declared == NOTHING and ending else [declared]), *ending])
+    explain = f"EXPLAIN CONTRACT {spelled(name)} shows all, SET contracts = 'off' stops this warning"
+    return PlanError(
+        "M3030",
+        f"the state of query '{name}' can grow for ever",
+        detail="\n  ".join(shown),
+        hint=f"{advice}; {explain}",
+    )
+
+
+def warn_unpunctuated(mill: Mill, stream: StreamDefinition) -> None:
+    """Log a warning if a new stream declares punctuation that its source cannot send."""
+    declared = [t for t in stream.templates if stream.watermark is None or t.classes != ((stream.schema.time, "+"),)]
+    if mill.options.contracts != "warn" or not declared or mill.connectors.punctuates(stream):
+        return
+    clauses = " ".join(f"PUNCTUATED ON {template}" for template in declared)
+    connector = stream.options["connector"]
+    other = "" if stream.schema.time is None else f"; WATERMARK FOR {stream.schema.time} moves its time"
+    option = "set the option punctuation, or " if connector.lower() in GENERATORS else ""
+    report = PlanError(
+        "M3031",
+        f"the connector '{connector}' of stream '{stream.name}' sends no punctuation",
+        detail=f"It declares {clauses}: groups and joins that wait for it emit nothing before the stream ends.",
+        hint=f"{option}leave PUNCTUATED ON out{other}",
+    )
+    LOG.warning("%s", report)
+
+
+def _could_end(mill: Mill, stream: str) -> bool:
+    """Return whether a stream reads files, and would end after those present with `once`."""
+    return (mill.catalog.stream(stream).options.get("connector") or "").lower() in FORMATS and not (
+        mill.connectors.ends(stream)
+    )
+
+
+def _filled_by(node: Contract, part: StatePart) -> set[str]:
+    """The streams whose tuples a part of the state is made of."""
+    inputs = node.plan.inputs if part.name == WAITING else (node.plan.inputs[part.side],)
+    return {base_stream(scan.stream) for input_ in inputs for scan in scans(input_)}

@@ -1,0 +1,145 @@
+"""The outlet of a query: its sink, and the spool that holds its results while the sink raises.
+
+A sink gets every batch once and in order. While batches wait in the spool, later ones wait behind them; the sink is
+tried again after a pause, which grows from try to try. With `on_error = 'stop'` the query stops instead. Started again,
+it first delivers the batch that failed, and stops again if that fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schema import Schema
+from millstream.control.mill.spool import Spool
+from millstream.errors import MillstreamError, OptionError, reason_of
+from millstream.sinks import Sink
+from millstream.sinks.options import DeliveryOptions
+
+LOG = logging.getLogger("millstream")
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+"""Seconds before a sink that has raised is tried again: the first time, and at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTrouble:
+    """A sink that raises: since when (seconds since the epoch), its last error, and what waits for it."""
+
+    since: float
+    error: str
+    rows: int
+    batches: int
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.since).strftime("%Y-%m-%d %H:%M:%S")
+        return f"sink failing since {at}, {self.rows:,} rows spooled: {self.error}"
+
+
+class Outlet:
+    """`name`: the sink, as messages name it."""
+
+    def __init__(
+        self, query: str, name: str, schema: Schema, sink: Sink, options: DeliveryOptions, spool: Spool
+    ) -> None:
+        self.query, self.name, self.options, self.spool = query, name, options, spool
+        self._sink, self._schema = sink, schema
+        self._opened = False
+        self._since, self._error = 0.0, ""
+        self._pause, self._due = FIRST_PAUSE, 0.0
+
+    def open(self) -> None:
+        """Open the sink; raise a MillstreamError if it raises."""
+        try:
+            self._sink.open(self.query, self._schema)
+        except MillstreamError:
+            raise
+        except Exception as error:
+            raise self.failure(error, "cannot be opened") from error
+        self._opened = True
+
+    def open_later(self) -> None:
+        """Open the sink, now or when it works again."""
+        try:
+            self.open()
+        except MillstreamError as error:
+            self._note(error)
+
+    def failure(self, error: BaseException, what: str = "failed") -> MillstreamError:
+        if isinstance(error, MillstreamError) and error.code == "M6044":
+            return error
+        reason = str(error) if isinstance(error, MillstreamError) else reason_of(error)
+        return OptionError("M6044", f"sink {self.name} of query '{self.query}' {what}: {reason}")
+
+    @property
+    def trouble(self) -> SinkTrouble | None:
+        """None while the sink works."""
+        if not self._since:
+            return None
+        return SinkTrouble(self._since, self._error, self.spool.rows, len(self.spool.batches()))
+
+    def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> MillstreamError | None:
+        """Deliver a batch, or spool it; return the error that stops the query, if it must be stopped."""
+        stops = self.options.on_error == "stop"
+        if self._opened and not self.spool:
+            try:
+                self._sink.write(batch, rows, punctuations)
+            except Exception as error:
+                self._note(error)
+                self.spool.put(batch, rows, punctuations)
+                failed: Exception | None = error
+            else:
+                self._well()
+                return None
+        else:
+            self.spool.put(batch, rows, punctuations)
+            failed = self.retry(now=stops)
+        if self.spool.bytes > self.options.spool_limit:
+            message = f"the results that wait for sink {self.name} of query '{self.query}' exceed spool_limit"
+            detail = f"{self.spool.rows:,} rows, {self.spool.bytes:,} bytes; the sink's last error: {self._error}."
+            return OptionError("M6045", message, detail=detail)
+        return self.failure(failed) if stops and failed is not None else None
+
+    def retry(self, *, now: bool = False) -> Exception | None:
+        """Deliver what waits, if the pause is over or with `now`, until the sink raises again; return that error."""
+        if not (self.spool or self._since) or (time.monotonic() < self._due and not now):
+            return None
+        try:
+            if not self._opened:
+                self.open()
+            for batch in self.spool.batches():
+                self._sink.write(batch, *self.spool.get(batch))
+                self.spool.remove(batch)
+        except Exception as error:
+            self._note(error)
+            return error
+        self._well()
+        return None
+
+    def close(self) -> None:
+        """Try once more to deliver what waits, and close the sink. What still waits stays in the spool."""
+        self.retry(now=True)
+        try:
+            self._sink.close()
+        except Exception as error:
+            LOG.warning("%s", self.failure(error, "cannot be closed"))
+
+    def _note(self, error: BaseException) -> None:
+        reason = error.message if isinstance(error, MillstreamError) else reason_of(error)
+        if not self._since:
+            self._since, self._pause = time.time(), FIRST_PAUSE
+            if self.options.on_error != "stop":  # otherwise the query fails, which is reported
+                LOG.warning("sink %s of query '%s' fails; its results are spooled: %s", self.name, self.query, reason)
+        else:
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._error, self._due = reason, time.monotonic() + self._pause
+
+    def _well(self) -> None:
+        if self._since:
+            LOG.warning("sink %s of query '%s' works again; all its results are delivered", self.name, self.query)
+        self._since, self._error = 0.0, ""

@@ -1,0 +1,31 @@
+"""A query that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.control.mill.failures import Failure
+from millstream.control.mill.outputs import QueryOutput
+from millstream.logical.plan import Plan
+
+
+@dataclass(slots=True)
+class RunningQuery:
+    """A continuous query. `sink`: the destination of its results; None: they are kept until taken."""
+
+    name: str
+    text: str
+    plan: Plan
+    output: QueryOutput
+    sink: Any = None
+    sink_options: Mapping[str, str] = field(default_factory=dict)
+    start: str = "now"
+    failure: Failure | None = None
+    """None while it runs."""
+
+
+def reads_punctuation(sink: Any) -> bool:
+    """Return whether a sink takes the punctuation of a result."""
+    return sink in (None, "console") or hasattr(sink, "write")

@@ -1,0 +1,89 @@
+"""Results that wait for a sink, in order of their batches: in a folder of the job, or in memory.
+
+A batch is a file, on disk before the batch is committed. A repeated batch replaces its own file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from millstream.algebra import values
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.atomic_file import write_whole
+
+if TYPE_CHECKING:
+    from millstream.control.job.base import Job
+
+Results = tuple[pl.DataFrame, list[Pattern]]
+"""The rows and punctuations of a batch."""
+
+
+class Spool:
+    def __init__(self, job: Job, query: str) -> None:
+        name = hashlib.sha1(query.encode()).hexdigest()[:16]
+        self._folder = None if job.folder is None else job.folder / "spool" / name
+        self._held: dict[int, Results] = job.spooled.setdefault(query, {})
+        """Results in memory."""
+        self._sizes = {batch: (rows.height, int(rows.estimated_size())) for batch, (rows, _) in self._held.items()}
+        """Rows and bytes of each batch."""
+        if self._folder is not None and self._folder.exists():
+            for path in sorted(self._folder.glob("[0-9]*"), key=lambda path: int(path.name)):
+                rows = self._read(int(path.name))[0]
+                self._sizes[int(path.name)] = rows.height, path.stat().st_size
+
+    def __bool__(self) -> bool:
+        return bool(self._sizes)
+
+    @property
+    def volatile(self) -> bool:
+        """True if results that wait end with the process."""
+        return self._folder is None
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for rows, _ in [*self._sizes.values()])
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, size in [*self._sizes.values()])
+
+    def batches(self) -> list[int]:
+        return sorted(self._sizes)
+
+    def put(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
+        if self._folder is None:
+            self._held[batch] = rows, [*punctuations]
+            self._sizes[batch] = rows.height, int(rows.estimated_size())
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        data = values.encode((rows, [*punctuations]))
+        write_whole(self._folder / str(batch), data, durable=True)
+        self._sizes[batch] = rows.height, len(data)
+
+    def get(self, batch: int) -> Results:
+        return self._held[batch] if self._folder is None else self._read(batch)
+
+    def _read(self, batch: int) -> Results:
+        assert self._folder is not None
+        path = self._folder / str(batch)
+        rows, punctuations = values.decode(path.read_bytes(), f"'{path}'")
+        return rows, punctuations
+
+    def remove(self, batch: int) -> None:
+        del self._sizes[batch]
+        if self._folder is None:
+            del self._held[batch]
+        else:
+            (self._folder / str(batch)).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Discard all that waits."""
+        self._held.clear()
+        self._sizes.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)

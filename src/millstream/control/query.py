@@ -1,0 +1,179 @@
+"""A query of the Python API, started or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from millstream.algebra.schema import Schema
+from millstream.control.mill.restarting import start_again
+from millstream.control.mill.running_query import RunningQuery
+from millstream.control.mill.statements import check_sink_options, check_stage, sink_of
+from millstream.control.observe.notebook import Text, query_html
+from millstream.control.observe.progress import Progress, progress_of
+from millstream.errors import BindError, MillstreamError
+from millstream.lang import ast
+from millstream.lang.spelling import spelled
+from millstream.sinks import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.control.connection import Connection
+
+SinkLike = str | Sink | Callable[[int, pl.DataFrame], None] | None
+
+
+class Query:
+    """A query, started or not."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        statement: ast.SelectStatement | ast.CreateQuery,
+        schema: Schema,
+        started: RunningQuery | None = None,
+    ) -> None:
+        self._connection, self._statement, self._started = connection, statement, started
+        self.schema = schema
+
+    def __repr__(self) -> str:
+        return f"<query {self.name or '(not started)'} {self.schema}>"
+
+    def _repr_html_(self) -> str:
+        return query_html(self)
+
+    @property
+    def text(self) -> str:
+        """The statement of the query."""
+        return self._statement.text
+
+    @property
+    def name(self) -> str | None:
+        """The name of the query while it runs; None before `start` and after it was stopped or dropped."""
+        started = self._started
+        return started.name if started and self._connection.mill.queries.get(started.name) is started else None
+
+    @property
+    def running(self) -> bool:
+        """True from `start` to `stop`, to a failure, or to the end of the connection."""
+        return self.name is not None and self.error is None and not self._connection._closed
+
+    @property
+    def error(self) -> MillstreamError | None:
+        """The error that the query has failed with; None while it runs."""
+        if self._started is None or self._started.failure is None:
+            return None
+        return self._started.failure.error
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.name is not None:
+            self.stop()
+
+    def start(
+        self, sink: SinkLike = None, *, name: str | None = None, start: str | None = None, **options: Any
+    ) -> Query:
+        """Start the query. `sink`: None keeps results for `take`; 'console', 'parquet' (with path=…), 'none', a
+        function of a batch number and a Polars frame, or any object with open, write and close. `name`: by default that
+        of CREATE QUERY, or a free one. `start`: 'now' (the default), 'beginning' or 'shared', as in CREATE QUERY."""
+        self._connection._check_open()
+        if self.name is not None:
+            return self._start_again(anything=(sink, name, start, *options.values()))
+        if name is not None and not isinstance(name, str):
+            raise BindError("M2092", f"the name of a query is a text, not {type(name).__name__}")
+        mill = self._connection.mill
+        how, own = start or self._statement.start.how, getattr(self._statement, "name", None)
+        name = (name or own or mill.free_name()).lower()
+        sink_options = {option: str(value) for option, value in options.items()}
+        check_sink_options(sink_options, sink if isinstance(sink, str) else "of an object")
+        into, into_options = sink_of(self._statement)
+        text, held = ast.query_text(name, self._statement, how), into_options | sink_options
+        mill.start_query(name, text, self._statement.select, sink or into, held, ast.Start(how))
+        self._started = mill.queries[name]
+        self._connection._start()
+        return self
+
+    def _start_again(self, anything: tuple[Any, ...]) -> Query:
+        """Start the query again after it has failed, with the sink that it had."""
+        name, mill = self._running(), self._connection.mill
+        job_failed = False
+        if self.error is None:
+            try:
+                mill.job(name).check()
+            except MillstreamError:
+                job_failed = True
+        if self.error is None and not job_failed:
+            raise BindError("M2091", f"query '{name}' is already running")
+        if any(each is not None for each in anything):
+            hint = f"start() without arguments, or DROP QUERY {spelled(name)} and a new one"
+            raise BindError("M2106", f"query '{name}' has failed; it starts again as it was", hint=hint)
+        start_again(mill, name)
+        self._connection._start()
+        return self
+
+    def to_df(self) -> DataFrame:
+        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark."""
+        from millstream.control.spark.query_dataframe import to_frame
+
+        self._connection._check_open()
+        return to_frame(self._connection, self._statement, self.schema)
+
+    def explain(self, stage: str = "optimized") -> Text:
+        """Return the plan as text. `stage`: logical, optimized, physical or contract."""
+        self._connection._check_open()
+        check_stage(stage)
+        return Text(self._connection.mill.execute(f"EXPLAIN {stage} {self.text}"))
+
+    def take(self) -> pl.DataFrame:
+        """Return the rows since the last call, of a query without a sink. Wait until everything fed is processed; in
+        this process, read a batch of the streams with a connector first."""
+        name = self._kept()
+        self._connection._work()
+        return self._connection.mill.take_rows(name)
+
+    def punctuations(self) -> list[str]:
+        """Return the punctuations since the last call, of a query without a sink. Wait as `take` does."""
+        name = self._kept()
+        self._connection._work()
+        return [p.format(self.schema) for p in self._connection.mill.take_punctuations(name)]
+
+    def request_punctuation(self) -> None:
+        """Have the joins of the query emit the punctuation that they hold back (see the option `propagation`)."""
+        self._connection.mill.request_punctuation(self._running())
+
+    def progress(self) -> Progress:
+        """Return counts, times and state sizes of the query."""
+        return progress_of(self._connection.mill, self._running())
+
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Wait until all streams have ended; return False if `timeout` seconds pass first. Raise the error of the
+        query if it has failed."""
+        name, failures = self._running(), self._connection.mill.failures
+        ended = self._connection.await_end(timeout, lambda: failures.raise_of(name))
+        failures.raise_of(name)
+        return ended
+
+    def stop(self) -> None:
+        """Stop the query; others keep running."""
+        self._connection.mill.stop_query(self._running())
+
+    def _kept(self) -> str:
+        """The name of the query, whose results are kept for this process."""
+        name = self._running()
+        if self._started is not None and self._started.sink is not None:
+            sink = self._started.sink if isinstance(self._started.sink, str) else "a sink of its own"
+            hint = "start() or INTO memory keeps them for take(); a second query can have another sink"
+            raise BindError("M2105", f"the results of query '{name}' go to {sink}", hint=hint)
+        return name
+
+    def _running(self) -> str:
+        self._connection._check_open()
+        if (name := self.name) is None:
+            raise BindError("M2098", "the query is not running: not started, stopped or dropped", hint="query.start()")
+        return name

@@ -1,0 +1,51 @@
+"""Files that are no plain text in UTF-8: recognised by their first bytes, and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from millstream.errors import InputError
+from millstream.ingest.paged.files.formats import File, check_whole, unreadable
+
+
+class _Kind(NamedTuple):
+    """Files that are not plain text: how they begin, and how their names end."""
+
+    start: bytes
+    ending: str
+    name: str
+    hint: str
+
+
+OTHER_KINDS = (
+    _Kind(b"\x1f\x8b", ".gz", "compressed (gzip)", "Decompress it: gunzip FILE"),
+    _Kind(b"\x28\xb5\x2f\xfd", ".zst", "compressed (zstd)", "Decompress it: unzstd FILE"),
+    _Kind(b"BZh", ".bz2", "compressed (bzip2)", "Decompress it: bunzip2 FILE"),
+    _Kind(b"\xfd7zXZ\x00", ".xz", "compressed (xz)", "Decompress it: unxz FILE"),
+    _Kind(b"PK\x03\x04", ".zip", "compressed (zip)", "Unpack it: unzip FILE"),
+    _Kind(b"\x04\x22\x4d\x18", ".lz4", "compressed (lz4)", "Decompress it: unlz4 FILE"),
+    _Kind(b"PAR1", ".parquet", "a parquet file", "connector = 'parquet'"),
+    _Kind(b"\xff\xfe", "", "UTF-16", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
+    _Kind(b"\xfe\xff", "", "UTF-16", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
+)
+
+
+def check_text(file: File) -> None:
+    """Raise InputError if the first bytes of a file are not those of a text in UTF-8."""
+    check_whole(file)
+    try:
+        with Path(file.path).open("rb") as opened:
+            start = opened.read(8)
+    except OSError as error:
+        raise unreadable(file, str(error.strerror)) from error
+    for kind in OTHER_KINDS:
+        if start.startswith(kind.start):
+            raise InputError("M5046", f"file '{file.path}' is {kind.name}, not plain text in UTF-8", hint=kind.hint)
+
+
+def check_path(path: str) -> None:
+    """Raise InputError if a path ends as compressed files do."""
+    for kind in OTHER_KINDS:
+        if kind.ending and path.lower().endswith(kind.ending):
+            raise InputError("M5046", f"path '{path}' is {kind.name}, not plain text in UTF-8", hint=kind.hint)

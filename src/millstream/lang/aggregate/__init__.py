@@ -1,0 +1,1 @@
+"""User-defined aggregates: `CREATE AGGREGATE` and the statements of its blocks."""

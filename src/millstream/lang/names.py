@@ -1,0 +1,29 @@
+"""The names that streams, tables and queries may have."""
+
+from __future__ import annotations
+
+from millstream.errors import SqlSyntaxError
+
+MARKS = ".^~@/#"
+"""Characters that separate the parts of names that Millstream itself makes, such as those of readings and of places in
+offsets. No declared name has one of them, so that no two things have the same name."""
+
+
+def new_name(text: str) -> str:
+    """The name of a new stream, table or query, in lower case; raise SqlSyntaxError if it cannot be one.
+
+    >>> new_name('My "bids"')
+    'my "bids"'
+    """
+    if not text or not text.isprintable():
+        raise SqlSyntaxError("M1002", f"{text!r} cannot be a name")
+    if (mark := next((mark for mark in MARKS if mark in text), None)) is not None:
+        hint = f"names have any characters but {' '.join(MARKS)}"
+        raise SqlSyntaxError("M1002", f"'{text}' cannot be a name: it has the character {mark}", hint=hint)
+    return text.lower()
+
+
+def quoted(name: str) -> str:
+    """A name as a statement may always have it."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'

@@ -1,0 +1,1 @@
+"""Binds the bodies of user-defined aggregates to programs."""

@@ -1,0 +1,28 @@
+"""The aggregates of the library, bound when they are first called."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from millstream.algebra.aggregate import functions as aggregates
+from millstream.lang import parse
+from millstream.lang.aggregate.ast import CreateAggregate
+from millstream.logical import library
+from millstream.logical.bind.aggregate.definition import bind_aggregate
+from millstream.logical.catalog import Catalog, UserAggregate
+
+
+def find(name: str, catalog: Catalog) -> UserAggregate | None:
+    """The aggregate that a name means: one of the user's, or of the library; None: it is built in, or no aggregate."""
+    if name in catalog.aggregates:
+        return catalog.aggregates[name]
+    return _bound(name) if name in library.names() and aggregates.find(name) is None else None
+
+
+@cache
+def _bound(name: str) -> UserAggregate:
+    catalog = Catalog()
+    for statement in parse(library.text(name)):
+        assert isinstance(statement, CreateAggregate)
+        catalog.add_aggregate(bind_aggregate(statement, catalog))
+    return catalog.aggregates[name]

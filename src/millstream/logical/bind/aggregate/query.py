@@ -1,0 +1,288 @@
+"""Binds queries over local tables: FROM, WHERE, GROUP BY, aggregates, ORDER BY and LIMIT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millstream.algebra.expression import Column, Expression, conjunction
+from millstream.algebra.program.expression import (
+    CallValue,
+    Exists,
+    GroupValue,
+    InQuery,
+    Oldest,
+    ScalarQuery,
+    subqueries,
+    walk,
+)
+from millstream.algebra.program.query import Call, Query, Source
+from millstream.algebra.program.statement import INWINDOW, RETURN
+from millstream.algebra.schema import Attribute
+from millstream.algebra.types import Type
+from millstream.errors import BindError, PlanError, did_you_mean
+from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
+from millstream.logical.bind.aggregate.calls import Calls
+from millstream.logical.bind.aggregate.scope import Entry, LocalScope
+from millstream.logical.bind.aggregate.types import assigned, wide
+from millstream.logical.bind.coercion import cast
+from millstream.logical.bind.expressions import ExpressionBinder, Hook
+from millstream.logical.bind.operators import binary
+
+Columns = tuple[Attribute, ...]
+_JOINS = ("", "CROSS", "INNER", "LEFT")
+
+
+@dataclass(slots=True)
+class Body:
+    """What the statements of a body can name: tables, aggregates, and the columns of inwindow."""
+
+    tables: dict[str, Columns]
+    calls: Calls
+    _aliases: dict[str, int] = field(default_factory=dict)
+
+    def columns(self, name: str) -> Columns:
+        """The columns of a table that can be read."""
+        if name == RETURN:
+            hint = "It takes results only: INSERT INTO RETURN …"
+            raise BindError("M2042", "RETURN cannot be read", hint=hint)
+        if name not in self.tables:
+            hint = did_you_mean(name, self.tables)
+            raise BindError("M2002", f"unknown table '{name}' in aggregate '{self.calls.name}'", hint=hint)
+        return self.tables[name]
+
+    def alias(self, name: str) -> str:
+        """An alias that no other source of the program has. The bare name is that of the row of UPDATE and DELETE."""
+        number = self._aliases[name] = self._aliases.get(name, 0) + 1
+        return f"{name}#{number}"
+
+    # --- expressions ----------------------------------------------------------------------------------------------
+
+    def binder(self, scope: LocalScope, where: str, hook: Hook | None = None) -> ExpressionBinder:
+        def local(node: ast.Expr) -> Expression | None:
+            found = None if hook is None else hook(node)
+            return self._local(node, scope, binder) if found is None else found
+
+        binder = ExpressionBinder(scope, where, local)
+        return binder
+
+    def _local(self, node: ast.Expr, scope: LocalScope, binder: ExpressionBinder) -> Expression | None:
+        match node:
+            case body.Oldest():
+                return self._oldest(node)
+            case body.Exists():
+                return Exists(Type.BOOLEAN, self.query(node.query, scope)[0])
+            case body.Subquery():
+                query, columns = self._single(node.query, scope)
+                return ScalarQuery(columns[0].type, query)
+            case body.InQuery():
+                operand = binder.bind(node.operand)
+                query, columns = self._single(node.query, scope)
+                binary("=", operand, Column(columns[0].type, "value"))  # raises if they cannot be compared
+                return InQuery(Type.BOOLEAN, operand, query)
+            case ast.Function() if self.calls.is_aggregate(node):
+                message = f"{node.name.upper()} is an aggregate, not allowed in {binder.where}"
+                raise PlanError("M3013", message, hint=f"(SELECT {node.name}(…) FROM …)")
+        return None
+
+    def _single(self, written: ast.Query, scope: LocalScope) -> tuple[Query, Columns]:
+        query, columns = self.query(written, scope)
+        if len(columns) != 1:
+            raise BindError("M2045", f"a subquery in an expression has one column, found {len(columns)}")
+        return query, columns
+
+    def _oldest(self, node: body.Oldest) -> Expression:
+        if not self.calls.window or INWINDOW not in self.tables:
+            hint = "CREATE WINDOW AGGREGATE … { TABLE inwindow(…); … }"
+            raise BindError("M2047", "oldest() needs a window aggregate with TABLE inwindow", hint=hint)
+        columns = self.tables[INWINDOW]
+        names = [column.name for column in columns]
+        if node.name is None and len(names) > 1:
+            raise BindError("M2047", "oldest() of several columns", hint=f"oldest().{names[0]}")
+        name = names[0] if node.name is None else node.name
+        if name not in names:
+            raise BindError("M2001", f"unknown column '{name}' of inwindow", hint=did_you_mean(name, names))
+        position = names.index(name)
+        return Oldest(columns[position].type, position, name)
+
+    # --- queries --------------------------------------------------------------------------------------------------
+
+    def union(self, written: ast.Query, scope: LocalScope) -> list[tuple[Query, Columns]]:
+        """The members of a UNION ALL, or a query alone."""
+        if isinstance(written, ast.SetOperation) and written.op == "UNION ALL" and not written.tail:
+            return [*self.union(written.left, scope), *self.union(written.right, scope)]
+        return [self.query(written, scope)]
+
+    def query(self, written: ast.Query, outer: LocalScope) -> tuple[Query, Columns]:
+        with written.placing():
+            if not isinstance(written, ast.Select):
+                hint = "INSERT INTO t SELECT … UNION ALL SELECT …" if written.op == "UNION ALL" else ""
+                raise PlanError("M3019", f"{written.op} is not possible here", hint=hint, **written.place)
+            return self._select(written, outer)
+
+    def _select(self, select: ast.Select, outer: LocalScope) -> tuple[Query, Columns]:
+        if select.window is not None:
+            raise PlanError("M3003", "a query of a body has no windows", **select.window.place)
+        scope = outer.inside()
+        sources, conditions = self._sources(select, scope, outer)
+        if select.where is not None:
+            conditions.append(self.binder(scope, "WHERE").condition(select.where))
+        grouping = _Grouping(self, scope, select)
+        having = None if select.having is None else grouping.binder("HAVING").condition(select.having)
+        named = self._items(select, scope, grouping.binder("SELECT"))
+        order = self._order(select, named, grouping.binder("ORDER BY"))
+        if grouping.active:
+            grouping.check([*(item for _, item in named), *(key for key, _ in order), having])
+        counts = {tail.clause: self._count(tail, outer) for tail in select.tail if tail.amount is not None}
+        query = Query(
+            sources,
+            tuple(item for _, item in named),
+            conjunction(tuple(conditions)),
+            grouping.active,
+            tuple(grouping.groups),
+            tuple(grouping.calls),
+            having,
+            select.distinct,
+            order,
+            counts.get("LIMIT"),
+            counts.get("OFFSET"),
+        )
+        return query, tuple(Attribute(name, item.type) for name, item in named)
+
+    def _sources(
+        self, select: ast.Select, scope: LocalScope, outer: LocalScope
+    ) -> tuple[tuple[Source, ...], list[Expression]]:
+        found: list[Source] = []
+        conditions: list[Expression] = []
+        for written in select.sources:
+            source = written.source
+            with source.placing():
+                if written.kind not in _JOINS:
+                    raise PlanError("M3020", f"{written.kind} JOIN is not available in a body", hint="LEFT JOIN")
+                if source.window is not None:
+                    raise PlanError("M3003", "a table of a body has no windows")
+                relation, columns = self._relation(source.relation, outer)
+                name = source.alias or (source.relation if isinstance(source.relation, str) else "subquery")
+                if any(entry.name == name for entry in scope.entries):
+                    raise BindError("M2016", f"'{name}' appears twice in FROM", hint="take another alias")
+                entry = Entry(name, self.alias(name), columns)
+                joined = self._joined(written, entry, scope)
+                scope.entries.append(entry)
+                if written.on is not None:
+                    joined.append(self.binder(scope, "ON").condition(written.on))
+                on = None
+                if written.kind == "LEFT":
+                    on = conjunction(tuple(joined))
+                else:
+                    conditions += joined
+                names = tuple(column.name for column in columns)
+                found.append(Source(entry.alias, relation, names, on, written.kind == "LEFT"))
+        return tuple(found), conditions
+
+    def _relation(self, written: str | ast.Query, outer: LocalScope) -> tuple[str | Query, Columns]:
+        if isinstance(written, str):
+            return written, self.columns(written)
+        query, columns = self.query(written, outer)
+        names = [column.name for column in columns]
+        for name in names:
+            if names.count(name) > 1:
+                raise BindError("M2015", f"column '{name}' appears twice", hint="give it an alias")
+        return query, columns
+
+    def _joined(self, written: ast.JoinedSource, entry: Entry, scope: LocalScope) -> list[Expression]:
+        """The conditions of USING."""
+        found = []
+        for name in written.using:
+            right = entry.column(name)
+            if right is None:
+                raise BindError("M3004", f"USING ({name}): there is no such column in '{entry.name}'")
+            found.append(binary("=", scope.resolve(ast.Name((name,), **written.place)), right))
+        return found
+
+    def _items(self, select: ast.Select, scope: LocalScope, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
+        found: list[tuple[str, Expression]] = []
+        for position, item in enumerate(select.items, 1):
+            node = item.expression
+            if isinstance(node, ast.Star):
+                with node.placing():
+                    found += [(name.parts[-1], binder.bind(name)) for name in scope.expand(node)]
+                continue
+            bound = binder.bind(node)
+            bound = cast(bound, Type.VARCHAR) if bound.type is Type.NULL else cast(bound, wide(bound.type))
+            named = node.parts[-1] if isinstance(node, ast.Name) else f"column_{position}"
+            found.append((item.alias or named, bound))
+        return found
+
+    def _order(
+        self, select: ast.Select, named: list[tuple[str, Expression]], binder: ExpressionBinder
+    ) -> tuple[tuple[Expression, bool], ...]:
+        found = []
+        for key in (key for tail in select.tail for key in tail.keys):
+            node = key.expression
+            bound: Expression | None = None
+            if isinstance(node, ast.Constant) and type(node.value) is int:
+                if not 1 <= node.value <= len(named):
+                    raise BindError("M2017", f"ORDER BY {node.value}: there are {len(named)} columns", **node.place)
+                bound = named[node.value - 1][1]
+            elif isinstance(node, ast.Name) and len(node.parts) == 1:
+                aliases = {item.alias: position for position, item in enumerate(select.items) if item.alias}
+                if node.parts[0] in aliases:
+                    bound = dict(named)[node.parts[0]]
+            found.append((bound or binder.bind(node), key.descending))
+        return tuple(found)
+
+    def _count(self, tail: ast.Tail, outer: LocalScope) -> Expression:
+        assert tail.amount is not None
+        with tail.placing():
+            return assigned(self.binder(outer, tail.clause).bind(tail.amount), Type.BIGINT, tail.clause)
+
+
+class _Grouping:
+    """Collects the groups and aggregates of a query while its items are bound."""
+
+    def __init__(self, within: Body, scope: LocalScope, select: ast.Select) -> None:
+        self._body, self._scope = within, scope
+        self.groups: list[Expression] = []
+        self.calls: list[Call] = []
+        written = [*(item.expression for item in select.items), *(() if select.having is None else (select.having,))]
+        self.active = bool(select.group) or any(map(within.calls.contained, written))
+        aliases = {item.alias: item.expression for item in select.items if item.alias}
+        for node in select.group:
+            own = isinstance(node, ast.Name) and any(entry.column(str(node)) for entry in scope.entries)
+            meant = node if own or not isinstance(node, ast.Name) else aliases.get(str(node), node)
+            bound = within.binder(scope, "GROUP BY").bind(meant)
+            self.groups.append(cast(bound, wide(bound.type)))
+
+    def binder(self, where: str) -> ExpressionBinder:
+        return self._body.binder(self._scope, where, self._hook if self.active else None)
+
+    def _hook(self, node: ast.Expr) -> Expression | None:
+        calls = self._body.calls
+        if isinstance(node, ast.Function) and calls.is_aggregate(node):
+            call = calls.bind(node, [self._argument(argument) for argument in node.arguments])
+            if call not in self.calls:
+                self.calls.append(call)
+            return CallValue(call.type, self.calls.index(call))
+        if calls.contained(node) or isinstance(node, ast.Constant):
+            return None
+        bound = self._body.binder(self._scope, "SELECT").bind(node)
+        if bound in self.groups:
+            return GroupValue(bound.type, self.groups.index(bound))
+        if isinstance(bound, Column) and self._scope.owns(bound):
+            hint = f"add it to GROUP BY, or aggregate it: MAX({node})"
+            raise PlanError("M3016", f"column '{node}' is neither in GROUP BY nor inside an aggregate", hint=hint)
+        return None
+
+    def check(self, expressions: list[Expression | None]) -> None:
+        """Refuse a subquery of the result that reads a column which the groups no longer have."""
+        for query in (query for each in expressions if each is not None for query in subqueries(each)):
+            for inner in query.walk():
+                for column in (node for each in inner.expressions() for node in walk(each)):
+                    if isinstance(column, Column) and self._scope.owns(column):
+                        name = column.name.replace("#1", "")
+                        raise PlanError("M3016", f"column '{name}' is used in a subquery of a grouped query")
+
+    def _argument(self, node: ast.Expr) -> Expression:
+        if self._body.calls.contained(node):
+            raise PlanError("M3018", "an aggregate inside an aggregate", hint="Aggregate in a subquery first.")
+        return self._body.binder(self._scope, "an aggregate").bind(node)

@@ -1,0 +1,42 @@
+"""Types inside a body. Numbers have 64 bits: INT is a BIGINT, and REAL and DECIMAL are DOUBLE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.schema import Attribute
+from millstream.algebra.type_names import type_named
+from millstream.algebra.types import Type
+from millstream.errors import BindError
+from millstream.lang import ast
+from millstream.logical.bind.coercion import INSTANTS, cast, read_as
+
+_WIDE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBLE}
+
+
+def wide(type_: Type) -> Type:
+    return _WIDE.get(type_, type_)
+
+
+def attributes(columns: Iterable[ast.ColumnDefinition], what: str) -> tuple[Attribute, ...]:
+    """The declared columns or arguments, with distinct names."""
+    found: dict[str, Attribute] = {}
+    for column in columns:
+        with column.placing():
+            if column.name in found:
+                raise BindError("M2015", f"{what} '{column.name}' appears twice")
+            with column.type_name.placing():
+                found[column.name] = Attribute(column.name, wide(type_named(column.type_name.name)))
+    return tuple(found.values())
+
+
+def assigned(value: Expression, wanted: Type, what: str) -> Expression:
+    """The value as the type of what it is assigned to; raise BindError if that could lose something."""
+    value = read_as(value, wanted)
+    given = value.type
+    fits = given in (wanted, Type.NULL) or wide(given) is wanted or (given.is_integer and wanted is Type.DOUBLE)
+    if not fits and not (given in INSTANTS and wanted is Type.TIMESTAMP):
+        hint = f"CAST({value} AS {wanted.value})"
+        raise BindError("M2006", f"{what} is {wanted.value}, the value is {given.value}", hint=hint)
+    return cast(value, wanted)

@@ -1,0 +1,87 @@
+"""The intake of a shard: the sources of the streams that the job reads, and the partial streams made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from functools import partial
+
+import polars as pl
+
+from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.errors import MillstreamError, PlanError
+from millstream.ingest.source import StreamSource
+from millstream.logical.catalog import BAD, LATE
+from millstream.physical.failure.description import FAULTS, failure_on_row
+from millstream.physical.failure.transport import read_error
+from millstream.physical.plan.partial import Partial
+from millstream.physical.plan.rereading import declared
+from millstream.physical.wire.own_rows import take_own_rows
+from millstream.physical.wire.shard_split import ShardSplit
+
+
+class Intake:
+    """`push` hands an element of a stream to the operators that read it."""
+
+    def __init__(self, push: Callable[[str, Element], None]) -> None:
+        self._push_to = push
+        self.sources: dict[str, StreamSource] = {}
+        self.partials: dict[str, dict[str, Partial]] = {}
+        """Stream → partial streams made of it."""
+        self.faults: dict[str, MillstreamError] = {}
+        """Streams, and partial streams, whose rows could not be read or aggregated, since the last `take_faults`."""
+
+    def keep_partials(self, kept: Set[str]) -> None:
+        """Forget all partial streams but these."""
+        self.partials = {s: {n: p for n, p in made.items() if n in kept} for s, made in self.partials.items()}
+
+    def take(self, split: ShardSplit) -> None:
+        """Pass a shard's share of a split through its source, to the operators that read it."""
+        source = self.sources.get(split.stream)
+        if source is None:
+            return
+        self.faults |= {stream: read_error(text) for stream, text in split.failed.items()}
+        if split.stream in split.failed:
+            return
+        split = split.judged_by(source)
+        taken = take_own_rows(source, split)
+        for name, groups in split.partials.items():
+            self._push_to(name, Page(groups))
+        for element in taken.elements:
+            if split.own.partials and isinstance(element, Page):
+                for made in split.own.partials:
+                    self._push_groups(split.stream, made.name, partial(split.own.groups, made), element.frame)
+            else:
+                self._push(split.stream, element)
+        if (order := source.order()) is not None:
+            self._push(split.stream, order)
+        if taken.late.height:
+            self._push_to(split.stream + LATE, Page(taken.late))
+        if taken.bad.height:
+            self._push_to(split.stream + BAD, Page(taken.bad))
+
+    def _push(self, stream: str, element: Element) -> None:
+        """Push an element to a stream, and its derived element to each partial stream made of it."""
+        self._push_to(stream, element)
+        for name, partial_stream in self.partials.get(stream, {}).items():
+            match element:
+                case Page():
+                    self._push_groups(stream, name, partial_stream.rows, element.frame)
+                case Punctuations():
+                    self._push_to(name, partial_stream.pass_on(element))
+                case _:
+                    raise PlanError("M3091", f"a partial aggregate does not take a {type(element).__name__}")
+
+    def _push_groups(
+        self, stream: str, name: str, groups: Callable[[pl.DataFrame], pl.DataFrame], rows: pl.DataFrame
+    ) -> None:
+        """Push the partial groups of some rows. Where they cannot be made, only the readers of the groups fail."""
+        try:
+            self._push_to(name, Page(groups(rows)))
+        except FAULTS as error:
+            self.faults[name] = failure_on_row("partial aggregate", declared(stream), rows, groups, error)
+
+    def take_faults(self) -> dict[str, MillstreamError]:
+        """Return the streams that have failed since the last call, with their errors."""
+        taken, self.faults = self.faults, {}
+        return taken

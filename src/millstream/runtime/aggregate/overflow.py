@@ -1,0 +1,64 @@
+"""Results of aggregates that do not fit their types: an error that names the aggregate, the group and the window, if an
+operator above uses the result.
+
+A window that starts before the first or ends after the last TIMESTAMP is an error too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.types import Type, format_value
+from millstream.errors import OutOfRange
+from millstream.runtime.expression.overflow import LIMITS
+
+
+class ResultCheck:
+    """Checks the complete partial results of groups. `end` names the column of window ends, and `range_` is their
+    range; None: there are no windows."""
+
+    def __init__(
+        self, calls: Sequence[AggregateCall], group: Sequence[str], end: str | None = None, range_: int = 0
+    ) -> None:
+        self._checks = [(call, fits) for call in calls if (fits := call.fits()) is not None]
+        self._group, self._end, self._range = group, end, range_
+
+    def __call__(self, groups: pl.DataFrame) -> pl.DataFrame | None:
+        """Return the reasons why results do not fit, by result column; None if all of them fit."""
+        if self._end is not None and groups.schema[self._end] == Type.TIMESTAMP.polars:
+            self._check_windows(groups.get_column(self._end).to_physical())
+        reasons: dict[str, pl.Series] = {}
+        for call, fits in self._checks:
+            known = groups.select(fits).to_series()
+            if not known.all():
+                texts: list[str | None] = [None] * groups.height
+                for at in (~known).arg_true():
+                    texts[at] = self._reason(call, groups.slice(at, 1))
+                reasons[call.name] = pl.Series(texts, dtype=pl.String)
+        return pl.DataFrame(reasons) if reasons else None
+
+    def _reason(self, call: AggregateCall, found: pl.DataFrame) -> str:
+        text = f"{call.text} does not fit {call.type.value}: {call.written(found)}"
+        return text + self._of_group(found) + self._in_window(found)
+
+    def _check_windows(self, ends: pl.Series) -> None:
+        first, last = ends.min(), ends.max()
+        assert isinstance(first, int) and isinstance(last, int)  # no group is without an end
+        least, most = LIMITS[Type.TIMESTAMP]
+        if first - self._range < least or last > most:
+            side, time = ("end", last) if last > most else ("start", first - self._range)
+            raise OutOfRange(f"the {side} of a window is out of range for TIMESTAMP: {time} microseconds")
+
+    def _of_group(self, found: pl.DataFrame) -> str:
+        values = ", ".join(f"{name} = {format_value(found.get_column(name)[0])}" for name in self._group)
+        return f", group ({values})" if values else ""
+
+    def _in_window(self, found: pl.DataFrame) -> str:
+        if self._end is None:
+            return ""
+        end = found.get_column(self._end)
+        start = (end.to_physical().cast(pl.Int64) - self._range).cast(end.dtype)
+        return f", window [{format_value(start[0])}, {format_value(end[0])})"

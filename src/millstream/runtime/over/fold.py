@@ -1,0 +1,46 @@
+"""User-defined aggregates over arrays: all tuples of a group and window, in the order of time.
+
+The value is the last row that the aggregate returns: from INITIALIZE and ITERATE for each tuple, then from TERMINATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.aggregate.fold import FoldCall
+from millstream.runtime.over.evaluation import Running
+from millstream.runtime.over.row_aggregate import Row, Versions
+from millstream.runtime.over.versions import versions_of
+from millstream.runtime.python import aggregate  # noqa: F401 - registers its versions
+
+
+def fold_column(call: FoldCall, arrays: Sequence[pl.Series]) -> pl.Series:
+    """Return the value of each row of the arrays."""
+    versions = versions_of(call.call)
+    rows = zip(*(array.to_list() for array in arrays), strict=True)
+    values: list[Any] = []
+    for lists in rows:
+        last = None if None in lists else _folded(versions, list(zip(*lists, strict=True)))
+        values.append(None if last is None else last[call.result])
+    return pl.Series(values, dtype=call.type.polars)
+
+
+def _folded(versions: Versions, tuples: list[Row]) -> Row | None:
+    if versions.ignore_nulls:
+        tuples = [each for each in tuples if None not in each]
+    if not tuples:
+        return None
+    running = Running(versions, terminates=False)
+    instance, last = running.instance, None
+    if (whole := getattr(instance.aggregate, "whole", None)) is not None:
+        found: Row = whole(tuples)[-1]
+        return found
+    for number, arguments in enumerate(tuples):
+        for row in running.take(number, number, 0, arguments):
+            last = row
+    for row in instance.aggregate.terminate():
+        last = row
+    return last

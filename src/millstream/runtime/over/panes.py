@@ -1,0 +1,158 @@
+"""Slides of rows over folds: a partial result for each pane, in place of the tuples.
+
+A frame of w tuples that slides by s < w consists of panes of g tuples, where g divides w and s. Each partition has the
+partial result of its current pane, and those of the last w / g panes, over which a frame of `sliding.py` slides. If s
+is w or more (a tumble), the pane is the slot: its first s - w tuples are left out, and no other pane is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.arrays import Mask, Places
+from millstream.algebra.frame import Frame
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import TS, Schema
+from millstream.runtime.over.folded import Folded
+from millstream.runtime.over.folds import Arrays, Fold
+from millstream.runtime.over.partitions import Arranged
+from millstream.runtime.over.scans import lengths_of
+from millstream.runtime.over.sliding import Sliding
+from millstream.runtime.over.totals import Totals, from_column, stored_type, to_column
+from millstream.runtime.state.table import StateTable
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Fold):
+    """A fold of panes, whose partial results are in columns."""
+
+    inner: Fold
+    names: tuple[str, ...]
+
+    @property
+    def original(self) -> Fold:
+        return self.inner
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return self.inner.dtypes
+
+    def lift(self, tuples: pl.DataFrame) -> Arrays:
+        return tuple(from_column(self.inner, tuples.get_column(name)) for name in self.names)
+
+    def merge(self, left: Arrays, right: Arrays) -> Arrays:
+        return self.inner.merge(left, right)
+
+    def running(self, values: Arrays, starts: Places) -> Arrays:
+        return self.inner.running(values, starts)
+
+    def backwards(self, values: Arrays, starts: Places) -> Arrays:
+        return self.inner.backwards(values, starts)
+
+
+class OfPanes(Sliding):
+    """The last panes of all partitions."""
+
+    def __init__(self, schema: Schema, partition: Sequence[str], frame: Frame, folded: Folded) -> None:
+        names = iter(f"__pane_{number}" for number in range(1 << 30))
+        folds = [Stored(None, None, fold.type, fold, tuple(next(names) for _ in fold.dtypes)) for fold in folded.folds]
+        columns = {name: stored_type(f.inner, place) for f in folds for place, name in enumerate(f.names)}
+        kept = {name: schema.polars[name] for name in partition} | columns | {TS: pl.Int64()}
+        self.of_panes = folds
+        super().__init__(kept, partition, frame, folded, folds)
+
+
+class Panes(Totals):
+    """The current pane of each partition, and the last ones before it."""
+
+    def __init__(self, schema: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[AggregateCall]) -> None:
+        super().__init__(schema, partition, frame, calls)
+        assert frame.size is not None and frame.slide is not None
+        width, slide = frame.size + 1, frame.slide
+        self._pane = slide if frame.tumbles else gcd(width, slide)
+        self._skipped = max(slide - width, 0)
+        """Number of tuples at the start of a pane that are left out."""
+        outer = Frame("ROWS", width // self._pane - 1, slide // self._pane)
+        self._outer = None if frame.tumbles else OfPanes(schema, partition, outer, self._folded)
+
+    def take(self, rows: pl.DataFrame) -> tuple[list[pl.Series], Mask | None]:
+        """Add tuples; return the results of those that are emitted, and which these are."""
+        self._load()
+        codes = self._partitions.codes(rows)
+        self._grow(self._partitions.count)
+        arranged = Arranged.by(codes)
+        touched = codes[arranged.order[arranged.starts]]
+        before = self._counts[touched]
+        position = np.arange(len(codes)) - arranged.start_of + np.repeat(before, arranged.lengths)
+        counted = np.flatnonzero(position % self._pane >= self._skipped)
+        ended = position[counted] % self._pane == self._pane - 1
+        merged = self._merge(rows, arranged, touched, position, counted)
+        self._counts[touched] += arranged.lengths
+        self._store(touched)
+        places = arranged.order[counted[ended]]
+        by_arrival = np.argsort(places)
+        panes = {fold: tuple(own[ended][by_arrival] for own in arrays) for fold, arrays in merged.items()}
+        emitted = np.zeros(len(codes), dtype=np.bool_)
+        emitted[places] = True
+        keys = [rows.get_column(name).gather(places[by_arrival]) for name in self._names]
+        if self._outer is None:
+            return self._folded.results(panes, keys), emitted
+        columns = [
+            to_column(name, stored_type(stored.inner, place), panes[stored.inner][place])
+            for stored in self._outer.of_panes
+            for place, name in enumerate(stored.names)
+        ]
+        times = rows.get_column(TS).gather(places[by_arrival])
+        results, last = self._outer.take(pl.DataFrame([*keys, *columns, times]))
+        assert last is not None
+        emitted[np.sort(places)] = last
+        return results, emitted
+
+    def _merge(
+        self, rows: pl.DataFrame, arranged: Arranged, touched: Places, position: Places, counted: Places
+    ) -> dict[Fold, Arrays]:
+        """Return the partial results of panes up to each counted tuple, and keep those of the current panes."""
+        segment = np.repeat(np.arange(len(touched)), arranged.lengths)[counted]
+        pane = position[counted] // self._pane
+        begins = np.ones(len(counted), dtype=np.bool_)
+        begins[1:] = (segment[1:] != segment[:-1]) | (pane[1:] != pane[:-1])
+        starts = np.flatnonzero(begins)
+        before = self._counts[touched][segment[starts]]
+        known = (before % self._pane > self._skipped) & (pane[starts] == before // self._pane)
+        # The last counted tuple of each partition that has one.
+        last = np.cumsum(lengths_of(np.flatnonzero(np.diff(segment, prepend=-1)), len(segment))) - 1
+        merged: dict[Fold, Arrays] = {}
+        for fold, totals in zip(self._folded.folds, self._totals, strict=True):
+            values = tuple(value[arranged.order][counted] for value in fold.lift(rows))
+            at, codes = starts[known], touched[segment[starts[known]]]
+            first = fold.merge(tuple(total[codes] for total in totals), tuple(value[at] for value in values))
+            for value, own in zip(values, first, strict=True):
+                value[at] = own
+            merged[fold] = fold.running(values, starts)
+            for total, value in zip(totals, merged[fold], strict=True):
+                total[touched[segment[last]]] = value[last]
+        return merged
+
+    def purge(self, now: int) -> None:
+        super().purge(now)
+        if self._outer is not None:
+            self._outer.purge(now)
+
+    def close(self, closed: Punctuations) -> None:
+        super().close(closed)
+        if self._outer is not None:
+            self._outer.close(closed)
+
+    def tables(self) -> Mapping[str, StateTable]:
+        own = super().tables()
+        return own if self._outer is None else {**own, **self._outer.tables()}
+
+    def count(self) -> int:
+        return super().count() + (0 if self._outer is None else self._outer.count())

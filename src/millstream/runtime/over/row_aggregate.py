@@ -1,0 +1,61 @@
+"""The interface between running aggregates and an aggregate that takes one tuple at a time, in SQL or in Python.
+
+| method | called |
+|---|---|
+| `initialize` | with the first tuple of a partition |
+| `iterate` | with each later tuple |
+| `terminate` | after the last tuple, where a base version is used: at the end of a slot or a frame |
+| `expire` | with a tuple that leaves the window, which is still the oldest in `inwindow`; window versions only |
+
+Each returns the rows of its result, none or many. An instance serves one call in one partition; `save` returns what it
+holds, as values, and `load` restores that in a new instance. `inwindow` is set before the first call.
+
+An aggregate in Python may have two more: `result` returns further rows after `expire`, where expiry has results and the
+window is not empty; `whole` takes several tuples at once, and returns the rows of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from millstream.runtime.program.table import Inwindow, Row
+
+__all__ = ["Inwindow", "Row", "RowAggregate", "Versions"]
+
+
+class RowAggregate(Protocol):
+    inwindow: Inwindow
+
+    def initialize(self, *arguments: Any) -> Sequence[Row]: ...
+
+    def iterate(self, *arguments: Any) -> Sequence[Row]: ...
+
+    def terminate(self) -> Sequence[Row]: ...
+
+    def expire(self, *arguments: Any) -> Sequence[Row]: ...
+
+    def save(self) -> Any: ...
+
+    def load(self, saved: Any, /) -> None: ...
+
+
+Factory = Callable[[], RowAggregate]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of one aggregate; at least one is there.
+
+    `width` is the number of columns of a result. `new_inwindow` makes the window of a window version. `keeps_window`:
+    the window version reads inwindow or has to be told which tuples leave; without that no tuples are held.
+    """
+
+    base: Factory | None = None
+    window: Factory | None = None
+    width: int = 1
+    ignore_nulls: bool = False
+    algebraic: bool = False
+    keeps_window: bool = True
+    new_inwindow: Callable[[], Inwindow] = Inwindow

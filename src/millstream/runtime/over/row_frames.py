@@ -1,0 +1,144 @@
+"""Frames of aggregates that take one tuple at a time.
+
+Tuples are taken in order. A tuple has the rows that its aggregates return, combined: the cross product of the results
+of the calls, none if one of them returns none. Tuples leave a frame of time also in partitions that get no tuples any
+more, when `purge` reports the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import product
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.frame import Frame
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.runtime.over.evaluation import NO_ROWS, Rows
+from millstream.runtime.over.row_aggregate import Row
+from millstream.runtime.over.row_state import Partition, PartitionStore
+from millstream.runtime.state.table import StateTable
+
+
+class RowFrames:
+    """The frames of all partitions and calls."""
+
+    def __init__(
+        self, schema: Schema, output: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[RowCall]
+    ) -> None:
+        self._frame, self._size = frame, frame.size
+        self._schema, self._output = schema, output
+        self._arguments = [call.arguments for call in calls]
+        self._columns = [column for call in calls for column in call.outputs]
+        self.store = PartitionStore(schema, partition, frame, calls)
+        self.number = 0
+        """The number of the next tuple."""
+        self._leaving: list[tuple[int, int, Partition]] = []
+        """Partitions by the first place from which a tuple leaves, for frames of time."""
+        self._timely = frame.size is not None and not frame.rows and not frame.active
+
+    # --- tuples -----------------------------------------------------------------------------------------------------
+
+    def made(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Take tuples in order; return the rows that they emit."""
+        places: list[int] = []
+        results: list[Row] = []
+        for place, (partition, time, arguments) in enumerate(self._tuples(rows)):
+            found = self.take(partition, time, arguments)
+            if len(found) == 1:
+                results.append(found[0])
+                places.append(place)
+            elif found:
+                results += found
+                places += [place] * len(found)
+        return self.joined(rows, places, results)
+
+    def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
+        """The partition, the time and the arguments of all calls of each tuple."""
+        partitions = self.store.of(rows)
+        times = rows.get_column(TS).to_list()
+        arguments = [
+            list(zip(*(rows.get_column(name).to_list() for name in names), strict=True)) for names in self._arguments
+        ]
+        return zip(partitions, times, map(list, zip(*arguments, strict=True)), strict=True)
+
+    def take(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
+        """Take the next tuple of a partition; return the rows of its results."""
+        number, arrival = self.number, partition.arrivals
+        self.number, partition.arrivals, partition.changed = number + 1, arrival + 1, True
+        if self._timely and not partition.due:
+            self._queue(partition, time)
+        if len(arguments) == 1:
+            return partition.evaluations[0].take(number, arrival, time, arguments[0])
+        taken = zip(partition.evaluations, arguments, strict=True)
+        return combined([each.take(number, arrival, time, given) for each, given in taken])
+
+    def joined(self, rows: pl.DataFrame, places: list[int], results: list[Row]) -> pl.DataFrame | None:
+        """The tuples at these places with their results."""
+        if not places:
+            return None
+        taken = rows if places == list(range(rows.height)) else rows[places]
+        own = {series.name: series for series in taken.get_columns()}
+        made = zip(self._columns, zip(*results, strict=True), strict=True)
+        own |= {column.name: pl.Series(column.name, values, column.type.polars) for column, values in made}
+        return pl.DataFrame([own[name] for name in self._output.polars])
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def _queue(self, partition: Partition, place: int) -> None:
+        partition.due = True
+        heappush(self._leaving, (place, partition.identity, partition))
+
+    def purge(self, now: int) -> None:
+        """Let tuples leave the frames of tuples at `now`, in all partitions."""
+        if not self._timely or self._size is None or now == FOREVER:
+            return
+        self._ensure_queued()
+        queue = self._leaving
+        while queue and queue[0][0] < now - self._size:
+            partition = heappop(queue)[2]
+            partition.due = False
+            for each in partition.evaluations:
+                each.advance(now)
+            partition.changed = True
+            if (first := partition.first_place()) is not None:
+                self._queue(partition, first)
+
+    def _ensure_queued(self) -> None:
+        """Queue the partitions of a restored store."""
+        if not self._leaving and self.store.held:
+            for partition in self.store.held:
+                if not partition.due and (first := partition.first_place()) is not None:
+                    self._queue(partition, first)
+
+    def close(self, closed: Punctuations) -> None:
+        """Purge the partitions that match."""
+        self.store.restore()
+        if len(closed) and self.store.held:
+            self.store.keep((~closed.match(self.store.keys.keys)).to_numpy())
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> Mapping[str, StateTable]:
+        self.store.flush()
+        return self.store.tables()
+
+    def scalars(self) -> dict[str, Any]:
+        return {"number": self.number}
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        self.number = values["number"]
+
+    def count(self) -> int:
+        return self.store.count()
+
+
+def combined(found: list[Rows]) -> Rows:
+    """The cross product of the results of several calls."""
+    if not all(found):
+        return NO_ROWS
+    return [tuple(value for row in rows for value in row) for rows in product(*found)]

@@ -1,0 +1,1 @@
+"""Programs of user-defined aggregates, compiled to Python."""

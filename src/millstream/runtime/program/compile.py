@@ -1,0 +1,169 @@
+"""A program compiled to a Python class, once per program in a process.
+
+The class has the methods of `RowAggregate`. Local tables are `Table`s, or plain attributes where a table always has
+one row. The source is in `SOURCE` of the class.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+from millstream.algebra.expression import conjuncts
+from millstream.algebra.program.program import Program
+from millstream.algebra.program.query import Source
+from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update
+from millstream.runtime.program.loops import Loops, indented
+from millstream.runtime.program.queries import bind_single, call_query, is_single
+from millstream.runtime.program.source import Frame, Module
+from millstream.runtime.program.table import Inwindow, Table
+
+_METHODS = ("initialize", "iterate", "terminate", "expire")
+
+
+@lru_cache(maxsize=256)
+def compiled(program: Program) -> type[Any]:
+    """The class of a program."""
+    module = _Compiler(program)
+    methods = [module.method(name) for name in _METHODS]
+    text = "\n\n".join([*module.functions, *methods])
+    module.globals |= {"Table": Table}
+    with catch_warnings():
+        simplefilter("ignore", SyntaxWarning)  # `5 is None`, where a body tests a constant
+        exec(compile(text, f"<aggregate {program.name}>", "exec"), module.globals)
+    return _class(module, text)
+
+
+def _class(module: _Compiler, text: str) -> type[Any]:
+    program, tables = module.program, module.tables
+    held = {name: storage for name, storage in tables.items() if name != INWINDOW}
+    indexes = {storage.attribute: tuple(storage.indexes) for storage in held.values() if not storage.one_row}
+    cells = [name for storage in held.values() if storage.one_row for name in storage.attributes]
+
+    def __init__(self: Any) -> None:
+        for attribute, columns in indexes.items():
+            setattr(self, attribute, Table(columns))
+        for cell in cells:
+            setattr(self, cell, None)
+
+    def save(self: Any) -> dict[str, list[tuple[Any, ...]]]:
+        return {
+            name: [tuple(getattr(self, cell) for cell in storage.attributes)]
+            if storage.one_row
+            else list(getattr(self, storage.attribute))
+            for name, storage in held.items()
+        }
+
+    def load(self: Any, saved: dict[str, list[tuple[Any, ...]]]) -> None:
+        for name, storage in held.items():
+            if storage.one_row:
+                for row in saved[name]:
+                    for cell, value in zip(storage.attributes, row, strict=True):
+                        setattr(self, cell, value)
+            else:
+                table = getattr(self, storage.attribute)
+                for row in saved[name]:
+                    table.insert(tuple(row))
+
+    slots = [INWINDOW, *indexes, *cells]
+    window_indexes = tuple(tables[INWINDOW].indexes) if INWINDOW in tables else ()
+    members: dict[str, Any] = {
+        "__slots__": tuple(slots),
+        "__init__": __init__,
+        "save": save,
+        "load": load,
+        "SOURCE": text,
+        "new_inwindow": staticmethod(lambda: Inwindow(window_indexes)),
+        **{name: module.globals[name] for name in _METHODS},
+    }
+    return type(program.name, (), members)
+
+
+class _Compiler(Module):
+    """Generates the methods of a program."""
+
+    def inner(self, program: Program) -> str:
+        """The name of the class of a program that this one calls."""
+        return self.constant(compiled(program), "f")
+
+    def method(self, name: str) -> str:
+        statements: tuple[Statement, ...] = getattr(self.program, name)
+        frame = Frame(self)
+        taken = name != "terminate"
+        parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
+        returns = any(isinstance(each, Insert) and each.table == RETURN for each in statements)
+        lines = ["out = []"] if returns else []
+        for statement in statements:
+            lines += self._statement(statement, frame)
+        lines.append("return out" if returns else "return ()")
+        return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented(lines)])
+
+    def _statement(self, statement: Statement, frame: Frame) -> list[str]:
+        match statement:
+            case Insert():
+                return self._insert(statement, frame)
+            case Update():
+                return self._update(statement, frame)
+            case Delete():
+                return self._delete(statement, frame)
+
+    # --- INSERT ---------------------------------------------------------------------------------------------------
+
+    def _insert(self, statement: Insert, frame: Frame) -> list[str]:
+        storage = None if statement.table == RETURN else self.tables[statement.table]
+        if storage is not None and storage.one_row:
+            return self._first_row(statement, frame)
+        target = "out.append" if storage is None else f"s.{storage.attribute}.insert"
+        queries = statement.queries
+        if len(queries) == 1 and is_single(queries[0], self):
+            (query,) = queries
+            made = bind_single(query, frame)
+            row = f"({', '.join(made.value(item).text for item in query.items)},)"
+            lines = [f"{target}({row})"]
+            return (
+                lines
+                if query.condition is None
+                else [f"if {made.all_hold(conjuncts(query.condition))}:", *indented(lines)]
+            )
+        rows = " + ".join(call_query(query, frame, "rows") for query in queries)
+        if storage is None:
+            return [f"out += {rows}"]
+        return [f"for row in {rows}:", *indented([f"{target}(row)"])]
+
+    def _first_row(self, statement: Insert, frame: Frame) -> list[str]:
+        """The row of a one-row table."""
+        (query,) = statement.queries
+        made, storage = bind_single(query, frame), self.tables[statement.table]
+        return [f"{storage.cell(n)} = {made.value(item).text}" for n, item in enumerate(query.items)]
+
+    # --- UPDATE and DELETE ----------------------------------------------------------------------------------------
+
+    def _loops(self, statement: Update | Delete, frame: Frame) -> Loops:
+        storage = self.tables[statement.table]
+        columns = tuple(column.name for column in storage.columns)
+        source = Source(statement.table, statement.table, columns)
+        return Loops(frame, [source], statement.condition, call_query)
+
+    def _update(self, statement: Update, frame: Frame) -> list[str]:
+        storage, loops = self.tables[statement.table], self._loops(statement, frame)
+        made = loops.expressions
+        values = {position: made.value(value).text for position, value in statement.assignments}
+        if storage.one_row:
+            cells, new = (
+                [*each] for each in zip(*((storage.cell(n), text) for n, text in values.items()), strict=True)
+            )
+            return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
+        variable = loops.levels[0].variable
+        row = ", ".join(values.get(n, f"{variable}[{n}]") for n in range(len(storage.columns)))
+        found = loops.around([f"changed.append((number, ({row},)))"], "number")
+        apply = [f"s.{storage.attribute}.replace(number, row)"]
+        return ["changed = []", *found, "for number, row in changed:", *indented(apply)]
+
+    def _delete(self, statement: Delete, frame: Frame) -> list[str]:
+        storage = self.tables[statement.table]
+        if statement.condition is None:
+            return [f"s.{storage.attribute}.clear()"]
+        found = self._loops(statement, frame).around(["gone.append(number)"], "number")
+        apply = [f"s.{storage.attribute}.remove(number)"]
+        return ["gone = []", *found, "for number in gone:", *indented(apply)]

@@ -1,0 +1,183 @@
+"""Loops over the rows of tables, as Python source.
+
+A condition is tested in the outermost loop that has its columns. An equality of columns with values that are known
+before the loop becomes a lookup in an index of the table, unless they are DOUBLEs, where NaN equals NaN. A table that
+always has one row needs no loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from millstream.algebra.expression import Binary, Column, Expression, conjuncts
+from millstream.algebra.program.expression import subqueries, walk
+from millstream.algebra.program.query import Query, Source
+from millstream.algebra.types import Type
+from millstream.runtime.program.expressions import Expressions, QueryCompiler
+from millstream.runtime.program.source import Frame, LocalStorage
+
+INDENT = "    "
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    return [INDENT + line for line in lines]
+
+
+@dataclass(slots=True)
+class Level:
+    """The rows of one source: the table, or the source of a list of rows; the values to look up, by column; and the
+    conditions that are tested for each row."""
+
+    source: Source
+    variable: str
+    storage: LocalStorage | None
+    keys: dict[int, Expression] = field(default_factory=dict)
+    conditions: list[Expression] = field(default_factory=list)
+
+    @property
+    def is_single(self) -> bool:
+        return self.storage is not None and self.storage.one_row and not self.source.outer
+
+
+class Loops:
+    """Binds the sources of a query, or the table of a statement, and generates the loops around what uses them."""
+
+    def __init__(
+        self, frame: Frame, sources: Sequence[Source], condition: Expression | None, call_query: QueryCompiler
+    ) -> None:
+        self._frame, self._call_query = frame, call_query
+        self.expressions = Expressions(frame, call_query)
+        self.levels: list[Level] = []
+        self._before: list[Expression] = []
+        self._after: dict[int, list[Expression]] = {}
+        """Conditions on the rows of an outer join, after it has added rows of NULLs."""
+        for source in sources:
+            self.levels.append(self._level(source))
+        for part in conjuncts(condition):
+            self._place(part)
+
+    def _level(self, source: Source) -> Level:
+        frame, relation = self._frame, source.relation
+        storage = frame.module.tables[relation] if isinstance(relation, str) else None
+        level = Level(source, frame.module.name("r"), storage)
+        if level.is_single:
+            assert storage is not None
+            frame.bind_single(source.alias, storage)
+        else:
+            frame.bind_row(source.alias, level.variable, source.columns)
+        if source.outer:
+            for part in conjuncts(source.on):
+                if not self._looks_up(level, part, known=len(self.levels)):
+                    level.conditions.append(part)
+        return level
+
+    def _place(self, part: Expression) -> None:
+        used = aliases(part)
+        at = max((n for n, level in enumerate(self.levels) if level.source.alias in used), default=None)
+        if at is None:
+            self._before.append(part)
+            return
+        level = self.levels[at]
+        if level.source.outer:
+            self._after.setdefault(at, []).append(part)
+        elif not self._looks_up(level, part, known=at):
+            level.conditions.append(part)
+
+    def _looks_up(self, level: Level, part: Expression, known: int) -> bool:
+        """Take an equality as a lookup, if its other side is known before the loop."""
+        if level.storage is None or level.is_single or not (isinstance(part, Binary) and part.op == "="):
+            return False
+        later = {level.source.alias, *(other.source.alias for other in self.levels[known:])}
+        for column, value in ((part.left, part.right), (part.right, part.left)):
+            own = isinstance(column, Column) and column.name.rpartition(".")[0] == level.source.alias
+            if own and isinstance(column, Column) and not aliases(value) & later and column.type is not Type.DOUBLE:
+                position = level.source.columns.index(column.name.rpartition(".")[2])
+                if position not in level.keys and value.type is column.type:
+                    level.keys[position] = value
+                    return True
+        return False
+
+    # --- source ---------------------------------------------------------------------------------------------------
+
+    def around(self, body: list[str], numbered: str | None = None) -> list[str]:
+        """The loops around these lines; `numbered` is a variable for the number of the row of the only table."""
+        lines = body
+        for at in range(len(self.levels) - 1, -1, -1):
+            lines = self._loop(at, lines, numbered)
+        if self._before:
+            lines = [f"if {self.expressions.all_hold(self._before)}:", *indented(lines)]
+        return [*self._hoisted(), *lines]
+
+    def _hoisted(self) -> Iterator[str]:
+        """The subqueries of FROM, computed once."""
+        for level in self.levels:
+            if isinstance(level.source.relation, Query):
+                name = self._frame.own(f"w{level.variable}")
+                yield f"{name} = {self._call_query(level.source.relation, self._frame, 'rows')}"
+
+    def _loop(self, at: int, body: list[str], numbered: str | None) -> list[str]:
+        level = self.levels[at]
+        if level.is_single:
+            return [f"if {self.expressions.all_hold(level.conditions)}:", *indented(body)] if level.conditions else body
+        if level.source.outer:
+            return self._outer_loop(at, body)
+        if level.conditions:
+            body = [f"if {self.expressions.all_hold(level.conditions)}:", *indented(body)]
+        if numbered is not None:
+            return self._numbered_loop(level, body, numbered)
+        return [f"for {level.variable} in {self._rows(level)}:", *indented(body)]
+
+    def _outer_loop(self, at: int, body: list[str]) -> list[str]:
+        level = self.levels[at]
+        test = f" if {self.expressions.all_hold(level.conditions)}" if level.conditions else ""
+        matches = f"[{level.variable} for {level.variable} in {self._rows(level)}{test}]"
+        nulls = f"({'None, ' * len(level.source.columns)})"
+        if at in self._after:
+            body = [f"if {self.expressions.all_hold(self._after[at])}:", *indented(body)]
+        return [f"for {level.variable} in {matches} or [{nulls}]:", *indented(body)]
+
+    def _rows(self, level: Level) -> str:
+        storage = level.storage
+        if storage is None:
+            return f"w{level.variable}"
+        if storage.one_row:
+            return f"[({', '.join(storage.cell(at) for at in range(len(storage.columns)))},)]"
+        if level.keys:
+            return f"s.{storage.attribute}.matching({self.lookup(level)})"
+        return f"s.{storage.attribute}.rows.values()"
+
+    def _numbered_loop(self, level: Level, body: list[str], number: str) -> list[str]:
+        storage = level.storage
+        assert storage is not None
+        if not level.keys:
+            return [f"for {number}, {level.variable} in s.{storage.attribute}.rows.items():", *indented(body)]
+        found = f"s.{storage.attribute}.numbers({self.lookup(level)})"
+        taken = f"{level.variable} = s.{storage.attribute}.rows[{number}]"
+        return [f"for {number} in {found}:", *indented([taken, *body])]
+
+    def lookup(self, level: Level) -> str:
+        """The position of the index and the key, as arguments."""
+        assert level.storage is not None
+        columns = tuple(sorted(level.keys))
+        values = [self.expressions.value(level.keys[position]).text for position in columns]
+        key = values[0] if len(values) == 1 else f"({', '.join(values)})"
+        return f"{level.storage.index(columns)}, {key}"
+
+    @property
+    def is_lookup(self) -> bool:
+        """True if a row exists exactly if the index of the only table has the key."""
+        if len(self.levels) != 1 or self._before:
+            return False
+        (level,) = self.levels
+        return bool(level.keys) and not level.conditions and not level.source.outer
+
+
+def aliases(expression: Expression) -> set[str]:
+    """The aliases whose columns an expression uses, also inside subqueries."""
+    found = {node.name.rpartition(".")[0] for node in walk(expression) if isinstance(node, Column)}
+    for query in subqueries(expression):
+        for inner in query.walk():
+            for part in inner.expressions():
+                found |= {node.name.rpartition(".")[0] for node in walk(part) if isinstance(node, Column)}
+    return found

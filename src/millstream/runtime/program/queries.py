@@ -1,0 +1,176 @@
+"""Queries over local tables as Python source: a function that loops over the rows of FROM.
+
+A query over one-row tables alone needs no function.
+
+| kind | the function returns |
+|---|---|
+| rows | a list of tuples |
+| value | the first column of the first row, None without rows |
+| exists | True if there is a row |
+"""
+
+from __future__ import annotations
+
+from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.program.query import Call, Query
+from millstream.algebra.types import Type
+from millstream.runtime.program import scalars
+from millstream.runtime.program.expressions import Expressions
+from millstream.runtime.program.loops import Loops, indented
+from millstream.runtime.program.source import Frame, Module
+
+
+def call_query(query: Query, frame: Frame, kind: str) -> str:
+    """Source that calls a query from a function."""
+    if is_single(query, frame.module):
+        return _inline(query, frame, kind)
+    inner = Frame(frame.module, frame)
+    name = frame.module.name("q")
+    lines = _Function(query, inner).lines(kind)
+    parameters = ", ".join(["s", *inner.free])
+    frame.module.add([f"def {name}({parameters}):", *indented(lines)])
+    return f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
+
+
+# --- queries without a loop -------------------------------------------------------------------------------------------
+
+
+def is_single(query: Query, module: Module) -> bool:
+    """True if the query has one row at most, of constants, arguments and one-row tables."""
+    tables = [module.tables.get(s.relation) for s in query.sources if isinstance(s.relation, str) and not s.outer]
+    single = len(tables) == len(query.sources) and all(table is not None and table.one_row for table in tables)
+    return single and not (query.aggregated or query.limit is not None or query.offset is not None)
+
+
+def bind_single(query: Query, frame: Frame) -> Expressions:
+    """The expressions of a query that has one row at most."""
+    for source in query.sources:
+        assert isinstance(source.relation, str)
+        frame.bind_single(source.alias, frame.module.tables[source.relation])
+    return Expressions(frame, call_query)
+
+
+def _inline(query: Query, frame: Frame, kind: str) -> str:
+    made = bind_single(query, frame)
+    test = None if query.condition is None else made.all_hold(conjuncts(query.condition))
+    if kind == "exists":
+        return test or "True"
+    items = [made.value(item).text for item in query.items]
+    text, empty = (items[0], "None") if kind == "value" else (f"[({', '.join(items)},)]", "[]")
+    return text if test is None else f"({text} if {test} else {empty})"
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+class _Function:
+    """The body of the function of one query."""
+
+    def __init__(self, query: Query, frame: Frame) -> None:
+        self._query, self._frame = query, frame
+        self._loops = Loops(frame, query.sources, query.condition, call_query)
+        self._expressions = self._loops.expressions
+
+    def lines(self, kind: str) -> list[str]:
+        query = self._query
+        plain = not (query.order or query.distinct or query.limit is not None or query.offset is not None)
+        if query.aggregated:
+            found = self._grouped()
+        elif plain and kind != "rows":
+            return self._first(kind)
+        else:
+            found = ["out = []", *self._loops.around(self._appended())]
+        return [*found, *self._delivered(kind)]
+
+    def _first(self, kind: str) -> list[str]:
+        """Return at the first row."""
+        if kind == "value":
+            return [*self._loops.around([f"return {self._items()[0]}"]), "return None"]
+        if self._loops.is_lookup:
+            (level,) = self._loops.levels
+            assert level.storage is not None
+            return [f"return s.{level.storage.attribute}.has({self._loops.lookup(level)})"]
+        return [*self._loops.around(["return True"]), "return False"]
+
+    def _items(self) -> list[str]:
+        return self._values(self._query.items)
+
+    def _values(self, expressions: tuple[Expression, ...]) -> list[str]:
+        return [self._expressions.value(each).text for each in expressions]
+
+    def _appended(self) -> list[str]:
+        row = f"({', '.join(self._items())},)"
+        if not self._query.order:
+            return [f"out.append({row})"]
+        keys = self._values(tuple(key for key, _ in self._query.order))
+        return [f"out.append((({', '.join(keys)},), {row}))"]
+
+    def _delivered(self, kind: str) -> list[str]:
+        """Sort and limit the rows, and return what was asked for."""
+        query, lines = self._query, []
+        if query.distinct:
+            lines.append("out = list(dict.fromkeys(out))")
+        if query.order:
+            lines.append(f"out = ordered(out, {tuple(down for _, down in query.order)!r})")
+        if query.limit is not None or query.offset is not None:
+            counts = ["None" if each is None else self._values((each,))[0] for each in (query.limit, query.offset)]
+            lines.append(f"out = limited(out, {', '.join(counts)})")
+        returned = {"rows": "out", "value": "out[0][0] if out else None", "exists": "bool(out)"}
+        return [*lines, f"return {returned[kind]}"]
+
+    # --- groups and aggregates ------------------------------------------------------------------------------------
+
+    def _grouped(self) -> list[str]:
+        """Collect the arguments of each aggregate in a list, by group; then compute the aggregates."""
+        query, frame = self._query, self._frame
+        lists = f"({', '.join('[]' for _ in query.calls)}{',' if query.calls else ''})"
+        collected = [f"held[{n}].append({self._argument(call)})" for n, call in enumerate(query.calls)]
+        keys = [self._key(group) for group in query.groups]
+        if keys:
+            found = ["groups = {}", *self._loops.around(_by_group(keys, lists, collected))]
+        else:
+            found = [f"held = {lists}", *self._loops.around(collected or ["pass"])]
+        frame.groups = [frame.own(f"g{n}") for n in range(len(keys))]
+        frame.calls = [frame.own(f"c{n}") for n in range(len(query.calls))]
+        unpacked = [f"({', '.join(frame.groups)},) = key"] if keys else []
+        results = [*unpacked, *self._results()]
+        over = ["for key, held in groups.items():", *indented(results)] if keys else results
+        return [*found, "out = []", *over]
+
+    def _argument(self, call: Call) -> str:
+        values = self._values(call.arguments)
+        if call.program is not None:
+            return f"({', '.join(values)},)"
+        return values[0] if values else "True"
+
+    def _key(self, group: Expression) -> str:
+        text = self._values((group,))[0]
+        return f"({text} if {text} == {text} else NAN)" if group.type is Type.DOUBLE else text
+
+    def _results(self) -> list[str]:
+        """Compute the aggregates of one group; a program may return no row, or several."""
+        query = self._query
+        lines = self._appended()
+        if query.having is not None:
+            lines = [f"if {self._expressions.all_hold(conjuncts(query.having))}:", *indented(lines)]
+        plain: list[str] = []
+        for position, call in enumerate(query.calls):
+            held = f"distinct(held[{position}])" if call.distinct else f"held[{position}]"
+            if call.program is None:
+                function = self._frame.module.constant(scalars.AGGREGATES[call.function], "f")
+                plain.append(f"c{position} = {function}({held})")
+            else:
+                factory = self._frame.module.inner(call.program)
+                run = f"run({factory}, {held}, {call.program.ignore_nulls})"
+                lines = [f"for c{position} in {run}:", *indented(lines)]
+        return [*plain, *lines]
+
+
+def _by_group(keys: list[str], lists: str, collected: list[str]) -> list[str]:
+    return [
+        f"key = ({', '.join(keys)},)",
+        "held = groups.get(key)",
+        "if held is None:",
+        *indented([f"held = groups[key] = {lists}"]),
+        *collected,
+    ]

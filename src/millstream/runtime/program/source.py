@@ -1,0 +1,142 @@
+"""The Python module that a program is compiled to: its functions, constants and tables, while they are generated.
+
+Every function takes `s`, the instance of the aggregate, and the values that it uses of the functions that call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.algebra.program.one_row import one_row_tables
+from millstream.algebra.program.program import Program
+from millstream.algebra.program.statement import INWINDOW
+from millstream.algebra.schema import Attribute
+from millstream.runtime.program import scalars
+
+_HELPERS = (
+    scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
+    scalars.moved, scalars.remainder, scalars.greatest, scalars.least, scalars.distinct, scalars.run,
+    scalars.all_hold, scalars.both_used, scalars.either_used, scalars.ordered, scalars.limited,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class LocalStorage:
+    """How a table is kept: `attribute` of the instance; a one-row table as an attribute for each column."""
+
+    attribute: str
+    columns: tuple[Attribute, ...]
+    one_row: bool = False
+    indexes: list[tuple[int, ...]] = field(default_factory=list)
+
+    def cell(self, position: int) -> str:
+        """The value of a column of a one-row table."""
+        return f"s.{self.attribute}_{position}"
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes of the instance that hold the table."""
+        if self.one_row:
+            return [f"{self.attribute}_{position}" for position in range(len(self.columns))]
+        return [self.attribute]
+
+    def index(self, columns: tuple[int, ...]) -> int:
+        """The position of the index on these columns."""
+        if columns not in self.indexes:
+            self.indexes.append(columns)
+        return self.indexes.index(columns)
+
+
+class Module:
+    """The functions, constants and tables generated so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {"NAN": scalars.NAN}
+        self.functions: list[str] = []
+        self._numbers: dict[str, int] = {}
+        one_row = one_row_tables(program)
+        self.tables = {
+            table.name: LocalStorage(f"t{position}", table.columns, table.name in one_row)
+            for position, table in enumerate(program.tables)
+        }
+        if program.window:
+            names = program.inwindow or tuple(argument.name for argument in program.arguments)
+            columns = zip(names, program.arguments, strict=True)
+            held = tuple(Attribute(name, argument.type) for name, argument in columns)
+            self.tables[INWINDOW] = LocalStorage(INWINDOW, held)
+
+    def name(self, prefix: str) -> str:
+        """A name that no other variable or function has."""
+        number = self._numbers[prefix] = self._numbers.get(prefix, 0) + 1
+        return f"{prefix}{number}"
+
+    def constant(self, value: Any, prefix: str = "k") -> str:
+        name = self.name(prefix)
+        self.globals[name] = value
+        return name
+
+    def inner(self, program: Program) -> str:
+        """The name of the class of a program that this one calls."""
+        raise NotImplementedError
+
+    def add(self, lines: Iterable[str]) -> None:
+        self.functions.append("\n".join(lines))
+
+
+class Frame:
+    """One generated function: the rows that it has bound, and what it takes from the functions around it."""
+
+    def __init__(self, module: Module, outer: Frame | None = None) -> None:
+        self.module, self.outer = module, outer
+        self.free: dict[str, None] = {}
+        """The variables of outer functions that this one takes as parameters."""
+        self._rows: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._single: dict[str, LocalStorage] = {}
+        self._own: set[str] = set()
+        self.groups: list[str] = []
+        self.calls: list[str] = []
+
+    # --- variables ------------------------------------------------------------------------------------------------
+
+    def own(self, name: str) -> str:
+        """Declare a parameter or variable of this function."""
+        self._own.add(name)
+        return name
+
+    def use(self, name: str) -> str:
+        """Use a variable of this function, or of one around it, which then passes it."""
+        if name not in self._own:
+            self.free[name] = None
+        return name
+
+    def temporary(self) -> str:
+        return self.own(self.module.name("v"))
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def bind_row(self, alias: str, variable: str, columns: tuple[str, ...]) -> None:
+        self._rows[alias] = self.own(variable), columns
+
+    def bind_single(self, alias: str, storage: LocalStorage) -> None:
+        self._single[alias] = storage
+
+    def column(self, name: str) -> str:
+        """The source of a column named `alias.column`."""
+        alias, _, column = name.rpartition(".")
+        frame: Frame | None = self
+        while frame is not None:
+            if alias in frame._single:
+                storage = frame._single[alias]
+                names = [each.name for each in storage.columns]
+                return storage.cell(names.index(column))
+            if alias in frame._rows:
+                variable, names_ = frame._rows[alias]
+                return f"{self.use(variable)}[{names_.index(column)}]"
+            frame = frame.outer
+        raise KeyError(name)
+
+    def binds(self, alias: str) -> bool:
+        return alias in self._rows or alias in self._single

@@ -1,0 +1,183 @@
+"""Local tables and the window of an aggregate: rows by number, in order of arrival, with hash indexes.
+
+A row is a tuple. Numbers only grow, so the order of a table is the order in which its rows came, also after an update.
+An index maps the values of its columns to the numbers of the rows that have them; a row with a NULL among them is in
+no index, since no equality holds for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+Row = tuple[Any, ...]
+Bucket = dict[int, None]
+
+
+class Index:
+    """Numbers of rows by the values of some columns."""
+
+    __slots__ = ("_key", "_single", "buckets")
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        self._key: Callable[[Row], Any] = itemgetter(*columns)
+        self._single = len(columns) == 1
+        self.buckets: dict[Any, Bucket] = {}
+
+    def add(self, number: int, row: Row) -> None:
+        key = self._key(row)
+        if not self._is_null(key):
+            self.buckets.setdefault(key, {})[number] = None
+
+    def remove(self, number: int, row: Row) -> None:
+        key = self._key(row)
+        if not self._is_null(key):
+            bucket = self.buckets[key]
+            del bucket[number]
+            if not bucket:
+                del self.buckets[key]
+
+    def _is_null(self, key: Any) -> bool:
+        return key is None if self._single else None in key
+
+
+class Table:
+    """`indexes` are the columns of each index, by position."""
+
+    __slots__ = ("_next", "indexes", "rows")
+
+    def __init__(self, indexes: Iterable[tuple[int, ...]] = ()) -> None:
+        self.rows: dict[int, Row] = {}
+        self.indexes = [Index(columns) for columns in indexes]
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows.values())
+
+    def insert(self, row: Row) -> None:
+        number = self._next
+        self._next = number + 1
+        self.rows[number] = row
+        for index in self.indexes:
+            index.add(number, row)
+
+    def replace(self, number: int, row: Row) -> None:
+        if self.indexes:
+            old = self.rows[number]
+            for index in self.indexes:
+                index.remove(number, old)
+                index.add(number, row)
+        self.rows[number] = row
+
+    def remove(self, number: int) -> None:
+        row = self.rows.pop(number)
+        for index in self.indexes:
+            index.remove(number, row)
+
+    def numbers(self, index: int, key: Any) -> list[int]:
+        """The numbers of the rows with this key, in the order of the table."""
+        bucket = self.indexes[index].buckets.get(key)
+        return [] if bucket is None else sorted(bucket)
+
+    def matching(self, index: int, key: Any) -> list[Row]:
+        """The rows with this key, in the order of the table."""
+        bucket = self.indexes[index].buckets.get(key)
+        if bucket is None:
+            return []
+        rows = self.rows
+        return [rows[number] for number in sorted(bucket)]
+
+    def has(self, index: int, key: Any) -> bool:
+        return key in self.indexes[index].buckets
+
+    def clear(self) -> None:
+        self.rows.clear()
+        for index in self.indexes:
+            index.buckets.clear()
+
+    def delete(self, condition: Callable[[Row], bool]) -> int:
+        """Delete the rows for which the condition holds; return their number."""
+        found = [number for number, row in self.rows.items() if condition(row)]
+        for number in found:
+            self.remove(number)
+        return len(found)
+
+
+class Inwindow(Table):
+    """The tuples of a partition in the window of one aggregate: rows of arguments, by arrival number.
+
+    The host calls `enter` and `leave`; an aggregate may delete rows, which then never expire.
+    """
+
+    __slots__ = ("_arrivals", "_stored", "gone")
+
+    def __init__(self, indexes: Iterable[tuple[int, ...]] = ()) -> None:
+        super().__init__(indexes)
+        self._arrivals: deque[tuple[int, int]] = deque()
+        """Number and place of each tuple in the window, and of deleted ones that have not been dropped yet."""
+        self._stored = -1
+        """The highest number that a store has."""
+        self.gone: list[int] = []
+        """The numbers that a store has and the window no longer."""
+
+    def enter(self, number: int, place: int, row: Row) -> None:
+        """Add a tuple; its place in the frame is its time, or its arrival number in the partition."""
+        arrivals = self._arrivals
+        self.rows[number] = row
+        arrivals.append((number, place))
+        for index in self.indexes:
+            index.add(number, row)
+        if len(arrivals) > 2 * len(self.rows) + 16:
+            self._arrivals = deque(pair for pair in arrivals if pair[0] in self.rows)
+
+    def first(self) -> tuple[int, int] | None:
+        """The number and the place of the oldest tuple; None if the window is empty."""
+        arrivals, rows = self._arrivals, self.rows
+        while arrivals:
+            if arrivals[0][0] in rows:
+                return arrivals[0]
+            arrivals.popleft()
+        return None
+
+    def oldest(self) -> Row | None:
+        """The oldest tuple; None if the window is empty."""
+        first = self.first()
+        return None if first is None else self.rows[first[0]]
+
+    def leave(self, number: int) -> None:
+        """Remove an expired tuple, unless the aggregate has deleted it."""
+        if number in self.rows:
+            self.remove(number)
+
+    def remove(self, number: int) -> None:
+        super().remove(number)
+        if number <= self._stored:
+            self.gone.append(number)
+
+    def clear(self) -> None:
+        self.gone += [number for number in self.rows if number <= self._stored]
+        super().clear()
+        self._arrivals.clear()
+
+    # --- a store --------------------------------------------------------------------------------------------------
+
+    def unstored(self) -> list[tuple[int, int, Row]]:
+        """Number, place and values of the tuples that a store does not have yet; they count as stored from now on."""
+        found = []
+        for number, place in reversed(self._arrivals):
+            if number <= self._stored:
+                break
+            if number in self.rows:
+                found.append((number, place, self.rows[number]))
+        self._stored = max(self._stored, next(reversed(self.rows), -1))
+        return found[::-1]
+
+    def restore(self, number: int, place: int, row: Row) -> None:
+        """Add a tuple that a store has."""
+        self.enter(number, place, row)
+        self._stored = number

@@ -1,0 +1,76 @@
+"""`millstream run` with a query that fails: the others go on, and the exit status is 1."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from millstream.control.runner import run_file
+from millstream.errors import OperatorError
+
+STATEMENTS = """
+CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts
+WITH (connector = 'csv', path = '{folder}/in', once = true, max_files_per_trigger = 1);
+CREATE QUERY fine AS SELECT k FROM s INTO parquet WITH (path = '{folder}/fine');
+CREATE QUERY bad AS SELECT k, v * 2000000 AS p FROM s INTO parquet WITH (path = '{folder}/bad');
+"""
+
+
+def write(folder: Path, bad: int = -1) -> None:
+    """Three files with ten rows each; a value does not fit a product."""
+    (folder / "in").mkdir(exist_ok=True)
+    for first in (0, 10, 20):
+        rows = range(first, first + 10)
+        lines = [f"{n},{9_000_000_000_000 if n == bad else n + 1_000_000_000_000},{n}" for n in rows]
+        (folder / "in" / f"{first:02}.csv").write_text("\n".join(["k,v,ts", *lines]) + "\n")
+
+
+def run(folder: Path) -> tuple[str, OperatorError | None]:
+    said = io.StringIO()
+    text = STATEMENTS.format(folder=folder)
+    error: OperatorError | None = None
+    try:
+        run_file(text, Console(file=said, width=300), local=True, checkpoint=folder / "kept", seconds=30)
+    except OperatorError as raised:
+        error = raised
+    return said.getvalue(), error
+
+
+def test_others_go_on_and_the_query_starts_again(tmp_path: Path) -> None:
+    write(tmp_path, bad=25)
+    said, error = run(tmp_path)
+    assert error is not None and error.status == 1 and error.row == "(k = 25, v = 9000000000000, ts = 25)"
+    assert "all streams have ended after" in said and "no rows of query" not in said
+    assert "query bad failed in batch 2: M6053: operator Project-" in said
+    assert sorted(pl.read_parquet(tmp_path / "fine" / "*.parquet")["k"]) == [*range(30)]
+    assert sorted(pl.read_parquet(tmp_path / "bad" / "*.parquet")["k"]) == [*range(20)]
+    write(tmp_path)  # a value of the same length that fits
+    said, error = run(tmp_path)
+    assert error is None
+    assert "query 'bad' goes on where batch 2 began, and missed no rows" in said
+    assert sorted(pl.read_parquet(tmp_path / "fine" / "*.parquet")["k"]) == [*range(30)]
+    assert sorted(pl.read_parquet(tmp_path / "bad" / "*.parquet")["k"]) == [*range(30)]
+
+
+def test_the_last_query_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, bad=25)
+    monkeypatch.setattr(
+        "tests.control.failure.test_run.STATEMENTS",
+        STATEMENTS.replace("SELECT k FROM s", "SELECT k, v * 2000000 AS p FROM s"),
+    )
+    said, error = run(tmp_path)
+    assert error is not None and error.status == 1 and "all streams" not in said
+    write(tmp_path)
+    assert run(tmp_path)[1] is None
+    assert sorted(pl.read_parquet(tmp_path / "bad" / "*.parquet")["k"]) == [*range(30)]
+
+
+def test_the_summary_gives_no_other_cause_for_a_failed_query(tmp_path: Path) -> None:
+    write(tmp_path, bad=0)
+    said, error = run(tmp_path)
+    assert error is not None and "query bad failed in batch 0" in said
+    assert "no rows of query" not in said

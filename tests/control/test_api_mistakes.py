@@ -1,0 +1,119 @@
+"""Mistakes in calls of the Python API: each is an error with a code and a hint, never a trace of its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import millstream as ms
+from millstream.errors import MillstreamError
+
+
+@pytest.fixture
+def mill() -> Iterator[ms.Connection]:
+    with ms.connect(local=True) as connection:
+        connection.sql("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+        yield connection
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(MillstreamError) as caught:
+        call()
+    return str(caught.value)
+
+
+CONNECT = [
+    ({"stratgy": "dfs"}, "M6001: unknown option 'stratgy'\n  hint: did you mean 'strategy'?"),
+    ({"shard": 3}, "M6001: unknown option 'shard'\n  hint: did you mean 'shards'?"),
+    ({"shards": "many"}, "M6002: option 'shards' cannot be 'many'"),
+    ({"shards": 0}, "M6002: option 'shards' cannot be 0"),
+    ({"log": "no/such/folder/spark.log"}, "M6063: cannot write the log '"),
+    ({"log": True}, "M6002: log cannot be True"),
+    ({"checkpoint": 5}, "M6002: checkpoint cannot be 5"),
+    ({"checkpoint": "s3://bucket/x"}, "M6002: checkpoint cannot be 's3://bucket/x': it is not a path"),
+    ({"checkpoint": "/proc/none"}, "M6062: cannot write to the checkpoint '/proc/none'"),
+    ({"checkpoint": __file__}, f"M6062: the checkpoint '{__file__}' is a file"),
+    ({"checkpoint": f"{__file__}/below"}, "M6062: cannot write to the checkpoint"),
+    ({"spark": "local[2]"}, "M6052: 'local[2]' is not a Spark session"),
+    ({"local": True, "settings": {"spark.x": "1"}}, "M6052: local with settings"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), CONNECT, ids=[str(given) for given, _ in CONNECT])
+def test_connect(given: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: Any) -> None:
+        raise AssertionError("no session may be started")
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", start)
+    assert refused(lambda: ms.connect(**given)).startswith(said)
+
+
+def test_an_option_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLSTREAM_SHARDS", "many")
+    assert "set by MILLSTREAM_SHARDS or by keyword" in refused(lambda: ms.connect(local=True))
+
+
+def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs: list[Any] = []
+
+    def start(_master: str, _settings: Any, log: Any, _format: str) -> None:
+        logs.append(log)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("millstream.control.connection.start_session", start)
+    with pytest.raises(KeyboardInterrupt):
+        ms.connect(log=str(tmp_path / "spark.log"))
+    assert logs == [tmp_path / "spark.log"]
+
+
+def test_statements_and_data(mill: ms.Connection) -> None:
+    assert refused(lambda: mill.sql(None)) == "M1010: expected statements as text, found NoneType"  # type: ignore[arg-type]
+    wrong: Any = ["[*, < 5]"]
+    assert refused(lambda: mill.punctuate("s", wrong)).startswith("M4009: expected a pattern as text, found list\n")
+    assert "M2002: expected the name of a stream" in refused(lambda: mill.insert(None, []))  # type: ignore[arg-type]
+    assert "M2092: unknown query 'None'" in refused(lambda: mill.query(None))  # type: ignore[arg-type]
+
+
+def test_a_stream_of_a_data_frame(mill: ms.Connection) -> None:
+    class Frame:
+        isStreaming = True
+        columns = ("k", "ts")
+
+        class schema:
+            fields = ()
+
+    frame: Any = Frame()
+    assert "M2100: 'd' is not a streaming DataFrame" in refused(lambda: mill.stream("d", None))  # type: ignore[arg-type]
+    needs = "M2021: the watermark of 'd' needs a time column\n  hint: order_by='ts'"
+    assert refused(lambda: mill.stream("d", frame, watermark="5 seconds")) == needs
+    assert "M2021: the watermark of 'd' is a text" in refused(lambda: mill.stream("d", frame, watermark=5))  # type: ignore[arg-type]
+    assert "unknown column 'id'" in refused(lambda: mill.stream("d", frame, primary_key="id"))
+
+
+def test_queries(mill: ms.Connection) -> None:
+    query = mill.sql("SELECT k FROM s")
+    stages = "M6002: stage cannot be 'bogus': one of logical, optimized, physical, contract"
+    assert refused(lambda: query.explain("bogus")).startswith(stages)
+    assert "M6001: sink 'console' has no option 'run'" in refused(lambda: query.start("console", run="x"))
+    assert "M2092: the name of a query is a text" in refused(lambda: query.start(name=5))  # type: ignore[arg-type]
+    query.start("none")
+    assert refused(query.take).startswith("M2105: the results of query 'query_1' go to none\n  hint: ")
+    assert refused(query.punctuations).startswith("M2105")
+    mill.insert("s", [(1, 1)])
+    kept = mill.sql("SELECT k FROM s INTO memory")
+    mill.insert("s", [(2, 2)])
+    assert kept.take().rows() == [(2,)]
+
+
+def test_a_closed_connection() -> None:
+    mill = ms.connect(local=True)
+    mill.sql("CREATE STREAM s (k BIGINT)")
+    waiting, running = mill.sql("SELECT k FROM s"), mill.sql("SELECT k FROM s").start()
+    mill.close()
+    calls = [waiting.start, running.start, running.take, running.stop, waiting.explain, waiting.to_df, mill.await_end]
+    for call in [*calls, lambda: mill.sql("SHOW STREAMS"), lambda: mill.on_progress(lambda _: None)]:
+        assert refused(call).startswith("M6059: the connection is closed")  # type: ignore[arg-type]
+    mill.close()

@@ -1,0 +1,434 @@
+"""Python functions from SQL: registration, types, errors, SHOW and DROP, checkpoints."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from typer.testing import CliRunner
+
+import millstream as ms
+from millstream.algebra.python import code as codes
+from millstream.algebra.python import library
+from millstream.cli import app
+from millstream.control.mill import LocalMill
+from millstream.errors import BindError, MillstreamError, OperatorError, OptionError, PlanError
+
+STREAM = "CREATE STREAM s (k BIGINT, v DOUBLE, name VARCHAR, at TIMESTAMP, ts BIGINT) ORDER BY ts"
+ROW = (3, 2.0, "x", datetime(2024, 5, 6, 7), 1)
+
+
+@pytest.fixture
+def mill() -> Iterator[LocalMill]:
+    made = LocalMill()
+    made.execute(STREAM)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def clean() -> Iterator[None]:
+    """Forget what a test registers for the whole process."""
+    before = dict(library.LIBRARY._own)
+    yield
+    library.LIBRARY._own = before
+
+
+def result(mill: LocalMill, item: str, *rows: Any) -> list[Any]:
+    mill.add_query("q", f"SELECT {item} AS x FROM s")
+    mill.insert("s", rows or [ROW])
+    mill.batch()
+    found = mill.take_rows("q").get_column("x").to_list()
+    mill.execute("DROP QUERY q")
+    return found
+
+
+# --- styles and types -------------------------------------------------------------------------------------------------
+
+
+def test_types_follow_annotations(mill: LocalMill) -> None:
+    @mill.function
+    def shift(at: datetime, by: timedelta) -> datetime:
+        return at + by
+
+    @mill.function
+    def day(at: datetime) -> date:
+        return at.date()
+
+    @mill.function
+    def longer(name: str | None, than: int = 0) -> bool:
+        return name is not None and len(name) > than
+
+    @mill.function
+    def short(x: Annotated[float, "REAL"]) -> Annotated[int, "INT"]:
+        return int(x)
+
+    assert result(mill, "shift(at, INTERVAL '1' HOUR)") == [datetime(2024, 5, 6, 8)]
+    assert result(mill, "day(at)") == [date(2024, 5, 6)]
+    assert result(mill, "longer(name)") == [True]
+    assert result(mill, "longer(name, k)") == [False]
+    assert result(mill, "longer(NULL)") == [False]
+    assert result(mill, "short(v)") == [2]
+    assert mill.execute("EXPLAIN SELECT short(v) AS x FROM s").startswith(
+        "#2 Project short(CAST(v AS REAL)) AS x  (x INT)"
+    )
+
+
+def test_whole_columns(mill: LocalMill) -> None:
+    @mill.function
+    def polars(x: Annotated[pl.Series, "DOUBLE"], k: Annotated[pl.Series, "BIGINT"]) -> Annotated[pl.Series, "DOUBLE"]:
+        assert isinstance(x, pl.Series)
+        return x * k
+
+    @mill.function(arguments=["VARCHAR"], returns="VARCHAR")
+    def arrow(x: pa.Array) -> pa.Array:
+        return pc.utf8_upper(x)
+
+    @mill.function(vectorized="polars", arguments=[float], returns=float, name="numpy_too")
+    def other(x: Any) -> Any:
+        return np.sqrt(x.to_numpy())
+
+    assert result(mill, "polars(v, k)") == [6.0]
+    assert result(mill, "arrow(name)") == ["X"]
+    assert result(mill, "numpy_too(v * 2)") == [2.0]
+
+
+def test_null_is_none(mill: LocalMill) -> None:
+    mill.function(lambda x: -1 if x is None else x, name="known", arguments=["BIGINT"], returns="BIGINT")
+    assert result(mill, "known(k)", (None, None, None, None, 1)) == [-1]
+
+
+def test_functions_group_and_window(mill: LocalMill) -> None:
+    @mill.function
+    def parity(k: int) -> str:
+        return "odd" if k % 2 else "even"
+
+    mill.add_query(
+        "q", "SELECT parity(k) AS p, COUNT(*) AS n FROM s [RANGE 10] GROUP BY parity(k) HAVING parity(k) <> 'x'"
+    )
+    mill.insert("s", [(k, 0.0, "", None, k) for k in range(1, 6)])
+    mill.insert("s", [(0, 0.0, "", None, 20)])
+    mill.batch()
+    assert sorted(mill.take_rows("q").rows()) == [("even", 2), ("odd", 3)]
+
+
+@pytest.mark.parametrize("returned", [1.5, "a", True, 2**70, datetime(2024, 1, 1)])
+def test_a_result_of_another_type(mill: LocalMill, returned: Any) -> None:
+    mill.function(lambda _: returned, name="odd", arguments=["BIGINT"], returns="BIGINT")
+    with pytest.raises(OperatorError, match=r"function odd\(3\) returned .*, which is not a BIGINT"):
+        result(mill, "odd(k)")
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda x: x.head(0), "returned 0 values for 2 rows"),
+        (lambda _: 7, "returned a int, not a column"),
+        (lambda x: x.cast(pl.String), "returned a column of String, which is not a DOUBLE"),
+    ],
+)
+def test_a_column_that_does_not_fit(mill: LocalMill, returned: Callable[..., Any], message: str) -> None:
+    mill.function(returned, name="odd", arguments=["DOUBLE"], returns="DOUBLE", vectorized="polars")
+    with pytest.raises(OperatorError, match=f"function odd {message}"):
+        result(mill, "odd(v)", ROW, (*ROW[:4], 2))
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_exception_names_function_arguments_and_line(mill: LocalMill) -> None:
+    @mill.function
+    def inverse(x: float) -> float:
+        return 1 / x
+
+    with pytest.raises(OperatorError) as caught:
+        result(mill, "inverse(v)", ROW, (1, 0.0, "", None, 2))
+    assert (
+        "function inverse(0.0) raised ZeroDivisionError: float division by zero (test_python_functions.py, line "
+        in (caught.value.message)
+    )
+
+
+def test_an_exception_of_a_vectorized_function_names_the_row(mill: LocalMill) -> None:
+    @mill.function(arguments=["BIGINT", "VARCHAR"], returns="BIGINT")
+    def picky(x: pl.Series, name: pl.Series) -> pl.Series:
+        if (x > 3).any():
+            raise ValueError("too much")
+        return x
+
+    rows = [(k, 0.0, f"n{k}", None, k) for k in range(1, 9)]
+    with pytest.raises(OperatorError, match=r"function picky\(4, 'n4'\) raised ValueError: too much"):
+        result(mill, "picky(k, name)", *rows)
+
+
+@pytest.mark.parametrize(
+    ("item", "code", "message"),
+    [
+        ("half()", "M2009", "half takes 1 to 2 arguments, found 0"),
+        ("half(1, 2, 3)", "M2009", "half takes 1 to 2 arguments, found 3"),
+        ("half(name)", "M2006", "argument 'x' of half is a DOUBLE, not VARCHAR"),
+        ("half(v, v)", "M2006", "argument 'n' of half is a BIGINT, not DOUBLE"),
+        ("half(DISTINCT v)", "M2009", "HALF is not an aggregate"),
+        ("halv(v)", "M2008", "unknown function 'halv'"),
+    ],
+)
+def test_mistakes_in_a_call(mill: LocalMill, item: str, code: str, message: str) -> None:
+    @mill.function
+    def half(x: float, n: int = 1) -> float:
+        return x / 2
+
+    with pytest.raises(MillstreamError) as caught:
+        mill.execute(f"SELECT {item} AS x FROM s")
+    assert (caught.value.code, caught.value.message, caught.value.column) == (code, message, 8)
+
+
+def test_mistakes_in_a_registration(mill: LocalMill) -> None:
+    def unknown(x, y: int) -> int:  # type: ignore[no-untyped-def]
+        return y
+
+    def many(*x: int) -> int:
+        return 1
+
+    def silent(x: int):  # type: ignore[no-untyped-def]
+        return x
+
+    for function, options, message in (
+        (unknown, {}, "the type of parameter 'x' of function 'unknown' is not known"),
+        (unknown, {"arguments": ["INT"]}, "has 2 parameters, and 1 argument types are given"),
+        (many, {}, r"has the parameter '\*x'"),
+        (silent, {}, "the type that function 'silent' returns is not known"),
+        (lambda: 1, {"returns": "INT"}, "'<lambda>' cannot be the name of a function"),
+        (int, {}, "is not a function"),
+        (silent, {"returns": "INTT"}, "unknown type INTT"),
+    ):
+        with pytest.raises(BindError, match=message):
+            mill.function(function, **options)
+    with pytest.raises(OptionError, match="cannot be 'numpy'"):
+        mill.function(silent, vectorized="numpy", returns="INT")
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("clean")
+def test_show_and_drop(mill: LocalMill) -> None:
+    @ms.function
+    def shared(x: int) -> int:
+        return x
+
+    @mill.function
+    def upper(x: str) -> str:
+        return "mine"
+
+    place = f"{__name__}.test_show_and_drop.<locals>"
+    assert mill.execute("SHOW FUNCTIONS").splitlines() == [
+        f"shared(x BIGINT) RETURNS BIGINT: Python function {place}.shared, a value at a time",
+        f"upper(x VARCHAR) RETURNS VARCHAR: Python function {place}.upper, a value at a time",
+    ]
+    assert result(mill, "upper(name)") == ["mine"]
+    mill.execute("DROP FUNCTION upper")
+    assert result(mill, "upper(name)", (*ROW[:4], 5)) == ["X"]
+    mill.execute("DROP FUNCTION shared; DROP FUNCTION IF EXISTS shared")
+    with pytest.raises(BindError, match="unknown function 'shared'"):
+        mill.execute("SELECT shared(k) AS x FROM s")
+    other = LocalMill()
+    other.execute(STREAM)
+    assert result(other, "shared(k)") == [3]
+
+
+def test_a_function_registered_again_replaces_the_first_one_for_later_queries(mill: LocalMill) -> None:
+    mill.function(lambda: 1, name="n", returns="INT")
+    mill.add_query("first", "SELECT n() AS x FROM s")
+    mill.function(lambda: 2, name="n", returns="INT")
+    mill.add_query("second", "SELECT n() AS x FROM s")
+    mill.insert("s", [ROW])
+    mill.batch()
+    assert (mill.take_rows("first").item(), mill.take_rows("second").item()) == (1, 2)
+
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def made(body: str) -> Callable[..., Any]:
+    """A function as a notebook has it."""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(f"def inverse(x: float) -> float:\n    return {body}", space)
+    found: Callable[..., Any] = space["inverse"]
+    return found
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkpoint with a query that calls a function, as another process finds it."""
+    folder = tmp_path / "checkpoint"
+    with ms.connect(local=True, checkpoint=folder) as mill:
+        mill.function(made("1 / x"))
+        mill.sql(STREAM)
+        mill.sql("CREATE QUERY q AS SELECT inverse(v) AS x FROM s")
+        mill.insert("s", [ROW])
+        assert mill.query("q").take().rows() == [(0.5,)]
+    monkeypatch.setattr(codes, "_CODE", {})
+    return folder
+
+
+def test_a_checkpoint_holds_no_code(checkpoint: Path) -> None:
+    held = b"".join(path.read_bytes() for path in checkpoint.rglob("*") if path.is_file())
+    assert b"inverse" in held
+    assert b"1 / x" not in held and b"cloudpickle" not in held and b"co_code" not in held
+
+
+def test_a_function_is_missing_on_resume(checkpoint: Path) -> None:
+    with pytest.raises(PlanError, match=r"M3070: function inverse \(__main__.inverse\) of query 'q' is not registered"):
+        ms.connect(local=True, checkpoint=checkpoint)
+    with pytest.raises(PlanError, match="M3070"):
+        LocalMill(checkpoint=checkpoint)
+
+
+def test_a_function_has_changed_on_resume(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+        mill.function(made("2 / x"))
+        with pytest.raises(PlanError, match=r"M3071: function inverse .* of query 'q' has changed"):
+            mill.resume()
+        with pytest.raises(PlanError, match="M3071"):
+            mill.sql("CREATE QUERY r AS SELECT k FROM s")
+    monkeypatch.setattr(codes, "_CODE", {})
+    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+        mill.function(made("1 / x"))
+        mill.resume()
+        mill.insert("s", [(1, 4.0, "", None, 2)])
+        assert mill.query("q").take().rows() == [(0.25,)]
+
+
+def test_changed_code_is_accepted(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for changed in (True, False):
+        with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+            mill.function(made("2 / x"))
+            mill.resume(changed=changed)
+            mill.insert("s", [(1, 4.0, "", None, 3 - changed)])
+            assert mill.query("q").take().rows() == [(0.5,)]
+        monkeypatch.setattr(codes, "_CODE", {})
+
+
+def test_a_fixed_function_resumes_with_the_row_on_which_it_failed(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+        mill.function(made("1 / x"))
+        mill.resume()
+        with pytest.raises(OperatorError, match=r"of query q failed on a row of stream s \(.*v = 0.0.*inverse\(0.0\)"):
+            mill.insert("s", [(1, 0.0, "", None, 2)])
+    monkeypatch.setattr(codes, "_CODE", {})
+    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+        mill.function(made("1 / x if x else 0.0"))
+        mill.resume(changed=True)
+        assert mill.query("q").take().rows() == [(0.0,)]
+
+
+def test_a_version_stands_for_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for body in ("1 / x", "2 / x"):
+        with ms.connect(local=True, checkpoint=tmp_path / "c", resume=False) as mill:
+            mill.function(made(body), version="1")
+            if not mill.queries:
+                mill.sql(STREAM)
+                mill.sql("CREATE QUERY q AS SELECT inverse(v) AS x FROM s")
+            mill.resume()
+        monkeypatch.setattr(codes, "_CODE", {})
+
+
+def test_statements_of_a_checkpoint_keep_their_meaning(tmp_path: Path) -> None:
+    """A function registered later does not hide the built-in one that a statement has used."""
+    with ms.connect(local=True, checkpoint=tmp_path) as mill:
+        mill.sql(STREAM)
+        mill.sql(
+            "CREATE QUERY q AS SELECT UPPER(name) AS x FROM s; CREATE STREAM d AS SELECT LOWER(name) AS y, ts FROM s"
+        )
+    with ms.connect(local=True, checkpoint=tmp_path, resume=False) as mill:
+        mill.function(lambda x: "mine", name="upper", arguments=["VARCHAR"], returns="VARCHAR")
+        mill.resume()
+        mill.insert("s", [ROW])
+        assert mill.query("q").take().rows() == [("X",)]
+
+
+# --- modules ----------------------------------------------------------------------------------------------------------
+
+MODULE = """
+import millstream as ms
+
+@ms.function
+def half(x: float) -> float:
+    return x / 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: None) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "half_functions.py").write_text(MODULE)
+    (tmp_path / "rows.csv").write_text("v\n3\n")
+    (tmp_path / "q.sql").write_text(
+        "CREATE STREAM r (v DOUBLE) WITH (connector = 'csv', path = 'rows.csv', once = 'true'); "
+        "CREATE QUERY q AS SELECT half(v) AS x FROM r INTO parquet WITH (path = 'out')"
+    )
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.delitem(sys.modules, "half_functions", raising=False)
+    return tmp_path
+
+
+def test_a_file_of_statements_names_a_module(folder: Path) -> None:
+    arguments = ["run", "q.sql", "--local", "--checkpoint", "c", "--functions", "half_functions"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert pl.read_parquet(folder / "out" / "*.parquet").get_column("x").to_list() == [1.5]
+    assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+    explained = CliRunner().invoke(app, ["explain", "q.sql", "--functions", "half_functions"], catch_exceptions=False)
+    assert "Project half(v) AS x" in explained.output
+
+
+def test_a_module_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["run", "q.sql", "--local", "--checkpoint", "c", "--functions", "half_functions"]
+
+    def run(*more: str) -> str:
+        monkeypatch.setattr(codes, "_CODE", {})
+        sys.modules.pop("half_functions", None)
+        return CliRunner().invoke(app, [*arguments, *more], catch_exceptions=False).output
+
+    run()
+    (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 4"))
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    with pytest.raises(OptionError, match=r"half \(half_functions.half\) has changed; query q calls it"):
+        run()
+    assert "kept: half (half_functions.half) has changed" in run("--keep")
+    assert "kept" not in run()
+    (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 8.0"))
+    linecache.clearcache()
+    assert "dropped: query q" in run("--replace")
+    assert "dropped" not in run()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_module_that_cannot_be_imported() -> None:
+    with pytest.raises(OptionError, match="M6025: module 'no_such_module' cannot be imported"):
+        CliRunner().invoke(app, ["explain", "q.sql", "--functions", "no_such_module"], catch_exceptions=False)
+
+
+def test_a_package_provides_functions_by_entry_points(
+    mill: LocalMill,
+    clean: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def plain(x: float) -> float:
+        return x + 1
+
+    monkeypatch.setattr(library.ENTRY_POINTS, "known", {"provided": plain})
+    assert result(mill, "provided(v)") == [3.0]

@@ -1,0 +1,80 @@
+"""A computed group or column means the same inside a query and in a subquery of its own: the same rows at the same
+time, the same state, the same punctuation, for every kind of punctuation on time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+from tests.tries import tries
+
+RISING = ("ts + 5", "ts * 2 - 1", "3 - (1 - ts)", "FLOOR(ts / 10)", "CAST(ts AS DOUBLE)", "ts / 4")
+OTHER = ("-ts", "ts % 3", "CAST(ts AS VARCHAR)", "ts + v")
+SPELLINGS = {
+    "groups": (
+        "SELECT {e} AS t, COUNT(*) AS n FROM s GROUP BY {e}",
+        "SELECT t, COUNT(*) AS n FROM (SELECT {e} AS t FROM s) AS i GROUP BY t",
+    ),
+    "two groups": (
+        "SELECT {e} AS t, k, MAX(v) AS n FROM s GROUP BY {e}, k",
+        "SELECT t, k, MAX(v) AS n FROM (SELECT {e} AS t, k, v FROM s) AS i GROUP BY t, k",
+    ),
+    "time is read as well": (
+        "SELECT {e} AS t, MAX(ts) AS n FROM s GROUP BY {e}",
+        "SELECT t, MAX(ts) AS n FROM (SELECT {e} AS t, ts FROM s) AS i GROUP BY t",
+    ),
+    "having": (
+        "SELECT {e} AS t, COUNT(*) AS n FROM s GROUP BY {e} HAVING COUNT(*) > 1 AND MAX(ts) > 4",
+        "SELECT t, COUNT(*) AS n FROM (SELECT {e} AS t, ts FROM s) AS i GROUP BY t HAVING COUNT(*) > 1 AND MAX(ts) > 4",
+    ),
+    "distinct": ("SELECT DISTINCT {e} AS t, k FROM s", "SELECT DISTINCT t, k FROM (SELECT {e} AS t, k FROM s) AS i"),
+}
+
+
+def _punctuation(draw: random.Random, now: int) -> str:
+    low = max(0, now - draw.randrange(6))
+    kinds = [f"< {low}", f"<= {low}", f"<= {now}", str(low), f"{{{low}, {low + 1}}}", f"[{max(0, low - 3)}, {low}]"]
+    more = draw.choice(["", "", ", k = 1"])
+    return f"[ts {_spelled(draw.choice(kinds))}{more}]"
+
+
+def _spelled(text: str) -> str:
+    return text if text[0] == "<" else f"= {text}" if text[0].isdigit() else text
+
+
+@pytest.mark.parametrize("shape", SPELLINGS)
+@given(
+    st.integers(0, 2**40), st.sampled_from(RISING + OTHER), st.sampled_from([1, 3]), st.sampled_from(["dfs", "batch:4"])
+)
+@settings(max_examples=tries(60), deadline=None)
+def test_both_spellings_are_one_query(shape: str, seed: int, expression: str, shards: int, strategy: str) -> None:
+    draw = random.Random(seed)
+    mill = LocalMill(Options(shards=shards, strategy=strategy))
+    clause = draw.choice(["", " PUNCTUATED ON (ts +)", " PUNCTUATED ON (ts +) PUNCTUATED ON (ts #)"])
+    mill.execute(f"CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) ORDER BY ts{clause}")
+    for name, text in zip("ab", SPELLINGS[shape], strict=True):
+        mill.add_query(name, text.format(e=expression))
+    now = 0
+    log: list[str] = []
+    for number in range(draw.randrange(25)):
+        now += draw.choice([0, 1, 3])
+        row = f"{now} | {draw.randrange(3)} | {number}"
+        log.append(_punctuation(draw, now) if draw.random() < 0.4 else row)
+        mill.feed_line("s", log[-1])
+        if draw.random() < 0.5:
+            mill.batch()
+            (rows, told, held), other = (
+                (
+                    Counter(mill.take_rows(name).rows()),
+                    Counter(map(str, mill.take_punctuations(name))),
+                    mill.state_rows(name),
+                )
+                for name in "ab"
+            )
+            assert (rows, told, held) == other, (clause, log)

@@ -1,0 +1,62 @@
+"""The aggregates of the library on long streams."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from millstream.algebra.frame import Frame
+from millstream.algebra.program.call import ProgramCall
+from millstream.logical import library
+from millstream.logical.bind.aggregate.library import find
+from millstream.logical.catalog import Catalog
+from millstream.runtime.over.evaluation import Evaluation, evaluation
+from millstream.runtime.over.versions import versions_of
+from tests.paths import DOCS
+
+
+def evaluated(name: str, frame: Frame) -> Evaluation:
+    found = find(name, Catalog())
+    assert found is not None
+    return evaluation(versions_of(ProgramCall(name, (), found.base, found.window)), frame)
+
+
+@pytest.mark.parametrize("name", sorted(library.names()))
+def test_every_name_is_declared_and_documented(name: str) -> None:
+    found = find(name, Catalog())
+    assert found is not None and {program.name for program in found.versions} == {name}
+    assert f"`{name}(" in (DOCS / "aggregates.md").read_text(encoding="utf-8")
+
+
+def test_a_sample_has_each_tuple_of_the_window_alike_often() -> None:
+    sample, chosen = evaluated("priority_sample", Frame("ROWS", 9)), Counter[int]()
+    for number in range(600):
+        rows = sample.take(number, number, number, (float(number), 20))
+        assert [place for place, _ in rows] == list(range(1, 21))
+        assert all(number - 9 <= value <= number for _, value in rows)
+        if number >= 9:
+            chosen.update(number - int(value) for _, value in rows)
+    assert max(chosen.values()) < 1.6 * min(chosen.values())
+
+
+def test_frequencies_are_never_too_low() -> None:
+    draw, often = random.Random(3), evaluated("approx_frequency", Frame("ROWS", 99))
+    items = [int(draw.expovariate(0.2)) for _ in range(800)]
+    exact = 0
+    for number, item in enumerate(items):
+        ((estimate,),) = often.take(number, number, number, (item,))
+        true = items[max(0, number - 99) : number + 1].count(item)
+        assert estimate >= true
+        exact += estimate == true
+    assert exact > 0.95 * len(items)
+
+
+def test_the_number_of_ones_is_off_by_half_at_most() -> None:
+    draw, ones = random.Random(5), evaluated("approx_ones", Frame("BASE"))
+    bits = [int(draw.random() < 0.4) for _ in range(1500)]
+    for number, bit in enumerate(bits):
+        ((estimate,),) = ones.take(number, number, number, (bit, 200))
+        true = sum(bits[max(0, number - 199) : number + 1])
+        assert abs(estimate - true) <= max(0.5 * true, 1), (number, estimate, true)

@@ -1,0 +1,429 @@
+"""Python aggregates: those of SUM, AVG and MAX agree with the built-in ones, over every frame, cut and shard count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+from millstream.errors import BindError, MillstreamError, OperatorError, PlanError
+from tests.tries import tries
+
+STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts"
+
+
+class Sum:
+    def initialize(self, x: int) -> None:
+        self.total = x
+
+    def iterate(self, x: int) -> None:
+        self.total += x
+
+    def expire(self, x: int) -> None:
+        self.total -= x
+
+    def terminate(self) -> int:
+        return self.total
+
+
+class Average:
+    __slots__ = ("count", "total")
+
+    def __init__(self) -> None:
+        self.total = self.count = 0
+
+    def iterate(self, x: int) -> None:
+        self.total, self.count = self.total + x, self.count + 1
+
+    def terminate(self) -> float:
+        return self.total / self.count
+
+
+class Highest:
+    """Candidates for later maxima, each with the number of smaller values before it that it outlives."""
+
+    def __init__(self) -> None:
+        self.held: list[list[int]] = []
+
+    def iterate(self, x: int) -> None:
+        count = 0
+        while self.held and self.held[-1][0] <= x:
+            count += self.held.pop()[1] + 1
+        self.held.append([x, count])
+
+    def expire(self, _: int) -> None:
+        if self.held[0][1]:
+            self.held[0][1] -= 1
+        else:
+            self.held.pop(0)
+
+    def terminate(self) -> int:
+        return self.held[0][0]
+
+
+class ColumnSum:
+    def __init__(self) -> None:
+        self.total = 0
+
+    def iterate(self, x: pl.Series) -> pl.Series:
+        sums = x.cum_sum() + self.total
+        self.total = sums[-1]
+        return sums
+
+
+class ArrowSum:
+    def __init__(self) -> None:
+        self.total = 0
+
+    def iterate(self, x: pa.Array) -> pa.Array:
+        sums = pc.add(pc.cumulative_sum(x), self.total)
+        self.total = sums[-1].as_py()
+        return sums
+
+
+BODY = """
+CREATE AGGREGATE sql_sum(x BIGINT) : BIGINT {
+    TABLE state(total BIGINT);
+    INITIALIZE: { INSERT INTO state VALUES (x); }
+    ITERATE: { UPDATE state SET total = total + x; }
+    TERMINATE: { INSERT INTO RETURN SELECT total FROM state; }
+} IGNORE NULLS
+"""
+BOTH = {"my_sum": "SUM", "my_avg": "AVG", "my_max": "MAX"}
+
+
+def registered(mill: LocalMill) -> LocalMill:
+    mill.aggregate(Sum, name="my_sum", ignore_nulls=True)
+    mill.aggregate(Average, name="my_avg", ignore_nulls=True)
+    mill.aggregate(Highest, name="my_max", arguments=["BIGINT"], ignore_nulls=True)
+    return mill
+
+
+frames = st.one_of(
+    st.just("RANGE UNBOUNDED PRECEDING"),
+    st.integers(0, 4).map(lambda size: f"ROWS {size} PRECEDING"),
+    st.integers(0, 6).map(lambda size: f"RANGE {size} PRECEDING"),
+    st.integers(1, 6).map(lambda size: f"RANGE {size} PRECEDING ACTIVE EXPIRATION"),
+    st.tuples(st.integers(0, 4), st.integers(1, 6)).map(lambda t: f"ROWS {t[0]} PRECEDING SLIDE {t[1]}"),
+    st.tuples(st.integers(0, 6), st.integers(1, 6)).map(lambda t: f"RANGE {t[0]} PRECEDING SLIDE {t[1]}"),
+)
+tuples = st.tuples(st.integers(0, 2), st.integers(-9, 9), st.integers(0, 3))
+
+
+@settings(max_examples=tries(40), deadline=None)
+@given(
+    frame=frames,
+    steps=st.lists(tuples, min_size=1, max_size=20),
+    partition=st.sampled_from(["PARTITION BY k ", ""]),
+    size=st.integers(1, 8),
+    shards=st.sampled_from([1, 3]),
+    restart=st.booleans(),
+)
+def test_python_aggregates_equal_built_in_ones(
+    frame: str, steps: list[tuple[int, int, int]], partition: str, size: int, shards: int, restart: bool
+) -> None:
+    mill = registered(LocalMill(Options.read(shards=shards)))
+    mill.execute(STREAM)
+    for own, built_in in BOTH.items():
+        for name, function in ((own, own), (f"{own}_built_in", built_in)):
+            mill.add_query(name, f"SELECT k, v, ts, {function}(v) OVER ({partition}{frame}) AS x FROM s")
+    rows, now = [], 0
+    for k, v, gap in steps:
+        now += gap
+        rows.append((k, v, now))
+    rows.append((9, 0, now + 100))
+    found: dict[str, list[Any]] = {}
+    for at in range(0, len(rows), size):
+        mill.insert("s", rows[at : at + size])
+        mill.batch()
+        for name in mill.queries:
+            found.setdefault(name, []).extend(mill.take_rows(name).rows())
+        if restart:
+            mill = mill.restarted()
+    for own in BOTH:
+        expected = sorted(found[f"{own}_built_in"])
+        assert sorted(found[own]) == [pytest.approx(row) for row in expected], own
+
+
+@settings(max_examples=tries(25), deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 2), st.none() | st.integers(-9, 9), st.integers(0, 3)), min_size=1, max_size=20
+    ),
+    window=st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    size=st.integers(1, 8),
+    shards=st.sampled_from([1, 3]),
+    restart=st.booleans(),
+)
+def test_python_aggregates_of_grouped_windows_equal_built_in_ones(
+    steps: list[tuple[int, int | None, int]], window: tuple[int, int], size: int, shards: int, restart: bool
+) -> None:
+    mill = registered(LocalMill(Options.read(shards=shards)))
+    mill.aggregate(ColumnSum, name="column_sum", arguments=["BIGINT"], returns="BIGINT")
+    mill.execute(STREAM)
+    mill.execute(BODY)
+    items = ", ".join(f"{own}(v) AS {own}, {built_in}(v) AS {built_in.lower()}" for own, built_in in BOTH.items())
+    items += ", sql_sum(v) AS sql_sum, column_sum(COALESCE(v, 0)) AS column_sum, SUM(COALESCE(v, 0)) AS all_sum"
+    bracket = f"[RANGE {max(window)} SLIDE {min(window)}]"
+    mill.add_query("q", f"SELECT k, window_end, {items} FROM s {bracket} GROUP BY k")
+    rows, now = [], 0
+    for k, v, gap in steps:
+        now += gap
+        rows.append((k, v, now))
+    rows.append((9, 0, now + 100))
+    found: list[dict[str, Any]] = []
+    for at in range(0, len(rows), size):
+        mill.insert("s", rows[at : at + size])
+        mill.batch()
+        found += mill.take_rows("q").to_dicts()
+        mill = mill.restarted() if restart else mill
+    assert found
+    for row in found:
+        for own, built_in in BOTH.items():
+            assert row[own] == (None if row[built_in.lower()] is None else pytest.approx(row[built_in.lower()])), row
+        assert row["sql_sum"] == row["sum"] and row["column_sum"] == row["all_sum"], row
+
+
+# --- results, state and errors ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mill() -> Iterator[LocalMill]:
+    made = LocalMill()
+    made.execute(STREAM)
+    yield made
+    made.close()
+
+
+def result(mill: LocalMill, item: str, *rows: tuple[int, int | None]) -> list[Any]:
+    mill.add_query("q", f"SELECT {item} AS x FROM s")
+    mill.insert("s", [(k, v, ts) for ts, (k, v) in enumerate(rows)])
+    mill.batch()
+    return mill.take_rows("q").rows()
+
+
+def test_any_number_of_rows(mill: LocalMill) -> None:
+    @mill.aggregate
+    class Repeated:
+        def iterate(self, x: int) -> list[int]:
+            return [x] * x
+
+    assert result(mill, "repeated(v)", (1, 2), (1, 0), (1, 1)) == [(2,), (2,), (1,)]
+
+
+def test_a_generator(mill: LocalMill) -> None:
+    @mill.aggregate(returns="BIGINT")
+    class Down:
+        def iterate(self, x: int) -> Iterator[int]:
+            yield from range(x, 0, -1)
+
+    assert result(mill, "down(v)", (1, 2), (1, 0), (1, 1)) == [(2,), (1,), (1,)]
+
+
+def test_several_columns(mill: LocalMill) -> None:
+    @mill.aggregate(returns={"low": int, "high": "BIGINT"})
+    class Extent:
+        def initialize(self, x: int) -> None:
+            self.low = self.high = x
+
+        def iterate(self, x: int) -> None:
+            self.low, self.high = min(x, self.low), max(x, self.high)
+
+        def terminate(self) -> tuple[int, int]:
+            return self.low, self.high
+
+    mill.add_query("q", "SELECT extent(v) OVER (PARTITION BY k ROWS 1 PRECEDING) FROM s")
+    mill.insert("s", [(1, 5, 1), (1, 3, 2), (1, 4, 3)])
+    mill.batch()
+    found = mill.take_rows("q")
+    assert (found.columns, found.rows()) == (["low", "high"], [(5, 5), (3, 5), (3, 4)])
+
+
+def test_nulls_are_passed_unless_ignored(mill: LocalMill) -> None:
+    class Count:
+        def __init__(self) -> None:
+            self.known = self.unknown = 0
+
+        def iterate(self, x: int | None) -> None:
+            self.known, self.unknown = self.known + (x is not None), self.unknown + (x is None)
+
+        def terminate(self) -> int:
+            return self.known * 10 + self.unknown
+
+    mill.aggregate(Count, name="counts")
+    mill.aggregate(Count, name="known", ignore_nulls=True)
+    rows = [(1, None), (1, 5), (1, None)]
+    assert result(mill, "counts(v) OVER (RANGE UNBOUNDED PRECEDING)", *rows) == [(1,), (11,), (12,)]
+    mill.add_query("r", "SELECT known(v) OVER (RANGE UNBOUNDED PRECEDING) AS x FROM s")
+    mill.insert("s", [(k, v, ts) for ts, (k, v) in enumerate(rows, 10)])
+    mill.batch()
+    assert mill.take_rows("r").rows() == [(None,), (10,), (10,)]
+
+
+def test_a_blocking_aggregate_needs_a_window(mill: LocalMill) -> None:
+    registered(mill)
+    with pytest.raises(PlanError, match="M3060: aggregate 'my_sum' is blocking") as caught:
+        mill.execute("SELECT my_sum(v) AS x FROM s")
+    assert caught.value.column == 8
+
+
+def test_an_exception_names_aggregate_method_arguments_and_line(mill: LocalMill) -> None:
+    @mill.aggregate
+    class Inverse:
+        def iterate(self, x: int) -> float:
+            return 1 / x
+
+    with pytest.raises(OperatorError, match=r"aggregate inverse.iterate\(0\) raised ZeroDivisionError: .* \(test_agg"):
+        result(mill, "inverse(v)", (1, 2), (1, 0))
+
+
+@pytest.mark.parametrize(("returned", "shown"), [("a", "'a'"), (1.5, "1.5"), ((1, 2), r"\(1, 2\)"), (2**80, "12089")])
+def test_a_result_of_another_type(mill: LocalMill, returned: Any, shown: str) -> None:
+    @mill.aggregate(returns="BIGINT")
+    class Odd:
+        def iterate(self, x: int) -> Any:
+            return returned
+
+    with pytest.raises(OperatorError, match=f"aggregate odd returned {shown}.*, which is not a BIGINT"):
+        result(mill, "odd(v)", (1, 2))
+
+
+def test_an_attribute_that_cannot_be_stored(mill: LocalMill) -> None:
+    @mill.aggregate
+    class Holding:
+        def iterate(self, x: int) -> int:
+            self.action = lambda: x
+            return x
+
+    with pytest.raises(MillstreamError, match=r"attribute 'action' of aggregate holding cannot be stored: .*function"):
+        result(mill, "holding(v)", (1, 2))
+        mill.restarted()
+
+
+def test_mistakes_in_a_registration(mill: LocalMill) -> None:
+    class Silent:
+        def iterate(self, x: int) -> None: ...
+
+    class Untyped:
+        def iterate(self, x) -> int:  # type: ignore[no-untyped-def]
+            return 1
+
+    class Empty:
+        pass
+
+    class Other:
+        def initialize(self, x: int, y: int) -> None: ...
+        def iterate(self, x: int) -> int:
+            return 1
+
+    class Bare:
+        def iterate(self) -> int:
+            return 1
+
+    for code, message in (
+        (Silent, "the type that aggregate 'silent' returns is not known"),
+        (Untyped, "the type of parameter 'x' of aggregate 'untyped', iterate, is not known"),
+        (Empty, "aggregate 'empty' has no method iterate"),
+        (Other, "aggregate 'other', initialize, has 2 parameters, and 1 argument types are given"),
+        (Bare, "aggregate 'bare' has no argument"),
+        (lambda x: x, "cannot be the name of a function"),
+    ):
+        with pytest.raises(BindError, match=message):
+            mill.aggregate(code)
+
+
+def test_show_and_drop(mill: LocalMill) -> None:
+    mill.aggregate(Sum, name="avg")
+    assert mill.execute("SHOW AGGREGATES") == (
+        f"avg(x BIGINT) RETURNS BIGINT: Python aggregate {__name__}.Sum, initialize, iterate, terminate, expire"
+    )
+    item = "avg(v) OVER (RANGE UNBOUNDED PRECEDING)"
+    assert result(mill, item, (1, 2), (1, 4)) == [(2,), (6,)]
+    mill.execute("DROP QUERY q; DROP AGGREGATE avg")
+    assert mill.execute("SHOW AGGREGATES") == ""
+    mill.add_query("q", f"SELECT {item} AS x FROM s")
+    mill.insert("s", [(1, 2, 20), (1, 4, 21)])
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(2.0,), (3.0,)]
+    with pytest.raises(BindError, match="unknown aggregate 'avg'"):
+        mill.execute("DROP AGGREGATE avg")
+
+
+# --- whole columns ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=tries(25), deadline=None)
+@given(
+    frame=frames,
+    steps=st.lists(tuples, min_size=1, max_size=20),
+    partition=st.sampled_from(["PARTITION BY k ", ""]),
+    size=st.integers(1, 8),
+    restart=st.booleans(),
+)
+def test_vectorized_aggregates_equal_built_in_ones(
+    frame: str, steps: list[tuple[int, int, int]], partition: str, size: int, restart: bool
+) -> None:
+    mill = LocalMill()
+    mill.aggregate(ColumnSum, name="polars_sum", arguments=["BIGINT"], returns="BIGINT")
+    mill.aggregate(ArrowSum, name="arrow_sum", arguments=["BIGINT"], returns="BIGINT")
+    mill.execute(STREAM)
+    for name in ("polars_sum", "arrow_sum", "sum"):
+        mill.add_query(name, f"SELECT k, v, ts, {name}(v) OVER ({partition}{frame}) AS x FROM s")
+    rows, now = [], 0
+    for k, v, gap in steps:
+        now += gap
+        rows.append((k, v, now))
+    rows.append((9, 0, now + 100))
+    found: dict[str, list[Any]] = {name: [] for name in mill.queries}
+    for at in range(0, len(rows), size):
+        mill.insert("s", rows[at : at + size])
+        mill.batch()
+        for name in found:
+            found[name] += mill.take_rows(name).rows()
+        mill = mill.restarted() if restart else mill
+    assert sorted(found["polars_sum"]) == sorted(found["arrow_sum"]) == sorted(found["sum"])
+
+
+def test_a_vectorized_aggregate_without_over_takes_whole_pages(mill: LocalMill) -> None:
+    taken: list[int] = []
+
+    @mill.aggregate(arguments=["BIGINT"], returns={"total": "BIGINT", "low": "BIGINT"})
+    class Both:
+        def __init__(self) -> None:
+            self.total, self.low = 0, 2**60
+
+        def iterate(self, x: pl.Series) -> tuple[pl.Series, pl.Series]:
+            taken.append(len(x))
+            total, low = x.cum_sum() + self.total, x.cum_min().clip(upper_bound=self.low)
+            self.total, self.low = total[-1], low[-1]
+            return total, low
+
+    mill.add_query("q", "SELECT k, both(v) FROM s GROUP BY k")
+    mill.insert("s", [(k, v, 1) for v in range(100) for k in (1, 2)])
+    mill.batch()
+    assert mill.take_rows("q").rows()[-2:] == [(1, 4950, 0), (2, 4950, 0)]
+    assert taken == [100, 100]
+
+
+def test_mistakes_of_vectorized_aggregates(mill: LocalMill) -> None:
+    class Both:
+        def iterate(self, x: pl.Series) -> pl.Series:
+            return x.head(1)
+
+        def terminate(self) -> int:
+            return 1
+
+    with pytest.raises(BindError, match="aggregate 'both' is vectorized and has more than iterate"):
+        mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
+    del Both.terminate
+    mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
+    with pytest.raises(OperatorError, match="aggregate both returned 1 values for 2 rows"):
+        result(mill, "both(v)", (1, 1), (1, 2))

@@ -1,0 +1,166 @@
+"""What the queries of a script must have emitted: each alone over the tuples accepted after it was added."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.algebra.punctuation.pattern import parse_pattern
+from millstream.control.mill.base import Mill
+from millstream.ingest.lines import parse_line
+from millstream.lang import ast, parse
+from millstream.logical.bind import bind_select
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Plan
+from tests.reference.plan import Row, Rows, run
+from tests.reference.source import SourceReference
+
+Bag = Counter[tuple[Any, ...]]
+
+
+@dataclass
+class Stream:
+    """A stream as its front end accepts it: what was accepted, with the time of each tuple. `folder`: of its files, if
+    it has a connector; `waiting`: rows in files that it has not read."""
+
+    text: str
+    folder: str | None = None
+    front: SourceReference = field(init=False)
+    accepted: Rows = field(default_factory=list)
+    waiting: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        watermark = 3 if "WATERMARK" in self.text else None
+        ordered = not self.clocked and watermark is None and "PUNCTUATED" not in self.text
+        self.front = SourceReference(None if self.clocked else "ts", in_order=ordered, watermark=watermark)
+
+    @property
+    def clocked(self) -> bool:
+        return "ORDER BY ts" not in self.text
+
+    def take(self, row: Row, now: int = 0) -> None:
+        late = len(self.front.late)
+        self.front.take(row)
+        if len(self.front.late) == late:
+            self.accepted.append((row, now if self.clocked else row["ts"]))
+
+    def drain(self) -> None:
+        for row in self.waiting:
+            self.take(row)
+        self.waiting = []
+
+
+@dataclass
+class Query:
+    """`streams`: those it reads, and how many tuples they had accepted before; `taken`: what an equal query, whose
+    operators it shares, had emitted before."""
+
+    plan: Plan
+    streams: dict[str, tuple[Stream, int]]
+    taken: Bag = field(default_factory=Counter)
+    rows: Bag = field(default_factory=Counter)
+    dropped: bool = False
+
+    @property
+    def open(self) -> bool:
+        """True if more of its rows may come: it was dropped, or a stream has not ended."""
+        return self.dropped or any(stream.folder for stream, _ in self.streams.values())
+
+
+@dataclass
+class Answers:
+    streams: dict[str, Stream] = field(default_factory=dict)
+    queries: dict[str, Query] = field(default_factory=dict)
+    files: dict[str, list[Row]] = field(default_factory=dict)
+    """The rows of each folder."""
+
+    def statement(self, text: str, mill: Mill, emitted: Mapping[str, list[tuple[Any, ...]]]) -> None:
+        (made,) = parse(text)
+        if isinstance(made, ast.Drop) and made.name in self.queries:
+            self.queries[made.name].dropped = True
+        elif isinstance(made, ast.CreateQuery):
+            self._start(made, mill, emitted)
+        elif isinstance(made, ast.CreateStream):
+            found = re.search(r"path = '([^']*)'", text)
+            self.streams[made.name] = stream = Stream(text, found and found[1])
+            stream.waiting = list(self.files.get(stream.folder or "", ()))
+
+    def _start(self, made: ast.CreateQuery, mill: Mill, emitted: Mapping[str, list[tuple[Any, ...]]]) -> None:
+        plan, equal = bind_select(made.select, mill.catalog), None
+        if made.start.how == "shared":
+            own = mill.queries[made.name].plan
+            equal = next((name for name, q in mill.queries.items() if name != made.name and q.plan == own), None)
+        if equal is not None:
+            other = self.queries[equal]
+            taken = other.taken + other.rows + Counter(emitted.get(equal, ()))
+            self.queries[made.name] = Query(plan, other.streams, taken)
+        elif made.start.how == "beginning":
+            self.queries[made.name] = query = Query(plan, {})
+            for name in scanned(plan):
+                stream = self.streams[name]
+                again = Stream(stream.text, stream.folder)
+                again.waiting = list(self.files[str(stream.folder)])
+                query.streams[name] = again, 0
+        else:
+            self.queries[made.name] = self._now(plan)
+
+    def query(self, name: str, text: str, mill: Mill) -> None:
+        (made,) = parse(text)
+        assert isinstance(made, ast.SelectStatement)
+        self.queries[name] = self._now(bind_select(made.select, mill.catalog))
+
+    def _now(self, plan: Plan) -> Query:
+        return Query(plan, {s: (self.streams[s], len(self.streams[s].accepted)) for s in scanned(plan)})
+
+    def feed(self, name: str, lines: Iterable[str], mill: Mill) -> None:
+        stream, schema = self.streams[name], mill.catalog.stream(name).schema
+        for line in lines:
+            if line.startswith("["):
+                stream.front.take(parse_pattern(line, schema))
+            else:
+                stream.take(dict(zip(schema.names, parse_line(line, schema), strict=True)), mill.clock.now())
+
+    def file(self, name: str, lines: Iterable[str]) -> None:
+        head, *rest = lines
+        names, folder = head.split(","), name.split("/")[0]
+        rows = [dict(zip(names, (int(v) if v else None for v in line.split(",")), strict=True)) for line in rest]
+        self.files.setdefault(folder, []).extend(rows)
+        for stream in self._streams():
+            if stream.folder == folder:
+                stream.waiting += rows
+
+    def drain(self) -> None:
+        """Read the files of streams that a query reads."""
+        for query in self.queries.values():
+            for stream, _ in () if query.dropped else query.streams.values():
+                stream.drain()
+
+    def _streams(self) -> list[Stream]:
+        read = [stream for query in self.queries.values() for stream, _ in query.streams.values()]
+        return list({id(stream): stream for stream in (*self.streams.values(), *read)}.values())
+
+    def emitted(self, name: str, rows: list[tuple[Any, ...]]) -> None:
+        self.queries[name].rows.update(rows)
+
+    def late(self, name: str, number: int) -> None:
+        """Of several readings of a stream, the one counts that has read most."""
+        again = (q.streams[name][0] for q in self.queries.values() if not q.dropped and name in q.streams)
+        counts = [(len(s.accepted), len(s.front.late)) for s in (self.streams[name], *again)]
+        allowed = {late for accepted, late in counts if accepted + late == max(map(sum, counts))}
+        assert number in allowed, f"late {name}: {number}, but the reference has {allowed}"
+
+    def check(self) -> None:
+        """A query that ran to the end of its streams emitted all its rows; any other, some of them."""
+        for name, query in self.queries.items():
+            read = {stream: made.accepted[since:] for stream, (made, since) in query.streams.items()}
+            meant = Counter(tuple(row.values()) for row, _ in run(query.plan, read, {}))
+            found = query.rows + query.taken
+            extra, missing = found - meant, Counter() if query.open else meant - found
+            assert not extra and not missing, f"{name}: extra {dict(extra)}, missing {dict(missing)}"
+
+
+def scanned(plan: Plan) -> set[str]:
+    return {part.stream for part in plan.walk() if isinstance(part, Scan)}

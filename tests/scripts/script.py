@@ -1,0 +1,202 @@
+"""Random scripts: statements, input, files, moves of the clock, queries added and dropped, streams created again,
+restarts.
+
+A script is a transcript whose `expect`, `late` and `state` blocks are still empty; `record` fills them in. `chance`
+makes every choice, so a seed or an example of hypothesis is a script.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.scripts.queries import query
+from tests.time_kinds import IN_ORDER, KINDS
+
+EXTERNAL = ("ordered", "punctuated", "watermarked")
+SKEWED = ("ordered", "skewed", "lagging")
+CLOCKED = ("latent", "internal", "internal")
+COLUMNS = ("k", "v", "ts")
+STREAMS = ("s1", "s2", "s3")
+STRATEGIES = ("dfs", "bfs", "rr", "batch:2")
+END = "[*, *, *]"
+MOST_QUERIES = 6
+
+
+@dataclass
+class Script:
+    """The blocks of a transcript, and what is there at its end."""
+
+    chance: Random
+    allowed: tuple[str, ...]
+    """The kinds of time that its streams may have."""
+    blocks: list[str] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
+    derived: dict[str, str] = field(default_factory=dict)
+    """The base stream of each derived stream."""
+    queries: dict[str, str] = field(default_factory=dict)
+    """The running queries."""
+    files: dict[str, str] = field(default_factory=dict)
+    """The folder of each stream with a connector."""
+    now: int = 0
+    made: int = 0
+
+    def add(self, *lines: str) -> None:
+        self.blocks.append("\n".join(lines))
+
+    def create(self, name: str) -> None:
+        kind = self.chance.choice(self.allowed)
+        self.kinds[name] = kind
+        self.files.pop(name, None)
+        source = ""
+        if kind in ("ordered", "watermarked") and self.chance.random() < 0.4:
+            self.made += 1
+            self.files[name] = f"{name}-{self.made}"
+            source = f" WITH (connector = 'csv', path = '{self.files[name]}')"
+            self._write(name)
+        self.add("statement", f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {KINDS[kind]}{source}".rstrip())
+
+    def derive(self) -> None:
+        self.made += 1
+        name, base = f"d{self.made}", self.chance.choice(sorted(self.kinds))
+        self.derived[name] = base
+        where = self.chance.choice(("", " WHERE v > 1", " WHERE k <> 2"))
+        self.add("statement", f"CREATE STREAM {name} AS SELECT k, v, ts FROM {base}{where}")
+
+    def query(self) -> None:
+        if len(self.queries) >= MOST_QUERIES:
+            return
+        self.made += 1
+        name = f"q{self.made}"
+        if self.queries and self.chance.random() < 0.3:
+            text = self.queries[self.chance.choice(sorted(self.queries))]
+        else:
+            text = query(self.chance, (*sorted(self.kinds), *sorted(self.derived)), self.kinds | self._bases())
+        self.queries[name] = text
+        start = self._start(text)
+        if start:
+            self.add("statement", f"CREATE QUERY {name} WITH (start = '{start}') AS", text)
+        else:
+            self.add(f"query {name}", text)
+
+    def _start(self, text: str) -> str:
+        draw = self.chance.random()
+        if draw < 0.1:
+            return "shared"
+        read = {name for name in (*self.kinds, *self.derived) if name in words(text)}
+        reread = all(self.derived.get(name, name) in self.files for name in read)
+        return "beginning" if reread and draw < 0.5 else ""
+
+    def _bases(self) -> dict[str, str]:
+        return {name: self.kinds[base] for name, base in self.derived.items()}
+
+    def drop_query(self) -> None:
+        if self.queries:
+            self._drop(self.chance.choice(sorted(self.queries)))
+
+    def _drop(self, name: str) -> None:
+        self.observe(name)
+        del self.queries[name]
+        self.add("statement", f"DROP QUERY {name}")
+
+    def create_again(self) -> None:
+        """Drop a stream, with all that reads it, and create it again."""
+        stream = self.chance.choice(sorted(self.kinds))
+        names = [stream, *(name for name, base in self.derived.items() if base == stream)]
+        for query_, text in list(self.queries.items()):
+            if words(text) & {*names}:
+                self._drop(query_)
+        for name in names[1:]:
+            del self.derived[name]
+            self.add("statement", f"DROP STREAM {name}")
+        self.add("statement", f"DROP STREAM {stream}")
+        self.create(stream)
+
+    def feed(self) -> None:
+        stream = self.chance.choice(sorted(self.kinds))
+        if stream in self.files:
+            self._write(stream)
+        else:
+            self.add(f"input {stream}", *self._elements(self.kinds[stream]))
+
+    def _write(self, stream: str) -> None:
+        self.made += 1
+        elements = self._elements("ordered" if self.allowed is SKEWED else "watermarked")
+        rows = (row.replace(" ", "").replace("NULL", "").replace("|", ",") for row in elements)
+        self.add(f"file {self.files[stream]}/{self.made:03}.csv", "k,v,ts", *rows)
+
+    def _elements(self, kind: str) -> list[str]:
+        return [self._element(kind) for _ in range(self.chance.randint(1, 5))]
+
+    def _element(self, kind: str) -> str:
+        chance = self.chance
+        self.now += chance.randint(0, 3)
+        if kind == "punctuated" and chance.random() < 0.3:
+            return chance.choice((f"[*, *, < {self.now - 3}]", f"[{chance.randint(0, 2)}, *, *]"))
+        strict = kind in IN_ORDER and (self.allowed is SKEWED or chance.random() < 0.9)
+        jitter = 0 if strict else -chance.randint(0, 3)
+        return f"{chance.choice(('0', '1', '2', 'NULL'))} | {chance.randint(0, 6)} | {self.now + jitter}"
+
+    def observe(self, name: str) -> None:
+        self.add(f"expect {name}")
+        if self.chance.random() < 0.5:
+            self.add(f"state {name} 0")
+
+    def look(self) -> None:
+        if self.queries:
+            self.observe(self.chance.choice(sorted(self.queries)))
+
+    def count(self) -> None:
+        self.add(f"late {self.chance.choice(sorted(self.kinds))} 0")
+
+    def advance(self) -> None:
+        seconds = self.chance.choice((1, 2, 5))
+        self.now += seconds  # a stream with a skew may have promised as much: nothing is late by a promise
+        self.add(f"advance {seconds} SECONDS")
+
+    def strategy(self) -> None:
+        self.add("statement", f"SET strategy = '{self.chance.choice(STRATEGIES)}'")
+
+    def restart(self) -> None:
+        self.add("restart")
+
+    def end(self) -> None:
+        """End all streams, and look at everything."""
+        for stream in sorted(self.kinds.keys() - self.files.keys()):
+            self.add(f"input {stream}", END)
+        for name in sorted(self.queries):
+            self.add(f"expect {name}")
+            self.add(f"state {name} 0")
+        for stream in sorted(self.kinds):
+            self.add(f"late {stream} 0")
+
+
+def words(text: str) -> set[str]:
+    return {*text.replace("(", " ").replace(")", " ").split()}
+
+
+STEPS = (
+    (Script.feed, 40),
+    (Script.query, 15),
+    (Script.drop_query, 5),
+    (Script.derive, 4),
+    (Script.create_again, 3),
+    (Script.look, 10),
+    (Script.count, 3),
+    (Script.advance, 8),
+    (Script.strategy, 2),
+    (Script.restart, 4),
+)
+
+
+def random_script(chance: Random, steps: int = 25) -> list[str]:
+    """The blocks of a random script."""
+    script = Script(chance, chance.choice((EXTERNAL, EXTERNAL, SKEWED, CLOCKED)))
+    for name in STREAMS[: chance.randint(2, 3)]:
+        script.create(name)
+    script.query()
+    for _ in range(chance.randint(5, steps)):
+        step = chance.choices([step for step, _ in STEPS], [weight for _, weight in STEPS])[0]
+        step(script)
+    script.end()
+    return script.blocks

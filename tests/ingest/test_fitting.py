@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from millstream.algebra.types import Type
+from millstream.algebra.types import ELEMENTS, Type
 from millstream.ingest.coerce import coerce
 from millstream.ingest.fitting import Fit, bounds, fit
 
@@ -46,7 +46,7 @@ def column(dtype: pl.DataType, values: list[Any]) -> pl.Series:
     return pl.Series(values).cast(dtype) if dtype.is_decimal() else pl.Series(values, dtype=dtype)
 
 
-@pytest.mark.parametrize("type_", [type_ for type_ in Type if type_ is not Type.NULL], ids=str)
+@pytest.mark.parametrize("type_", ELEMENTS, ids=str)
 @pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(dtype) for dtype, _ in VALUES])
 def test_a_fit_agrees_with_the_conversion(dtype: pl.DataType, values: list[Any], type_: Type) -> None:
     known, given = fit(dtype, type_), column(dtype, values)

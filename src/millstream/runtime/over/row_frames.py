@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
-from millstream.runtime.over.evaluation import NO_ROWS, Rows
-from millstream.runtime.over.row_aggregate import Row
+from millstream.runtime.over.framed import combined
+from millstream.runtime.over.row_aggregate import Row, Rows
 from millstream.runtime.over.row_state import Partition, PartitionStore
 from millstream.runtime.state.table import StateTable
 
@@ -32,9 +32,9 @@ class RowFrames:
     ) -> None:
         self._frame, self._size = frame, frame.size
         self._schema, self._output = schema, output
-        self._arguments = [call.arguments for call in calls]
-        self._columns = [column for call in calls for column in call.outputs]
         self.store = PartitionStore(schema, partition, frame, calls)
+        self._arguments = [group.columns for group in self.store.groups]
+        self._columns = [column for group in self.store.groups for call in group.calls for column in call.outputs]
         self.number = 0
         """The number of the next tuple."""
         self._leaving: list[tuple[int, int, Partition]] = []
@@ -58,7 +58,7 @@ class RowFrames:
         return self.joined(rows, places, results)
 
     def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
-        """The partition, the time and the arguments of all calls of each tuple."""
+        """The partition, the time and the arguments of all groups of calls of each tuple."""
         partitions = self.store.of(rows)
         times = rows.get_column(TS).to_list()
         arguments = [
@@ -66,12 +66,17 @@ class RowFrames:
         ]
         return zip(partitions, times, map(list, zip(*arguments, strict=True)), strict=True)
 
-    def take(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
-        """Take the next tuple of a partition; return the rows of its results."""
+    def _arrived(self, partition: Partition, time: int) -> tuple[int, int]:
+        """The number of the next tuple, and that in its partition."""
         number, arrival = self.number, partition.arrivals
         self.number, partition.arrivals, partition.changed = number + 1, arrival + 1, True
         if self._timely and not partition.due:
             self._queue(partition, time)
+        return number, arrival
+
+    def take(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
+        """Take the next tuple of a partition; return the rows of its results."""
+        number, arrival = self._arrived(partition, time)
         if len(arguments) == 1:
             return partition.evaluations[0].take(number, arrival, time, arguments[0])
         taken = zip(partition.evaluations, arguments, strict=True)
@@ -137,8 +142,24 @@ class RowFrames:
         return self.store.count()
 
 
-def combined(found: list[Rows]) -> Rows:
-    """The cross product of the results of several calls."""
-    if not all(found):
-        return NO_ROWS
-    return [tuple(value for row in rows for value in row) for rows in product(*found)]
+class HoldingFrames(RowFrames):
+    """Frames that hold back rows until time releases them. A closed partition is dropped once it owes none."""
+
+    def _owing(self) -> set[int]:
+        """The identities of the partitions for which rows are held back."""
+        raise NotImplementedError
+
+    def close(self, closed: Punctuations) -> None:
+        self.store.restore()
+        if len(closed) and self.store.held:
+            matched = closed.match(self.store.keys.keys).to_list()
+            for partition, match in zip(self.store.held, matched, strict=True):
+                if match:
+                    partition.closing = partition.changed = True
+            self._drop_closed()
+
+    def _drop_closed(self) -> None:
+        held = self.store.held
+        if any(partition.closing for partition in held):
+            owing = self._owing()
+            self.store.keep(np.array([not each.closing or each.identity in owing for each in held]))

@@ -63,7 +63,8 @@ def framed(calls: Sequence[tuple[Versions, Pick | None]], frame: Frame) -> Frame
     for versions, pick in calls:
         own = window if alone else window.shared(versions.indexes)
         members.append(_member(versions, frame, window, own, pick))
-    return Framed(frame, window, members, holds=any(versions.keeps_window for versions, _ in calls))
+    kind = Alone if alone and isinstance(members[0], Maintained) else Framed
+    return kind(frame, window, members, holds=any(versions.keeps_window for versions, _ in calls))
 
 
 def _member(versions: Versions, frame: Frame, window: Inwindow, own: Inwindow, pick: Pick | None) -> Member:
@@ -153,3 +154,28 @@ class Framed(Evaluation):
         for member, state in zip(self._members, states, strict=True):
             member.load(state)
         self._found = None if found is None else rows_of(found)
+
+
+class Alone(Framed):
+    """The most common frame, on a short path: that of one window version."""
+
+    def __init__(self, frame: Frame, window: Inwindow, members: list[Member], *, holds: bool) -> None:
+        super().__init__(frame, window, members, holds=holds)
+        (self._member,) = members
+        assert isinstance(self._member, Maintained)
+        self._instance = self._member.instance
+
+    def take(self, number: int, arrival: int, time: int, arguments: Row) -> Rows:
+        if self._holds:
+            place = arrival if self._rows else time
+            if not self._active:
+                self._leave(place - self._size)
+            self._window.enter(number, place, arguments)
+        return self._instance.take(arguments)
+
+    def _leave(self, bound: int) -> None:
+        window = self._window
+        while (first := window.first()) is not None and first[1] < bound:
+            number = first[0]
+            self._instance.aggregate.expire(*window.rows[number])
+            window.leave(number)

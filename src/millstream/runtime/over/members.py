@@ -88,28 +88,28 @@ class Maintained(Member):
         self, factory: Factory, window: Inwindow, own: Inwindow, pick: Pick | None, *, slotted: bool = False
     ) -> None:
         super().__init__(window, pick)
-        self._instance, self._slotted = Instance(factory, own), slotted
+        self.instance, self._slotted = Instance(factory, own), slotted
         self._found = NO_ROWS
 
     def enter(self, number: int, place: int, row: Row) -> None:  # noqa: ARG002
-        self._found = self._instance.take(row if self._pick is None else self._pick(row))
+        self._found = self.instance.take(row if self._pick is None else self._pick(row))
 
     def leave(self, number: int, place: int, row: Row) -> Rows:  # noqa: ARG002
-        return self._instance.aggregate.expire(*(row if self._pick is None else self._pick(row)))
+        return self.instance.aggregate.expire(*(row if self._pick is None else self._pick(row)))
 
     def left(self, found: Rows) -> Rows:
-        result = getattr(self._instance.aggregate, "result", None)  # of an aggregate in Python
+        result = getattr(self.instance.aggregate, "result", None)  # of an aggregate in Python
         return found if result is None or not self.window.rows else [*found, *result()]
 
     def results(self) -> Rows:
         return self._found
 
     def save(self) -> Any:
-        return self._instance.save(), list(self._found) if self._slotted else None
+        return self.instance.save(), list(self._found) if self._slotted else None
 
     def load(self, saved: Any) -> None:
         state, found = saved
-        self._instance.load(state)
+        self.instance.load(state)
         self._found = rows_of(found)
 
 

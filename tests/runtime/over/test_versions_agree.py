@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.logical.bind import over as binding
+from millstream.runtime.over import row_frames
 from tests.tries import tries
 
 IN_SQL = """
@@ -244,9 +245,19 @@ def rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
     seed=st.integers(0, 1_000_000),
     shards=st.sampled_from([1, 2, 3]),
     page=st.sampled_from([1, 3, 8192]),
+    few=st.sampled_from([0, 64]),
 )
 def test_all_versions_agree(
-    compiled: bool, name: str, frame: Frame, by: bool, late: int, nulls: bool, seed: int, shards: int, page: int
+    compiled: bool,
+    name: str,
+    frame: Frame,
+    by: bool,
+    late: int,
+    nulls: bool,
+    seed: int,
+    shards: int,
+    page: int,
+    few: int,
 ) -> None:
     mill = LocalMill(Options(shards=shards, page_rows=page, contracts="off"))
     order = f"WATERMARK FOR ts AS ts - {late}" if late else ""
@@ -265,7 +276,8 @@ def test_all_versions_agree(
         mill.add_query("both", both)
     rows = stream(seed, nulls, late)
     meant = Counter(map(rounded, brute_force(rows, frame, by, MEANT[name])))
-    found = found_of(mill, [*versions, name, "both"], rows, seed)
+    with patch.object(row_frames, "FEW", few):
+        found = found_of(mill, [*versions, name, "both"], rows, seed)
     for version in versions:
         assert found[version] == meant, version
     shared: Counter[Any] = Counter()

@@ -7,7 +7,7 @@
 | finite | window | `Framed`: EXPIRE for each tuple that leaves |
 | finite | base alone | `Framed`: the base version over the whole frame, for each tuple whose results are emitted |
 | slide ≥ window | base | `ROWS`: `Tumble`, restarted for each slot; `RANGE`: `Framed`, the whole frame once a slot |
-| slide < window | both, ALGEBRAIC | base for each pane, then over the panes: `ROWS`: `Panes`; `RANGE`: `Framed` |
+| slide < window | both, ALGEBRAIC | base for each pane, window over the panes: `ROWS`: `Panes`; `RANGE`: `Framed` |
 | other slides | | as without, and only the results of the last tuple of a slot are emitted |
 
 An aggregate that lacks a version runs the other one: a window version whose tuples never leave is a base version.

@@ -47,6 +47,11 @@ class Evaluation(ABC):
         """The windows that hold tuples."""
         return []
 
+    @property
+    def remembers(self) -> bool:
+        """True if it keeps something beside the tuples of its windows."""
+        return True
+
     @abstractmethod
     def save(self) -> Any:
         """What it holds beside the tuples of its windows, as values."""
@@ -72,7 +77,7 @@ def _member(versions: Versions, frame: Frame, window: Inwindow, own: Inwindow, p
         return Recomputed(versions.base, window, pick)
     assert versions.window is not None
     if versions.base is not None and versions.algebraic and frame.slots is not None:
-        return Paned(versions.base, window, pick, frame.slots)
+        return Paned(versions, window, pick, frame.slots)
     return Maintained(versions.window, window, own, pick, slotted=frame.slots is not None)
 
 
@@ -145,6 +150,10 @@ class Framed(Evaluation):
     @property
     def windows(self) -> list[Inwindow]:
         return [self._window] if self._holds else []
+
+    @property
+    def remembers(self) -> bool:
+        return any(isinstance(member, Maintained) for member in self._members)
 
     def save(self) -> Any:
         return [member.save() for member in self._members], None if self._found is None else list(self._found)

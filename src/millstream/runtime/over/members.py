@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `Maintained` | INITIALIZE or ITERATE of the window version | EXPIRE | those of the last tuple |
 | `Recomputed` | | | the base version over the whole frame |
-| `Paned` | is added to its pane | its pane is computed again | the base version over the results of the panes |
+| `Paned` | is added to its pane | its pane is computed again | the window version over the base version of each pane |
 
 Panes are slots of time. A frame ends with a tuple anywhere in a slot, so it may begin inside of a pane: the tuples are
 held, but each is read about twice, however many frames it is in. A pane of rows is one value (`evaluation.Panes`).
@@ -16,7 +16,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from millstream.runtime.over.row_aggregate import NO_ROWS, Factory, Inwindow, Row, RowAggregate, Rows, rows_of
+from millstream.runtime.over.row_aggregate import (
+    NO_ROWS,
+    Factory,
+    Inwindow,
+    Row,
+    RowAggregate,
+    Rows,
+    Versions,
+    rows_of,
+)
 
 Pick = Callable[[Row], Row]
 
@@ -154,9 +163,10 @@ class Pane:
 class Paned(Recomputed):
     """An ALGEBRAIC aggregate over slots of time of this length."""
 
-    def __init__(self, factory: Factory, window: Inwindow, pick: Pick | None, length: int) -> None:
-        super().__init__(factory, window, pick)
-        self._length = length
+    def __init__(self, versions: Versions, window: Inwindow, pick: Pick | None, length: int) -> None:
+        assert versions.base is not None and versions.window is not None
+        super().__init__(versions.base, window, pick)
+        self._outer, self._indexes, self._length = versions.window, versions.indexes, length
         self._panes: dict[int, Pane] | None = None
         """By slot, in the order of time; None: not yet made of the tuples of the window."""
 
@@ -184,7 +194,12 @@ class Paned(Recomputed):
         return NO_ROWS
 
     def results(self) -> Rows:
-        return self._over([row for pane in self._all().values() for row in self._of(pane)])
+        panes = Inwindow(self._indexes)
+        outer, found = Instance(self._outer, panes), NO_ROWS
+        for place, row in enumerate(row for pane in self._all().values() for row in self._of(pane)):
+            panes.enter(place, place, row)
+            found = outer.take(row)
+        return found
 
     def _of(self, pane: Pane) -> Rows:
         if pane.found is None:

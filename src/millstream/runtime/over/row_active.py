@@ -72,6 +72,7 @@ class RowActive(HoldingFrames):
         due = self._queue_of_tuples()
         self.table.purge_below(NUMBER, due[0][0] if due else self.number)
         self._drop_closed()
+        self._forget()
         return made
 
     def _leave(self, now: int, numbered: list[int], results: list[Row], leaving: list[bool]) -> None:
@@ -85,7 +86,9 @@ class RowActive(HoldingFrames):
 
     def _expired(self, partition: Partition, number: int) -> Rows:
         partition.changed = True
-        return combined([each.expire(number) or () for each in partition.evaluations])
+        found = combined([each.expire(number) or () for each in partition.evaluations])
+        self._emptied += not partition.held()
+        return found
 
     def _emitted(self, numbered: list[int], results: list[Row], leaving: list[bool]) -> pl.DataFrame | None:
         if not numbered:

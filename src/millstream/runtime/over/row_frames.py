@@ -23,6 +23,9 @@ from millstream.runtime.over.row_aggregate import Row, Rows
 from millstream.runtime.over.row_state import Partition, PartitionStore
 from millstream.runtime.state.table import StateTable
 
+FEW = 64
+"""Number of empty partitions that are always tolerated."""
+
 
 class RowFrames:
     """The frames of all partitions and calls."""
@@ -39,6 +42,8 @@ class RowFrames:
         """The number of the next tuple."""
         self._leaving: list[tuple[int, int, Partition]] = []
         """Partitions by the first place from which a tuple leaves, for frames of time."""
+        self._divided, self._emptied = bool(partition), 0
+        """How often a window has become empty since partitions have been forgotten."""
         self._timely = frame.size is not None and not frame.rows and not frame.active
 
     # --- tuples -----------------------------------------------------------------------------------------------------
@@ -112,6 +117,21 @@ class RowFrames:
             partition.changed = True
             if (first := partition.first_place()) is not None:
                 self._queue(partition, first)
+            else:
+                self._emptied += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop the partitions that hold nothing, once they may be many."""
+        held = self.store.held
+        if self._divided and self._emptied > max(FEW, len(held) // 2):
+            self._emptied, owing = 0, self._owing()
+            kept = [not each.forgettable or each.identity in owing for each in held]
+            self.store.keep(np.array(kept, dtype=np.bool_))
+
+    def _owing(self) -> set[int]:
+        """The identities of the partitions for which rows are held back."""
+        return set()
 
     def _ensure_queued(self) -> None:
         """Queue the partitions of a restored store."""
@@ -144,10 +164,6 @@ class RowFrames:
 
 class HoldingFrames(RowFrames):
     """Frames that hold back rows until time releases them. A closed partition is dropped once it owes none."""
-
-    def _owing(self) -> set[int]:
-        """The identities of the partitions for which rows are held back."""
-        raise NotImplementedError
 
     def close(self, closed: Punctuations) -> None:
         self.store.restore()

@@ -104,6 +104,7 @@ class RowSlots(HoldingFrames):
             self._emit([(each, self._results(each.partition)) for each in over])
             for each in over:
                 del self._held[each.partition.identity]
+                self._emptied += not each.partition.held()
             self._drop_closed()
         if not self._ended:
             return None

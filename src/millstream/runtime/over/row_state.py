@@ -51,6 +51,11 @@ class Partition:
         """The number of tuples in its windows."""
         return sum(len(window) for each in self.evaluations for window in each.windows)
 
+    @property
+    def forgettable(self) -> bool:
+        """True if it holds nothing."""
+        return not self.held() and not any(each.remembers for each in self.evaluations)
+
     def first_place(self) -> int | None:
         """The lowest place of a tuple in its windows."""
         firsts = (window.first() for each in self.evaluations for window in each.windows)
@@ -107,9 +112,9 @@ class PartitionStore:
         self.held.sort(key=lambda partition: partition.code)
 
     def count(self) -> int:
-        """The number of partitions and of tuples in their windows."""
+        """The number of partitions that hold something, and of tuples in their windows."""
         self.restore()
-        return len(self.held) + sum(partition.held() for partition in self.held)
+        return sum(1 + partition.held() for partition in self.held if not partition.forgettable)
 
     # --- tables -----------------------------------------------------------------------------------------------------
 

@@ -28,9 +28,7 @@ class Evaluated:
         self.arrivals = 0
         self.window: list[Any] = []
         self.by_window = call.window is not None and (self.frame.size is not None or call.base is None)
-        self.tumbles = (
-            self.frame.rows and self.frame.tumbles and call.base is not None and not call.program.ignore_nulls
-        )
+        self.tumbles = self.frame.tumbles and call.base is not None
         self.restart()
         self.last: list[Values] = [] if self.frame.base else [(None,) * len(call.outputs)]
 

@@ -315,7 +315,7 @@ def _function(cursor: Cursor) -> ast.Expr:
 
 
 def at_over(cursor: Cursor) -> bool:
-    return cursor.at("OVER") and cursor.ahead().is_symbol("(")
+    return cursor.at("OVER")
 
 
 def with_over(cursor: Cursor, function: ast.Function) -> ast.Function:

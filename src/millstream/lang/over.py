@@ -21,11 +21,14 @@ from millstream.lang.durations import duration
 from millstream.lang.tokens import Kind
 
 _EXAMPLE = "OVER (PARTITION BY k RANGE 10 MINUTES PRECEDING)"
+_IN_ORDER = "PARTITION BY, ORDER BY, the frame, then SLIDE or ACTIVE EXPIRATION, each once"
 
 
 def over_clause(cursor: Cursor, expression: Callable[[Cursor], ast.Expr]) -> ast.OverClause:
     start = cursor.expect("OVER")
-    cursor.expect_symbol("(")
+    if not cursor.at_symbol("("):
+        cursor.fail("a window in parentheses", hint=f"{_EXAMPLE}; a window has no name")
+    cursor.advance()
     made = ast.OverClause(**start.place)
     with cursor.like(_EXAMPLE):
         if cursor.accept("PARTITION"):
@@ -39,6 +42,8 @@ def over_clause(cursor: Cursor, expression: Callable[[Cursor], ast.Expr]) -> ast
         elif cursor.at("GROUPS"):
             cursor.not_yet("a frame of GROUPS", hint="use ROWS or RANGE")
         made = _emission(cursor, made)
+        if cursor.at_any("PARTITION", "ORDER", "ROWS", "RANGE", "UNBOUNDED"):
+            cursor.error("M1001", f"{cursor.token.upper} is not in its place", hint=_IN_ORDER)
         if not cursor.at_symbol(")"):
             cursor.fail("PARTITION BY, ORDER BY, ROWS, RANGE, SLIDE, ACTIVE EXPIRATION or ')'")
     cursor.advance()
@@ -97,6 +102,8 @@ def _emission(cursor: Cursor, made: ast.OverClause) -> ast.OverClause:
             made = replace(made, slide=_slide(cursor, made.unit))
         elif cursor.accept("ACTIVE"):
             cursor.expect("EXPIRATION")
+            if made.active:
+                cursor.error("M1007", "ACTIVE EXPIRATION appears twice in a window", token=token)
             made = replace(made, active=True)
         else:
             return made

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from millstream.algebra.aggregate import functions
 from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.python.definition import Declaration
@@ -22,6 +23,7 @@ from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
 from millstream.lang.spelling import spelled
+from millstream.logical import library
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.union import Union
@@ -160,7 +162,10 @@ class Catalog:
         if self.aggregates.pop(name, None) is not None:
             return True
         if not if_exists:
-            raise BindError("M2049", f"unknown aggregate '{name}'", hint=did_you_mean(name, self.aggregates))
+            hint = did_you_mean(name, self.aggregates)
+            if functions.find(name) is not None or name in library.names():
+                hint = "it is built in; an aggregate of your own with that name hides it"
+            raise BindError("M2049", f"unknown aggregate '{name}'", hint=hint)
         return False
 
     def check_free(self, name: str) -> None:

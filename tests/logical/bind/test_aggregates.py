@@ -108,16 +108,59 @@ WINDOW = "CREATE WINDOW AGGREGATE f(v INT) : INT { TABLE inwindow(w INT); "
             "",
         ),
         (
-            "CREATE AGGREGATE total(v INT) : INT { INITIALIZE: ITERATE: { } }",
+            "CREATE AGGREGATE total(v INT) : INT { INITIALIZE: ITERATE: { INSERT INTO RETURN VALUES (v); } }",
             "M2010",
             1,
             "aggregate 'total' exists already",
         ),
         (
-            "CREATE AGGREGATE only(v REAL) : INT { INITIALIZE: ITERATE: { } }",
+            "CREATE AGGREGATE only(v REAL) : INT { INITIALIZE: ITERATE: { INSERT INTO RETURN VALUES (1); } }",
             "M2049",
             1,
             "different arguments or results",
+        ),
+        (HEAD + "INITIALIZE: ITERATE: { DELETE FROM t; } }", "M2040", 1, "aggregate 'f' returns nothing"),
+        (
+            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT SUM(a) OVER (ROWS 1 PRECEDING) FROM t; } }",
+            "M3054",
+            118,
+            "not allowed in a body",
+        ),
+        (
+            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT total(a) FILTER (WHERE a > 1) FROM t; } }",
+            "M2009",
+            111,
+            "FILTER of total",
+        ),
+        (
+            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT SUM(a) WITHIN GROUP (ORDER BY a) FROM t; } }",
+            "M2009",
+            111,
+            "takes no WITHIN GROUP",
+        ),
+        (
+            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT a FROM t LIMIT -1; } }",
+            "M2009",
+            120,
+            "LIMIT must not be negative",
+        ),
+        (
+            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT a FROM t UNION SELECT a FROM t; } }",
+            "M3019",
+            120,
+            "UNION is not possible here",
+        ),
+        (
+            WINDOW + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT f(w) FROM inwindow; } }",
+            "M2044",
+            114,
+            "'f' calls itself",
+        ),
+        (
+            WINDOW.replace("inwindow", "t") + "INITIALIZE: ITERATE: { DELETE FROM inwindow; } }",
+            "M2002",
+            81,
+            "unknown table 'inwindow'",
         ),
         ("CREATE AGGREGATE f(v WORD) : INT { INITIALIZE: ITERATE: { } }", "M2003", 22, "unknown type WORD"),
         (
@@ -163,6 +206,14 @@ def test_mistakes_in_a_call(query: str, code: str, message: str) -> None:
         bind(query, catalog_of(SCHEMA))
     assert caught.value.code == code, caught.value
     assert message in caught.value.message
+
+
+def test_a_message_names_a_table_as_it_is_written() -> None:
+    statement = parse_one(HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT b FROM t; } }")
+    assert isinstance(statement, CreateAggregate)
+    with pytest.raises(MillstreamError) as caught:
+        bind_aggregate(statement, catalog_of(SCHEMA))
+    assert caught.value.hint == "CAST(t.b AS BIGINT)"
 
 
 def test_several_results_are_several_columns() -> None:

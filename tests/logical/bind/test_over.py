@@ -85,9 +85,9 @@ def test_only_conditions_on_the_partition_go_below() -> None:
 
 
 ERRORS = [
-    ("SELECT SUM(v) OVER (ROWS 2 PRECEDING) FROM a GROUP BY k", "M3050", None, "GROUP BY", "subquery"),
-    ("SELECT SUM(v) OVER (ROWS 2 PRECEDING), SUM(v) FROM a [RANGE 5]", "M3050", None, "without OVER", "subquery"),
-    ("SELECT SUM(v) OVER (ROWS 2 PRECEDING) FROM a HAVING k > 1", "M3050", None, "HAVING", "subquery"),
+    ("SELECT SUM(v) OVER (ROWS 2 PRECEDING) FROM a GROUP BY k", "M3050", 55, "GROUP BY", "subquery"),
+    ("SELECT SUM(v) OVER (ROWS 2 PRECEDING), SUM(v) FROM a [RANGE 5]", "M3050", 40, "without OVER", "subquery"),
+    ("SELECT SUM(v) OVER (ROWS 2 PRECEDING) FROM a HAVING k > 1", "M3050", 55, "HAVING", "subquery"),
     ("SELECT SUM(v) OVER (RANGE 5 PRECEDING SLIDE 2 ACTIVE EXPIRATION) FROM a", "M3051", 15, "together", "choose one"),
     ("SELECT SUM(v) OVER (ROWS 5 PRECEDING ACTIVE EXPIRATION) FROM a", "M3051", 15, "RANGE of time", "RANGE 10"),
     ("SELECT SUM(v) OVER (UNBOUNDED PRECEDING ACTIVE EXPIRATION) FROM a", "M3051", 15, "RANGE of time", "RANGE 10"),
@@ -110,6 +110,16 @@ ERRORS = [
     ("SELECT SUM(v) OVER (ROWS 2 PRECEDING SLIDE 0) FROM a", "M2024", 15, "positive", "rows"),
     ("SELECT SUM(v) OVER (RANGE 5 MINUTES PRECEDING SLIDE 2) FROM a", "M2025", 53, "mix units", "MINUTES"),
     ("SELECT ROW_NUMBER() FILTER (WHERE k = 1) OVER (PARTITION BY k) FROM a", "M2009", 8, "FILTER", "leave it out"),
+    (
+        "SELECT SUM(v) OVER (RANGE 5 PRECEDING ACTIVE EXPIRATION ACTIVE EXPIRATION) FROM a",
+        "M1007",
+        57,
+        "appears twice",
+        "",
+    ),
+    ("SELECT SUM(v) OVER (RANGE 5 PRECEDING PARTITION BY k) FROM a", "M1001", 39, "not in its place", "the frame"),
+    ("SELECT SUM(v) OVER w FROM a", "M1001", 20, "a window in parentheses", "has no name"),
+    ("SELECT SUM(v) OVER FROM a", "M1001", 20, "a window in parentheses", "OVER (PARTITION BY"),
     ("SELECT ROW_NUMBER() FROM a", "M3028", 8, "needs OVER", "OVER (PARTITION BY k"),
 ]
 

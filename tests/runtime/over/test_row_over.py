@@ -149,3 +149,32 @@ def test_base_versions_return_rows_as_they_read(
     with patch.object(binding, "recognised", compiled):
         found, meant = results_of(query, kind, rows_of(seed, kind), options, seed, before=PROGRAMS)
     assert found == meant
+
+
+@pytest.mark.parametrize(
+    ("call", "bounded"),
+    [
+        ("total_of(v) OVER (PARTITION BY k RANGE 5 PRECEDING)", True),
+        ("total_of(v) OVER (PARTITION BY k RANGE 5 PRECEDING ACTIVE EXPIRATION)", True),
+        ("total(v) OVER (PARTITION BY k RANGE 50 PRECEDING SLIDE 10)", True),
+        ("total(v) OVER (PARTITION BY k RANGE 5 PRECEDING SLIDE 10)", True),
+        ("total(v) OVER (PARTITION BY k RANGE 5 PRECEDING)", False),
+        ("total_of(v) OVER (PARTITION BY k ROWS 5 PRECEDING)", False),
+        ("avg(w) OVER (PARTITION BY k RANGE 5 PRECEDING)", False),
+    ],
+)
+def test_the_contract_says_whether_time_bounds_the_state(call: str, bounded: bool) -> None:
+    mill = LocalMill(Options(shards=1, contracts="off"))
+    mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT, w DOUBLE) ORDER BY ts")
+    mill.execute(PROGRAMS)
+    mill.execute(
+        "CREATE AGGREGATE total_of(v INT) : INT { TABLE t(s INT); INITIALIZE: { INSERT INTO t VALUES (v); } "
+        "ITERATE: { UPDATE t SET s = s + v; } TERMINATE: { INSERT INTO RETURN SELECT s FROM t; } }"
+    )
+    with patch.object(binding, "recognised", compiled):
+        mill.add_query("q", f"SELECT ts, k, {call} FROM s")
+    assert ("contract: bounded" in str(mill.execute("EXPLAIN CONTRACT q"))) == bounded
+    mill.insert("s", [(n, n, 1, 1.0) for n in range(500)])
+    mill.insert("s", [(10_000, 0, 1, 1.0)])
+    mill.batch()
+    assert (mill.state_rows("q") < 10) == bounded

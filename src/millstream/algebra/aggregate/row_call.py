@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.algebra.frame import Frame
 from millstream.algebra.schema import Attribute
 
 
@@ -27,6 +28,10 @@ class RowCall:
     def collects(self) -> bool:
         """True if it holds every tuple where no frame bounds them."""
         return False
+
+    def remembers(self, frame: Frame) -> bool:  # noqa: ARG002
+        """True if it keeps something for a partition beside the tuples of a finite frame."""
+        return True
 
     @property
     def outputs(self) -> tuple[Attribute, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.frame import Frame
 from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Attribute
 from millstream.algebra.values import record
@@ -31,6 +32,12 @@ class ProgramCall(RowCall):
     @property
     def collects(self) -> bool:
         return self.base is None and self.program.reads_window
+
+    def remembers(self, frame: Frame) -> bool:
+        """A base version that is computed for the whole frame keeps nothing; nor does one for each of its panes."""
+        panes = self.window is not None and self.window.algebraic and frame.slots is not None
+        anew = self.base is not None and (self.window is None or frame.tumbles or panes)
+        return not anew or self.program.ignore_nulls
 
     @property
     def outputs(self) -> tuple[Attribute, ...]:

@@ -62,6 +62,10 @@ class Program:
         return any(_reads_window(statement) for statement in self.statements)
 
     @property
+    def deletes_from_window(self) -> bool:
+        return any(statement.table == INWINDOW for statement in self.statements)
+
+    @property
     def returns_on_expiry(self) -> bool:
         return any(isinstance(statement, Insert) and statement.table == RETURN for statement in self.expire)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.frame import Frame
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Attribute
 from millstream.algebra.values import record
@@ -19,6 +20,10 @@ class PythonAggregateCall(RowCall):
     @property
     def function(self) -> str:
         return self.declared.name
+
+    def remembers(self, frame: Frame) -> bool:
+        anew = "expire" not in self.declared.methods or frame.tumbles
+        return not anew or self.declared.ignore_nulls
 
     @property
     def outputs(self) -> tuple[Attribute, ...]:

@@ -22,14 +22,23 @@ def source_digest(code: Any, *declared: Any) -> str:
 def source_of(code: Any) -> Any:
     """Return the source, or the parts of the compiled code."""
     try:
-        text = textwrap.dedent(inspect.getsource(code))
+        written = inspect.getsource(code)
+        methods = [inspect.getsource(each) for each in _methods(code)]
     except (OSError, TypeError):
         return _compiled(code)
+    if any(method not in written for method in methods):  # Python has found another class of that name
+        return "".join(methods), _compiled(code)
+    text = textwrap.dedent(written)
     try:
         first = ast.parse(text).body[0]
     except SyntaxError:  # a lambda in the middle of an expression
         return text
     return "\n".join(text.splitlines()[first.lineno - 1 :])
+
+
+def _methods(code: Any) -> list[Any]:
+    """The functions of a class itself."""
+    return [item for item in vars(code).values() if _is_code(item)] if isinstance(code, type) else []
 
 
 def _compiled(code: Any) -> Any:

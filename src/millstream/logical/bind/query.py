@@ -258,7 +258,9 @@ def _running(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan:
     if select.group or select.having is not None or any(contains_aggregate(item.expression) for item in select.items):
         clause = "GROUP BY" if select.group else "HAVING" if select.having is not None else "an aggregate without OVER"
         hint = "Aggregate in a subquery of FROM first, and compute the running aggregate over its rows."
-        raise PlanError("M3050", f"OVER together with {clause}", hint=hint)
+        alone = (item.expression for item in select.items if contains_aggregate(item.expression))
+        where = select.group[0] if select.group else select.having or next(alone)
+        raise PlanError("M3050", f"OVER together with {clause}", hint=hint, **where.place)
     _check_window(select, entries, scope)
     if _mixes_units(plan):
         raise PlanError("M3024", "a running aggregate over streams that count time in different units")
@@ -280,7 +282,9 @@ def _returning(select: ast.Select, scope: Scope, plan: Plan) -> Plan:
     if select.having is not None or any(contains_aggregate(node) or contains_over(node) for node in expressions):
         what = "HAVING" if select.having is not None else "another aggregate"
         hint = "Compute one of them in a subquery of FROM."
-        raise PlanError("M3050", f"a user-defined aggregate without OVER together with {what}", hint=hint)
+        others = (node for node in expressions if contains_aggregate(node) or contains_over(node))
+        place = (select.having or next(others)).place
+        raise PlanError("M3050", f"a user-defined aggregate without OVER together with {what}", hint=hint, **place)
     over = OverBinder(scope, plan)
     groups = [ExpressionBinder(scope, "GROUP BY").bind(meant(node, select, scope)) for node in select.group]
     over.groups = tuple(dict.fromkeys(over.computed.column(group, "group") for group in groups))

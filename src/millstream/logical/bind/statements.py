@@ -24,7 +24,8 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
     """
     try:
         catalog.check_free(statement.name)
-        schema = _timed(statement, Schema(_attributes(statement.columns)))
+        columns = _given(statement)
+        schema = _timed(statement, Schema(_attributes(columns)))
         templates = tuple(_template(template, schema) for template in statement.punctuated_on)
         delay = _watermark(statement, schema)
         if delay is not None and schema.time is not None:
@@ -37,7 +38,7 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         options = dict(statement.options)
         ascending = _ascending(statement, schema)
         closes = tuple(_closes(clause, statement.name, schema, catalog) for clause in statement.closes)
-        templates, required = tuple(dict.fromkeys(templates)), _required(statement.columns)
+        templates, required = tuple(dict.fromkeys(templates)), _required(columns)
         return StreamDefinition(
             statement.name, schema, delay, skew, templates, key, options, ascending, closes, required
         )
@@ -52,6 +53,17 @@ def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
         schema = Schema(_attributes(statement.columns))
         key = _known(statement.primary_key, schema, "PRIMARY KEY")
         return TableDefinition(statement.name, schema, dict(statement.options), key, _required(statement.columns))
+
+
+def _given(statement: ast.CreateStream) -> tuple[ast.ColumnDefinition, ...]:
+    """The columns whose values the source gives. A declared `current_time` is the one that the system writes."""
+    if not statement.current_time:
+        return statement.columns
+    for column in statement.columns:
+        if column.name == CURRENT_TIME and type_named(column.type_name.name) is not Type.TIMESTAMP:
+            hint = "The system writes it. It need not be declared."
+            raise BindError("M2022", "current_time is a TIMESTAMP", hint=hint, **column.type_name.place)
+    return tuple(column for column in statement.columns if column.name != CURRENT_TIME)
 
 
 def _required(columns: Iterable[ast.ColumnDefinition]) -> tuple[str, ...]:
@@ -90,8 +102,7 @@ def _timed(statement: ast.CreateStream, schema: Schema) -> Schema:
         if watermark is not None:
             hint = "A stream stamped on entry is in order by itself."
             raise BindError("M2021", "WATERMARK needs a time column, not current_time", hint=hint, **watermark.place)
-        time = CURRENT_TIME if CURRENT_TIME in schema else None
-        return Schema(schema.attributes, TimeKind.INTERNAL, time, ordered=ordered)
+        return Schema(schema.attributes, TimeKind.INTERNAL, ordered=ordered)
     time = statement.order_by or (watermark.name if watermark else None)
     if time is None:
         return Schema(schema.attributes, TimeKind.LATENT, ordered=ordered)

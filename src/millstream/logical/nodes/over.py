@@ -4,6 +4,7 @@
 |---|---|
 | `RANGE d` | the frame |
 | `ROWS k`, `UNBOUNDED` | the frame, for each partition: a template over it, or time that closes it |
+| an aggregate that remembers more than the tuples of its frame | the same |
 | waiting tuples of a stream that is not in the order of time | time |
 
 A condition on the partition alone is pushed below: it keeps or drops whole partitions. Results depend on the order of
@@ -115,8 +116,8 @@ class Over(Plan):
 
     def _held(self, source: Offers) -> StatePart:
         name = "partitions" if self.frame.size is None else "window"
-        by_row = any(isinstance(call, RowCall) for call in self.calls)
-        if self.frame.size is not None and not self.frame.rows and not by_row:
+        remembers = any(isinstance(call, RowCall) and call.remembers(self.frame) for call in self.calls)
+        if self._ranged and not remembers:
             moves = source.time is not Time.STILL
             if self.frame.active and not moves:
                 return StatePart(name, lacks=time_stands(stream_names(self), source.time))
@@ -135,6 +136,11 @@ class Over(Plan):
             return StatePart(name, ("partitions that have finitely many values",), purged=False)
         return StatePart(name, lacks=f"no punctuation closes {listed(self.partition)}")
 
+    @property
+    def _ranged(self) -> bool:
+        """True if time bounds the frame."""
+        return self.frame.size is not None and not self.frame.rows
+
     def _size(self) -> str:
         unit = self.input.schema.unit
         return replace(self.frame, slide=None, active=False).spelled(lambda length: spelled(length, unit))
@@ -151,7 +157,7 @@ class Over(Plan):
         yield Punctuated(self.input, self.partition)
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
-        return ["give it a RANGE frame"] if part.name != "waiting" and self.partition else []
+        return ["give it a RANGE frame"] if part.name != "waiting" and self.partition and not self._ranged else []
 
     # --- the worker -------------------------------------------------------------------------------------------------
 

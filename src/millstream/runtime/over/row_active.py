@@ -15,16 +15,15 @@ import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.frame import Frame
-from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
-from millstream.runtime.over.evaluation import Rows
-from millstream.runtime.over.row_aggregate import Row
-from millstream.runtime.over.row_frames import RowFrames, combined
+from millstream.runtime.over.framed import combined
+from millstream.runtime.over.row_aggregate import Row, Rows
+from millstream.runtime.over.row_frames import HoldingFrames
 from millstream.runtime.over.row_state import NUMBER, Partition
 from millstream.runtime.state.table import StateTable
 
 
-class RowActive(RowFrames):
+class RowActive(HoldingFrames):
     """`table` has the tuples that have not left, in order of their numbers, without gaps."""
 
     def __init__(
@@ -73,6 +72,7 @@ class RowActive(RowFrames):
         due = self._queue_of_tuples()
         self.table.purge_below(NUMBER, due[0][0] if due else self.number)
         self._drop_closed()
+        self._forget()
         return made
 
     def _leave(self, now: int, numbered: list[int], results: list[Row], leaving: list[bool]) -> None:
@@ -86,10 +86,9 @@ class RowActive(RowFrames):
 
     def _expired(self, partition: Partition, number: int) -> Rows:
         partition.changed = True
-        found = [each.expire(number) for each in partition.evaluations]
-        if len(found) == 1:
-            return found[0] or ()
-        return combined([rows or () for rows in found])
+        found = combined([each.expire(number) or () for each in partition.evaluations])
+        self._emptied += not partition.held()
+        return found
 
     def _emitted(self, numbered: list[int], results: list[Row], leaving: list[bool]) -> pl.DataFrame | None:
         if not numbered:
@@ -130,21 +129,8 @@ class RowActive(RowFrames):
         """The rows of tuples that have not left, without results."""
         return self._moved(self.table.frame())
 
-    def close(self, closed: Punctuations) -> None:
-        """A closed partition still owes its expiries."""
-        self.store.restore()
-        if len(closed) and self.store.held:
-            matched = closed.match(self.store.keys.keys).to_list()
-            for partition, match in zip(self.store.held, matched, strict=True):
-                if match:
-                    partition.closing = partition.changed = True
-            self._drop_closed()
-
-    def _drop_closed(self) -> None:
-        held = self.store.held
-        if any(partition.closing for partition in held):
-            waiting = {partition.identity for _, _, partition in self._queue_of_tuples()}
-            self.store.keep(np.array([not each.closing or each.identity in waiting for each in held]))
+    def _owing(self) -> set[int]:
+        return {partition.identity for _, _, partition in self._queue_of_tuples()}
 
     def tables(self) -> Mapping[str, StateTable]:
         return {**super().tables(), "tuples": self.table}

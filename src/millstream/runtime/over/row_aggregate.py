@@ -16,13 +16,16 @@ window is not empty; `whole` takes several tuples at once, and returns the rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from millstream.runtime.program.table import Inwindow, Row
 
-__all__ = ["Inwindow", "Row", "RowAggregate", "Versions"]
+__all__ = ["NO_ROWS", "Inwindow", "Row", "RowAggregate", "Rows", "Versions", "rows_of"]
+
+Rows = Sequence[Row]
+NO_ROWS: Rows = ()
 
 
 class RowAggregate(Protocol):
@@ -48,8 +51,10 @@ Factory = Callable[[], RowAggregate]
 class Versions:
     """The versions of one aggregate; at least one is there.
 
-    `width` is the number of columns of a result. `new_inwindow` makes the window of a window version. `keeps_window`:
-    the window version reads inwindow or has to be told which tuples leave; without that no tuples are held.
+    `width` is the number of columns of a result. `keeps_window`: the window version reads inwindow or has to be told
+    which tuples leave; without that no tuples are held. `indexes`: the columns of each index of inwindow. `reads`: a
+    statement reads inwindow, whose columns are therefore in the order of the arguments. `deletes`: a statement deletes
+    from inwindow, which therefore is its own.
     """
 
     base: Factory | None = None
@@ -58,4 +63,11 @@ class Versions:
     ignore_nulls: bool = False
     algebraic: bool = False
     keeps_window: bool = True
-    new_inwindow: Callable[[], Inwindow] = Inwindow
+    indexes: tuple[tuple[int, ...], ...] = ()
+    reads: bool = False
+    deletes: bool = False
+
+
+def rows_of(saved: Iterable[Sequence[Any]] | None) -> Rows:
+    """Rows as a checkpoint has returned them."""
+    return NO_ROWS if saved is None else [tuple(row) for row in saved]

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
-from millstream.runtime.over.evaluation import NO_ROWS, Rows
-from millstream.runtime.over.row_aggregate import Row
+from millstream.runtime.over.framed import combined
+from millstream.runtime.over.row_aggregate import Row, Rows
 from millstream.runtime.over.row_state import Partition, PartitionStore
 from millstream.runtime.state.table import StateTable
+
+FEW = 64
+"""Number of empty partitions that are always tolerated."""
 
 
 class RowFrames:
@@ -32,13 +35,15 @@ class RowFrames:
     ) -> None:
         self._frame, self._size = frame, frame.size
         self._schema, self._output = schema, output
-        self._arguments = [call.arguments for call in calls]
-        self._columns = [column for call in calls for column in call.outputs]
         self.store = PartitionStore(schema, partition, frame, calls)
+        self._arguments = [group.columns for group in self.store.groups]
+        self._columns = [column for group in self.store.groups for call in group.calls for column in call.outputs]
         self.number = 0
         """The number of the next tuple."""
         self._leaving: list[tuple[int, int, Partition]] = []
         """Partitions by the first place from which a tuple leaves, for frames of time."""
+        self._divided, self._emptied = bool(partition), 0
+        """How often a window has become empty since partitions have been forgotten."""
         self._timely = frame.size is not None and not frame.rows and not frame.active
 
     # --- tuples -----------------------------------------------------------------------------------------------------
@@ -58,7 +63,7 @@ class RowFrames:
         return self.joined(rows, places, results)
 
     def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
-        """The partition, the time and the arguments of all calls of each tuple."""
+        """The partition, the time and the arguments of all groups of calls of each tuple."""
         partitions = self.store.of(rows)
         times = rows.get_column(TS).to_list()
         arguments = [
@@ -66,12 +71,17 @@ class RowFrames:
         ]
         return zip(partitions, times, map(list, zip(*arguments, strict=True)), strict=True)
 
-    def take(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
-        """Take the next tuple of a partition; return the rows of its results."""
+    def _arrived(self, partition: Partition, time: int) -> tuple[int, int]:
+        """The number of the next tuple, and that in its partition."""
         number, arrival = self.number, partition.arrivals
         self.number, partition.arrivals, partition.changed = number + 1, arrival + 1, True
         if self._timely and not partition.due:
             self._queue(partition, time)
+        return number, arrival
+
+    def take(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
+        """Take the next tuple of a partition; return the rows of its results."""
+        number, arrival = self._arrived(partition, time)
         if len(arguments) == 1:
             return partition.evaluations[0].take(number, arrival, time, arguments[0])
         taken = zip(partition.evaluations, arguments, strict=True)
@@ -107,6 +117,21 @@ class RowFrames:
             partition.changed = True
             if (first := partition.first_place()) is not None:
                 self._queue(partition, first)
+            else:
+                self._emptied += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop the partitions that hold nothing, once they may be many."""
+        held = self.store.held
+        if self._divided and self._emptied > max(FEW, len(held) // 2):
+            self._emptied, owing = 0, self._owing()
+            kept = [not each.forgettable or each.identity in owing for each in held]
+            self.store.keep(np.array(kept, dtype=np.bool_))
+
+    def _owing(self) -> set[int]:
+        """The identities of the partitions for which rows are held back."""
+        return set()
 
     def _ensure_queued(self) -> None:
         """Queue the partitions of a restored store."""
@@ -137,8 +162,20 @@ class RowFrames:
         return self.store.count()
 
 
-def combined(found: list[Rows]) -> Rows:
-    """The cross product of the results of several calls."""
-    if not all(found):
-        return NO_ROWS
-    return [tuple(value for row in rows for value in row) for rows in product(*found)]
+class HoldingFrames(RowFrames):
+    """Frames that hold back rows until time releases them. A closed partition is dropped once it owes none."""
+
+    def close(self, closed: Punctuations) -> None:
+        self.store.restore()
+        if len(closed) and self.store.held:
+            matched = closed.match(self.store.keys.keys).to_list()
+            for partition, match in zip(self.store.held, matched, strict=True):
+                if match:
+                    partition.closing = partition.changed = True
+            self._drop_closed()
+
+    def _drop_closed(self) -> None:
+        held = self.store.held
+        if any(partition.closing for partition in held):
+            owing = self._owing()
+            self.store.keep(np.array([not each.closing or each.identity in owing for each in held]))

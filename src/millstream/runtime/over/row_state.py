@@ -6,7 +6,9 @@ last time to tables, which a checkpoint stores; `restore` creates the objects fr
 | table | a row for each | columns |
 |---|---|---|
 | `states` | partition | its key, and the state of its evaluations as one value |
-| `window_…` | tuple in a window of a call | partition, number, place in the frame, arguments |
+| `window_…` | tuple in a window | partition, number, place in the frame, arguments |
+
+Calls over one finite frame share a window (`together`).
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ from millstream.algebra.arrays import Mask
 from millstream.algebra.frame import Frame
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import decode, encode
-from millstream.runtime.over.evaluation import Evaluation, evaluation
+from millstream.runtime.over.framed import Evaluation
+from millstream.runtime.over.groups import together
 from millstream.runtime.over.partitions import Partitions
-from millstream.runtime.over.versions import versions_of
 from millstream.runtime.state.table import StateTable
 
 PARTITION, STATE, NUMBER, PLACE = "__partition", "__state", "__number", "__place"
 
 
 class Partition:
-    """The evaluations of all calls over the tuples of one partition. `identity` never changes; `code` is its place
-    among the partitions that are held."""
+    """The evaluations of all groups of calls in one partition. `identity` never changes; `code` is its place among the
+    partitions that are held."""
 
     __slots__ = ("arrivals", "changed", "closing", "code", "due", "evaluations", "identity")
 
@@ -49,6 +51,11 @@ class Partition:
         """The number of tuples in its windows."""
         return sum(len(window) for each in self.evaluations for window in each.windows)
 
+    @property
+    def forgettable(self) -> bool:
+        """True if it holds nothing."""
+        return not self.held() and not any(each.remembers for each in self.evaluations)
+
     def first_place(self) -> int | None:
         """The lowest place of a tuple in its windows."""
         firsts = (window.first() for each in self.evaluations for window in each.windows)
@@ -59,8 +66,8 @@ class PartitionStore:
     """The partitions by key, as objects and as tables."""
 
     def __init__(self, schema: Schema, names: Sequence[str], frame: Frame, calls: Sequence[RowCall]) -> None:
-        self._names, self._frame, self._calls = list(names), frame, calls
-        self._versions = [versions_of(call) for call in calls]
+        self._names, self._frame = list(names), frame
+        self.groups = together(calls, frame)
         self._keys_schema = {name: schema.polars[name] for name in names}
         self.keys = Partitions(self._names, self._keys_schema)
         self.held: list[Partition] = []
@@ -72,14 +79,14 @@ class PartitionStore:
 
     def _window_tables(self, schema: Schema) -> list[list[StateTable]]:
         found = []
-        for call, evaluations in zip(self._calls, self._new_evaluations(), strict=True):
-            types = {f"a{n}": schema.polars[name] for n, name in enumerate(call.arguments)}
+        for group, evaluations in zip(self.groups, self._new_evaluations(), strict=True):
+            types = {f"a{n}": schema.polars[name] for n, name in enumerate(group.columns)}
             numbers: dict[str, pl.DataType] = {PARTITION: pl.Int64(), NUMBER: pl.Int64(), PLACE: pl.Int64()}
             found.append([StateTable(numbers | types) for _ in evaluations.windows])
         return found
 
     def _new_evaluations(self) -> list[Evaluation]:
-        return [evaluation(versions, self._frame) for versions in self._versions]
+        return [group.evaluation(self._frame) for group in self.groups]
 
     def of(self, rows: pl.DataFrame) -> list[Partition]:
         """The partition of each tuple; new ones are created."""
@@ -105,9 +112,9 @@ class PartitionStore:
         self.held.sort(key=lambda partition: partition.code)
 
     def count(self) -> int:
-        """The number of partitions and of tuples in their windows."""
+        """The number of partitions that hold something, and of tuples in their windows."""
         self.restore()
-        return len(self.held) + sum(partition.held() for partition in self.held)
+        return sum(1 + partition.held() for partition in self.held if not partition.forgettable)
 
     # --- tables -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from functools import singledispatch
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.program.call import ProgramCall
 from millstream.errors import PlanError
-from millstream.runtime.over.row_aggregate import Inwindow, Versions
+from millstream.runtime.over.row_aggregate import Versions
 from millstream.runtime.program.compile import compiled
 
 
@@ -19,12 +19,15 @@ def versions_of(call: RowCall) -> Versions:
 @versions_of.register
 def _compiled(call: ProgramCall) -> Versions:
     base, window = (None if program is None else compiled(program) for program in (call.base, call.window))
+    body = call.window
     return Versions(
         base,
         window,
         len(call.outputs),
         call.program.ignore_nulls,
-        call.window is not None and call.window.algebraic,
-        call.window is None or call.window.reads_window or bool(call.window.expire),
-        Inwindow if window is None else window.new_inwindow,
+        body is not None and body.algebraic,
+        body is None or body.reads_window or bool(body.expire),
+        () if window is None else window.INDEXES,
+        body is not None and body.reads_window,
+        body is not None and body.deletes_from_window,
     )

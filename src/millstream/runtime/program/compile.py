@@ -1,7 +1,7 @@
 """A program compiled to a Python class, once per program in a process.
 
 The class has the methods of `RowAggregate`. Local tables are `Table`s, or plain attributes where a table always has
-one row. The source is in `SOURCE` of the class.
+one row. The source is in `SOURCE` of the class, the columns of the indexes of inwindow are in `INDEXES`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Inser
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.queries import bind_single, call_query, is_single
 from millstream.runtime.program.source import Frame, Module
-from millstream.runtime.program.table import Inwindow, Table
+from millstream.runtime.program.table import Table
 
 _METHODS = ("initialize", "iterate", "terminate", "expire")
 
@@ -74,7 +74,7 @@ def _class(module: _Compiler, text: str) -> type[Any]:
         "save": save,
         "load": load,
         "SOURCE": text,
-        "new_inwindow": staticmethod(lambda: Inwindow(window_indexes)),
+        "INDEXES": window_indexes,
         **{name: module.globals[name] for name in _METHODS},
     }
     return type(program.name, (), members)

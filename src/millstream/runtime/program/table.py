@@ -133,7 +133,9 @@ class Inwindow(Table):
         for index in self.indexes:
             index.add(number, row)
         if len(arrivals) > 2 * len(self.rows) + 16:
-            self._arrivals = deque(pair for pair in arrivals if pair[0] in self.rows)
+            held = [pair for pair in arrivals if pair[0] in self.rows]
+            arrivals.clear()
+            arrivals.extend(held)
 
     def first(self) -> tuple[int, int] | None:
         """The number and the place of the oldest tuple; None if the window is empty."""
@@ -148,6 +150,17 @@ class Inwindow(Table):
         """The oldest tuple; None if the window is empty."""
         first = self.first()
         return None if first is None else self.rows[first[0]]
+
+    def arrivals(self) -> Iterator[tuple[int, int]]:
+        """Number and place of each tuple in the window, the oldest first."""
+        return (pair for pair in self._arrivals if pair[0] in self.rows)
+
+    def shared(self, indexes: Iterable[tuple[int, ...]]) -> Inwindow:
+        """The same tuples, with indexes of its own, for an aggregate that only reads them."""
+        view = Inwindow(indexes)
+        self.indexes += view.indexes
+        view.rows, view._arrivals = self.rows, self._arrivals
+        return view
 
     def leave(self, number: int) -> None:
         """Remove an expired tuple, unless the aggregate has deleted it."""

@@ -20,12 +20,10 @@ from millstream.algebra.python.definition import VALUE, Declaration
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import CodeError
-from millstream.runtime.over.row_aggregate import Inwindow, Row, Versions
+from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Versions
 from millstream.runtime.over.versions import versions_of
 from millstream.runtime.python.function import called, failed
 from millstream.runtime.python.results import fitting
-
-NO_ROWS: Sequence[Row] = ()
 
 
 @versions_of.register

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.expression import Expression
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call
 from millstream.algebra.types import Type
-from millstream.errors import BindError
+from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.bind.aggregate.types import assigned, wide
 from millstream.logical.bind.coercion import cast
@@ -29,8 +29,7 @@ class Calls:
     def is_aggregate(self, node: ast.Node) -> bool:
         if not isinstance(node, ast.Function):
             return False
-        recursive = node.name == self.name and not self.window
-        return recursive or node.name in self.catalog.aggregates or aggregates.find(node.name) is not None
+        return node.name == self.name or node.name in self.catalog.aggregates or aggregates.find(node.name) is not None
 
     def contained(self, node: ast.Node) -> bool:
         """True if an aggregate is called inside, but not in a subquery."""
@@ -38,11 +37,30 @@ class Calls:
             return True
         return not isinstance(node, ast.Select) and any(map(self.contained, node.children()))
 
+    def filtered(self, node: ast.Function) -> ast.Function:
+        """Return the call with its FILTER inside the argument, NULL where that does not hold; refuse what a body has
+        no meaning for."""
+        if node.over is not None:
+            hint = "a body reads whole tables: ORDER BY and LIMIT in a subquery choose rows"
+            raise PlanError("M3054", "a running aggregate is not allowed in a body", hint=hint, **node.over.place)
+        if node.within is not None:
+            raise BindError("M2009", f"{node.name.upper()} takes no WITHIN GROUP in a body")
+        if node.filter is None:
+            return node
+        if node.name in self.catalog.aggregates and self.catalog.aggregates[node.name].base is not None:
+            hint = "filter in a subquery of FROM"
+            raise BindError("M2009", f"FILTER of {node.name}, a user-defined aggregate", hint=hint)
+        given = node.arguments or (ast.Constant(1, **node.place),)
+        chosen = tuple(ast.Case(None, ((node.filter, each),), None, **node.place) for each in given)
+        return replace(node, arguments=chosen, star=False, filter=None)
+
     def bind(self, node: ast.Function, arguments: list[Expression]) -> Call:
         """Return the call with these bound arguments."""
-        if node.name == self.name and not self.window:
+        known = node.name in self.catalog.aggregates or aggregates.find(node.name) is not None
+        if node.name == self.name and not (self.window and known):
             detail = "An aggregate may call those that exist before it; the window version may call the base version."
-            raise BindError("M2044", f"aggregate '{node.name}' calls itself", detail=detail)
+            hint = f"CREATE AGGREGATE {node.name}, the base version, first" if self.window else ""
+            raise BindError("M2044", f"aggregate '{node.name}' calls itself", detail=detail, hint=hint)
         if node.name in self.catalog.aggregates:
             return self._program(node, arguments)
         return self._built_in(node, arguments)

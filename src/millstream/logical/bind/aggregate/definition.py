@@ -15,14 +15,14 @@ from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
-from millstream.logical.bind.aggregate.scope import Entry, LocalScope
+from millstream.logical.bind.aggregate.scope import Entry, LocalScope, as_written
 from millstream.logical.bind.aggregate.types import assigned, attributes
 from millstream.logical.catalog import Catalog
 
 
 def bind_aggregate(statement: body.CreateAggregate, catalog: Catalog) -> Program:
     """Return the program of a declared aggregate; raise BindError or PlanError with a position on a mistake."""
-    with statement.placing():
+    with statement.placing(), as_written():
         arguments = attributes(statement.arguments, "argument")
         results = tuple(
             Attribute(column.name or statement.name, column.type) for column in attributes(statement.results, "column")
@@ -37,6 +37,9 @@ def bind_aggregate(statement: body.CreateAggregate, catalog: Catalog) -> Program
         bound = [(block.states, binder.block(block)) for block in statement.blocks]
         blocks = {state: statements for states, statements in bound for state in states}
         local = tuple(LocalTable(name, columns) for name, columns in tables.items() if name != INWINDOW)
+        if not any(isinstance(each, Insert) and each.table == RETURN for _, block in bound for each in block):
+            hint = "a row of the result: INSERT INTO RETURN VALUES (…)"
+            raise BindError("M2040", f"aggregate '{statement.name}' returns nothing", hint=hint)
         inwindow = tuple(column.name for column in tables.get(INWINDOW, ()))
         return Program(
             statement.name,

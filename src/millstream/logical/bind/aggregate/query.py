@@ -48,6 +48,8 @@ class Body:
             raise BindError("M2042", "RETURN cannot be read", hint=hint)
         if name not in self.tables:
             hint = did_you_mean(name, self.tables)
+            if name == INWINDOW and self.calls.window:
+                hint = "declare it: TABLE inwindow(…), with the types of the arguments"
             raise BindError("M2002", f"unknown table '{name}' in aggregate '{self.calls.name}'", hint=hint)
         return self.tables[name]
 
@@ -116,7 +118,7 @@ class Body:
     def query(self, written: ast.Query, outer: LocalScope) -> tuple[Query, Columns]:
         with written.placing():
             if not isinstance(written, ast.Select):
-                hint = "INSERT INTO t SELECT … UNION ALL SELECT …" if written.op == "UNION ALL" else ""
+                hint = "INSERT INTO t SELECT … UNION ALL SELECT …" if written.op.startswith("UNION") else ""
                 raise PlanError("M3019", f"{written.op} is not possible here", hint=hint, **written.place)
             return self._select(written, outer)
 
@@ -234,6 +236,9 @@ class Body:
     def _count(self, tail: ast.Tail, outer: LocalScope) -> Expression:
         assert tail.amount is not None
         with tail.placing():
+            match tail.amount:
+                case ast.Constant(value=int(amount)) if amount < 0:
+                    raise BindError("M2009", f"{tail.clause} must not be negative, found {amount}")
             return assigned(self.binder(outer, tail.clause).bind(tail.amount), Type.BIGINT, tail.clause)
 
 
@@ -259,6 +264,7 @@ class _Grouping:
     def _hook(self, node: ast.Expr) -> Expression | None:
         calls = self._body.calls
         if isinstance(node, ast.Function) and calls.is_aggregate(node):
+            node = calls.filtered(node)
             call = calls.bind(node, [self._argument(argument) for argument in node.arguments])
             if call not in self.calls:
                 self.calls.append(call)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.program.expression import Argument
 from millstream.algebra.schema import Attribute
-from millstream.errors import BindError, did_you_mean
+from millstream.errors import BindError, MillstreamError, did_you_mean
 from millstream.lang import ast
 
 
@@ -78,3 +80,15 @@ class LocalScope:
             hint = did_you_mean(star.qualifier or "", (entry.name for entry in self.entries))
             raise BindError("M2011", f"unknown alias '{star.qualifier}'", hint=hint)
         return [name for entry in found for name in entry.all(star)]
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Let the texts of errors name tables as they are written, without the number of `Body.alias`."""
+    try:
+        yield
+    except MillstreamError as error:
+        error.message, error.detail, error.hint = (
+            re.sub(r"(?<=\w)#\d+\.", ".", text) for text in (error.message, error.detail, error.hint)
+        )
+        raise

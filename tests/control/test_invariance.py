@@ -296,8 +296,8 @@ def begin(case: Case, mill: LocalMill) -> None:
 def outcome(
     case: Case, options: Options, seed: int, *, restart: bool = False, cached: bool = True
 ) -> tuple[list[Counter], Counter, list[int], list[int]]:
-    """Between looks the rows as a bag; all punctuations as a bag; the state at each look, and before the streams end; the
-    numbers of late tuples. Batches are cut at random."""
+    """The rows between looks as bags, all punctuations as a bag, the state at each look and before the streams end, and
+    the numbers of late tuples. Batches are cut at random."""
     chance = random.Random(seed)
     mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=cached))
     begin(case, mill)

@@ -116,7 +116,7 @@ def test_both_spellings_are_one_join(shape: str, seed: int, pair: tuple[str, str
     mill.add_query("b", JOINED[shape].format(l=left, r=right, join=join, on="x.t = y.t"))
     now = 0
     log: list[tuple[str, str]] = []
-    for number in range(draw.randrange(25)):
+    for _ in range(draw.randrange(25)):
         now += draw.choice([0, 1, 3])
         row = f"{now} | {draw.randrange(3)} | {draw.randrange(30)}"
         log.append((draw.choice("lr"), f"[ts < {now}]" if draw.random() < 0.3 else row))

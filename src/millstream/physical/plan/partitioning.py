@@ -4,7 +4,8 @@ A stateful operator needs all tuples of one key on one shard: a join its key, an
 its key. The key of the topmost one is pushed down to the scans; if it fits every operator below, each shard runs the
 whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see `stages`, or
 (no key at all) it runs on one shard. It is also cut between an operator whose output has a time that depends on what a
-shard holds (`Plan.holds_time`) and the next one that reads the time. A stream with a window that counts rows goes to every shard, see `placeholders`.
+shard holds (`Plan.holds_time`) and the next one that reads the time. A stream with a window that counts rows goes to
+every shard, see `placeholders`.
 
 Each node names the keys worth trying and what a key requires of its inputs (`Plan.hash_keys`, `Plan.keys_below`). A
 stream that closes another one goes to every shard as a whole, whichever shards read the closed stream: then all shards

@@ -84,7 +84,8 @@ def test_integers_of_different_widths_are_keys() -> None:
 def test_equal_expressions_that_rise_with_time_are_keys() -> None:
     made = join("SELECT a.v FROM a, b WHERE a.k = b.k AND a.ts / 10 = b.ts / 10")
     assert made.keys == (("k", "k"), ("key_1", "key_1")) and made.residual is None
-    assert [str(side.items[-1][1]) for side in made.inputs if isinstance(side, Project)] == ["(CAST(ts AS DOUBLE) / 10.0)"] * 2
+    computed = [str(side.items[-1][1]) for side in made.inputs if isinstance(side, Project)]
+    assert computed == ["(CAST(ts AS DOUBLE) / 10.0)"] * 2
     made = join("SELECT a.v FROM a, b WHERE b.ts + 2 = a.ts")
     assert made.keys == (("ts", "key_1"),) and made.left_window == made.right_window == Window()
     assert join("SELECT a.v FROM a, b WHERE a.v + 1 = b.v + 1").keys == ()

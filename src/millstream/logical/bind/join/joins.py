@@ -190,11 +190,11 @@ class JoinBinder:
             found = self._waiting.take_within(left.names | right.names)
         else:
             found = self._waiting.take(left.names, right.names)
-        sides = tuple(KeySide(side.plan, side.names, side.prefix) for side in (left, right))
-        computed, found = computed_keys(self.keys.renamed(found), *sides)
+        one, other = (KeySide(side.plan, side.names, side.prefix) for side in (left, right))
+        computed, found = computed_keys(self.keys.renamed(found), one, other)
         windows, keys, residual = self._condition(left, right, found)
-        plans = tuple(side.made.plan() for side in sides)
-        parts = *plans, *windows, _inner(left, right, keys) + computed, residual, left.prefix, right.prefix
+        inner = _inner(left, right, keys) + computed
+        parts = one.made.plan(), other.made.plan(), *windows, inner, residual, left.prefix, right.prefix
         plan: OuterJoin | WindowJoin | KeyJoin
         if any(once):
             plan = KeyJoin(*parts, once=once)

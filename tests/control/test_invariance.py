@@ -1,4 +1,5 @@
-"""The central property: results are the same bag for every page cut, batch cut, shard count, stage and strategy.
+"""The central property: results are the same bag for every page cut, batch cut, shard count, stage and strategy, at
+every point where one looks, and so is the state.
 
 Random queries over random streams of every kind of time, with random tuples, punctuations and moves of the clock, run
 in one piece and then in every other way: selections, unions, joins of two and of three streams, outer joins, joins with
@@ -30,6 +31,8 @@ from tests.tries import tries
 
 ADVANCE = "advance"
 """An element that moves the clock by its number of seconds, in place of a stream."""
+LOOK = "look"
+"""An element where the results so far are compared."""
 END = 10_000
 
 
@@ -58,6 +61,11 @@ SHAPES = (
     "by window",
     "joined windows",
     "windows and tuples",
+    "groups and tuples",
+    "windows of groups",
+    "joined groups",
+    "padded and tuples",
+    "slots and tuples",
     "merged window",
     "by rising time",
     "having",
@@ -207,6 +215,25 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
             windows = f"SELECT k, SUM(v) AS v, window_time AS ts FROM {a} AS x {window} GROUP BY k"
             union = f"({windows} UNION ALL SELECT k, v, ts FROM {b} AS y)"
             return f"SELECT window_end, SUM(v) AS s FROM {union} AS u [RANGE 10]"
+        case "groups and tuples":
+            groups = f"SELECT k, SUM(v) AS v FROM {a} AS x GROUP BY k"
+            return f"SELECT k, v FROM {b} AS y UNION ALL {groups}"
+        case "windows of groups":
+            groups = f"(SELECT k, v, COUNT(*) AS n FROM {a} AS x GROUP BY k, v) AS g"
+            group = draw(st.sampled_from(["k", "v"]))
+            return f"SELECT window_end, {group}, SUM(n) AS n FROM {groups} {window} GROUP BY {group}"
+        case "joined groups":
+            groups = f"(SELECT k, SUM(v) AS v FROM {a} AS x GROUP BY k) AS x"
+            return f"SELECT x.k, x.v, y.v AS w FROM {groups} [RANGE 4] JOIN {b} AS y [RANGE 6] ON x.k = y.k"
+        case "padded and tuples":
+            padded = f"{a} AS x [RANGE 4] LEFT JOIN {b} AS y [RANGE 2] ON x.k = y.k"
+            return f"SELECT k, v FROM {c} AS z UNION ALL SELECT x.k, y.v FROM {padded}"
+        case "slots and tuples":
+            call = draw(st.sampled_from(["SUM(v) OVER (PARTITION BY k RANGE 5 PRECEDING SLIDE 3)", "NULL"]))
+            slots = f"SELECT k, {call} AS v FROM {a} AS x"
+            if call == "NULL":
+                slots = f"SELECT k, v FROM DENOISE(TABLE {a}, DESCRIPTOR(k), 4, 2, LAZY) AS x"
+            return f"SELECT k, v FROM {b} AS y UNION ALL {slots}"
         case "merged window":
             union = f"(SELECT k, v, ts FROM {a} AS x WHERE v <> 3 UNION ALL SELECT k, v, ts FROM {b} AS y WHERE v > 1)"
             return f"SELECT window_end, COUNT(*) AS n, SUM(v) AS s FROM {union} AS u {window}"
@@ -230,7 +257,7 @@ def cases(draw: st.DrawFn, shapes: tuple[str, ...] = SHAPES) -> Case:
     if shape in ("joined windows", "windows and tuples") and "internal" in kinds:
         kinds = ("ordered",) * 3
     # Some need an order that does not depend on arrival, some compare times with numbers.
-    if shape in ("sequence", "key join", "joined windows", "windows and tuples", "denoise"):
+    if shape in ("sequence", "key join", "joined windows", "windows and tuples", "denoise", "slots and tuples"):
         kinds = tuple("ordered" if kind == "latent" else kind for kind in kinds)
     query = draw(queries(kinds, shape))
     if "internal" in kinds:
@@ -241,6 +268,8 @@ def cases(draw: st.DrawFn, shapes: tuple[str, ...] = SHAPES) -> Case:
     for _ in range(draw(st.integers(0, 30))):
         if draw(st.integers(0, 3)) == 0:
             elements.append((ADVANCE, str(draw(st.integers(1, 4)))))
+        if draw(st.integers(0, 5)) == 0:
+            elements.append((LOOK, ""))
         number = draw(st.integers(0, 2))
         now += draw(st.integers(0, 3))
         jitter = 0 if kinds[number] in IN_ORDER else draw(st.integers(-3, 0))
@@ -266,23 +295,28 @@ def begin(case: Case, mill: LocalMill) -> None:
 
 def outcome(
     case: Case, options: Options, seed: int, *, restart: bool = False, cached: bool = True
-) -> tuple[Counter, Counter, int, list[int]]:
-    """Rows and punctuations as bags, the state held before the streams end, and the numbers of late tuples, with
-    batches cut at random."""
+) -> tuple[list[Counter], Counter, list[int], list[int]]:
+    """The rows between looks as bags, all punctuations as a bag, the state at each look and before the streams end, and
+    the numbers of late tuples. Batches are cut at random."""
     chance = random.Random(seed)
     mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=cached))
     begin(case, mill)
-    rows: Counter = Counter()
+    rows: list[Counter] = [Counter()]
     emitted: Counter = Counter()
+    state: list[int] = []
 
     def take() -> None:
         mill.batch()
-        rows.update(mill.take_rows("q").rows())
+        rows[-1].update(mill.take_rows("q").rows())
         emitted.update(map(str, mill.take_punctuations("q")))
 
     for stream, line in [*case.elements, *((name, f"[*, *, < {END}]") for name in STREAMS)]:
         if stream == ADVANCE:
             mill.advance(int(line) * MICROS)
+        elif stream == LOOK:
+            take()
+            state.append(mill.state_rows("q"))
+            rows.append(Counter())
         else:
             mill.feed_line(stream, line)
         if seed and chance.random() < 0.4:
@@ -290,7 +324,7 @@ def outcome(
             if restart:
                 mill = mill.restarted()
     take()
-    state = mill.state_rows("q")
+    state.append(mill.state_rows("q"))
     for name in STREAMS:
         mill.feed_line(name, "[*, *, *]")
     take()

@@ -1,9 +1,10 @@
-"""A computed group or column means the same inside a query and in a subquery of its own: the same rows at the same
+"""A computed group, key or column means the same inside a query and in a subquery of its own: the same rows at the same
 time, the same state, the same punctuation, for every kind of punctuation on time."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -78,3 +79,49 @@ def test_both_spellings_are_one_query(shape: str, seed: int, expression: str, sh
                 for name in "ab"
             )
             assert (rows, told, held) == other, (clause, log)
+
+
+JOINED = {
+    "join": "SELECT x.v, y.v AS w FROM {l} AS x {join} {r} AS y ON {on}",
+    "by key": "SELECT x.v, y.v AS w FROM {l} AS x {join} {r} AS y ON {on} AND x.k = y.k",
+    "windows": "SELECT x.v, y.v AS w FROM {l} AS x [RANGE 20] {join} {r} AS y [RANGE 20] ON {on}",
+}
+PAIRS = (
+    ("ts + 5", "ts"),
+    ("ts * 2", "ts"),
+    ("FLOOR(ts / 10)", "FLOOR(ts / 10)"),
+    ("ts / 4", "ts / 4"),
+    ("CAST(ts AS DOUBLE)", "v + 0.0"),
+    ("v", "CAST(ts AS BIGINT) + 1"),
+)
+
+
+@pytest.mark.parametrize("shape", JOINED)
+@given(
+    st.integers(0, 2**40),
+    st.sampled_from(PAIRS),
+    st.sampled_from(["JOIN", "LEFT JOIN", "FULL JOIN"]),
+    st.sampled_from([1, 3]),
+)
+@settings(max_examples=tries(60), deadline=None)
+def test_both_spellings_are_one_join(shape: str, seed: int, pair: tuple[str, str], join: str, shards: int) -> None:
+    draw = random.Random(seed)
+    mill = LocalMill(Options(shards=shards))
+    for name in ("l", "r"):
+        clause = draw.choice(["", "", " PUNCTUATED ON (ts +)", " WATERMARK FOR ts AS ts - 2"])
+        mill.execute(f"CREATE STREAM {name} (ts BIGINT, k BIGINT, v BIGINT) ORDER BY ts{clause}")
+    one, other = (re.sub(r"\b(ts|v)\b", rf"{alias}.\1", text) for alias, text in zip("xy", pair, strict=True))
+    mill.add_query("a", JOINED[shape].format(l="l", r="r", join=join, on=f"{one} = {other}"))
+    left, right = (f"(SELECT {text} AS t, ts, k, v FROM {name})" for name, text in zip("lr", pair, strict=True))
+    mill.add_query("b", JOINED[shape].format(l=left, r=right, join=join, on="x.t = y.t"))
+    now = 0
+    log: list[tuple[str, str]] = []
+    for _ in range(draw.randrange(25)):
+        now += draw.choice([0, 1, 3])
+        row = f"{now} | {draw.randrange(3)} | {draw.randrange(30)}"
+        log.append((draw.choice("lr"), f"[ts < {now}]" if draw.random() < 0.3 else row))
+        mill.feed_line(*log[-1])
+        if draw.random() < 0.5:
+            mill.batch()
+            found, other_found = ((Counter(mill.take_rows(q).rows()), mill.state_rows(q)) for q in "ab")
+            assert found == other_found, (pair, join, log)

@@ -7,7 +7,8 @@ from random import Random
 
 EXTERNAL_SHAPES = (
     "select", "union", "window", "nested", "rolled up", "by time", "groups", "join", "over join", "by another key",
-    "outer", "distinct", "merged window", "by rising time", "having",
+    "outer", "distinct", "merged window", "by rising time", "having", "groups and tuples", "padded and tuples",
+    "by rising key",
 )  # fmt: skip
 CLOCKED_SHAPES = ("select", "union", "window", "rolled up", "join", "by another key", "merged window", "having")
 RISING = ("ts + 5", "ts * 2 - 1", "3 - (1 - ts)")
@@ -61,6 +62,13 @@ def query(chance: Random, sources: tuple[str, ...], kinds: Mapping[str, str]) ->
             return f"SELECT k, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j {window} GROUP BY k"
         case "by another key":
             return f"SELECT v, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j {window} GROUP BY v"
+        case "groups and tuples":
+            return f"SELECT k, v FROM {b} AS y UNION ALL SELECT k, SUM(v) AS v FROM {a} AS x GROUP BY k"
+        case "padded and tuples":
+            padded = f"{a} AS x {bracket} LEFT JOIN {b} AS y {bracket} ON x.k = y.k"
+            return f"SELECT k, v FROM {a} AS z UNION ALL SELECT x.k, y.v FROM {padded}"
+        case "by rising key":
+            return f"SELECT x.k, y.v AS w FROM {a} AS x JOIN {b} AS y ON x.ts + {slide} = y.ts"
         case "outer":
             return f"SELECT x.k, x.v, y.v AS w FROM {a} AS x {bracket} LEFT JOIN {b} AS y {bracket} ON x.k = y.k"
         case _:

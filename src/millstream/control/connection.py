@@ -63,7 +63,7 @@ def connect(
     `spark`       the session to use; None: the program's, or if it has none, a new one, which is stopped when the
                   connection is closed. Jobs run in a copy of a session of the program, whose settings stay as they are.
     `local`       run in this process, without Spark and Java. Batches run while the program waits: in `insert`,
-                  `punctuate`, `take` and `await_end`.
+                  `punctuate`, `take` and `await_end`; each call also reads a batch of the streams with a connector.
     `master`      the master of a new session: `local[*]`, `spark://…`
     `checkpoint`  a folder that all jobs can reach; a connection to a folder used before resumes. None: a temporary
                   folder, with `local` memory.
@@ -245,10 +245,13 @@ class Connection:
         self._feed()
 
     def _feed(self) -> None:
-        """Write the queued elements to the jobs' logs; in this process, process them too."""
+        """Write the queued elements to the jobs' logs; in this process, process them too, with a batch of the streams
+        that jobs read."""
         self.mill.batch()
         self._losses.check()
         if self.spark is None:
+            if not self._together and not self._resumes:
+                self._work()
             self.mill.sync()
 
     def _check_open(self) -> None:

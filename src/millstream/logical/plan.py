@@ -165,6 +165,17 @@ class Plan(ABC):
     def positional(self) -> bool:
         """True if a result depends on the position of tuples with equal timestamps."""
 
+    @property
+    @abstractmethod
+    def holds_time(self) -> bool:
+        """True if the time of its output depends on the tuples that it holds, so that each shard has a time of its
+        own."""
+
+    @property
+    def reads_time(self) -> bool:
+        """True if the time of its inputs makes it emit or purge."""
+        return not self.stateless
+
     @abstractmethod
     def hash_keys(self) -> Iterable[Key]:
         """Return the keys over the output worth trying, for a node that is not stateless."""

@@ -127,3 +127,17 @@ def test_the_same_tuples_wait_and_are_late_everywhere(
     query: str, steps: list[Step], way: Options, cuts: set[int]
 ) -> None:
     assert outcome(LocalMill(way.model_copy()), query, steps, cuts) == outcome(LocalMill(), query, steps, set())
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_tuples_of_another_key_that_wait_do_not_hold_back_a_padded_row(shards: int) -> None:
+    mill = opened(shards=shards)
+    mill.add_query("q", OUTER)
+    mill.insert("a", [(1, 0, 3)])
+    mill.insert("b", [(0, 2, 6), (1, 2, 8)])
+    assert rows(mill) == [(1, 0, None)]
+    assert mill.state_rows("q") == 0
+    mill.insert("a", [(0, 0, 4)])
+    assert rows(mill) == [] and mill.state_rows("q") == 1  # (0, 2, 6) waits for it
+    mill.insert("a", [(1, 0, 7)])
+    assert rows(mill) == [(0, 0, 2)]

@@ -32,6 +32,7 @@ class Denoise(Passing):
     stem = "denoise"
     stateless = False
     positional = False
+    holds_time = True
     punctuates = Names()
 
     input: Plan

@@ -28,6 +28,7 @@ class OuterJoin(TwoWindowed):
     """
 
     stem = "outer_join"
+    holds_time = True
 
     kept: str = field(kw_only=True)
 

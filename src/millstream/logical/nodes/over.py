@@ -103,6 +103,10 @@ class Over(Plan):
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 
+    @property
+    def holds_time(self) -> bool:
+        return self.holds_results
+
     def hash_keys(self) -> Iterable[Key]:
         return subsets(list(self.partition))
 

@@ -27,6 +27,7 @@ class Merging(Plan):
 
     stateless = False
     positional = False
+    holds_time = False
     punctuates = Names()
     equal_columns = ()
 

@@ -3,7 +3,9 @@
 A stateful operator needs all tuples of one key on one shard: a join its key, an aggregate its group, a keyed sequence
 its key. The key of the topmost one is pushed down to the scans; if it fits every operator below, each shard runs the
 whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see `stages`, or
-(no key at all) it runs on one shard. A stream with a window that counts rows goes to every shard, see `placeholders`.
+(no key at all) it runs on one shard. It is also cut between an operator whose output has a time that depends on what a
+shard holds (`Plan.holds_time`) and the next one that reads the time. A stream with a window that counts rows goes to
+every shard, see `placeholders`.
 
 Each node names the keys worth trying and what a key requires of its inputs (`Plan.hash_keys`, `Plan.keys_below`). A
 stream that closes another one goes to every shard as a whole, whichever shards read the closed stream: then all shards
@@ -69,7 +71,7 @@ def _push(plan: Plan, key: Key) -> Partitioned | None:
     if isinstance(plan, Scan):
         return Partitioned(plan, {plan.stream: key}) if can_hash(plan, key) else None
     below = keys_below(plan, key)
-    if below is None:
+    if below is None or any(out_of_step(plan)):
         return None
     plan = with_placeholders(plan, below)
     inputs: list[Plan] = []
@@ -81,6 +83,16 @@ def _push(plan: Plan, key: Key) -> Partitioned | None:
         inputs.append(pushed.plan)
         keys |= pushed.keys
     return Partitioned(plan.with_inputs(tuple(inputs)), keys)
+
+
+def out_of_step(plan: Plan) -> list[bool]:
+    """Return for each input whether its shards have times of their own, although the node reads the time. Such an input
+    is in an earlier stage: its time is then the lowest of all shards, as on a single one."""
+    return [plan.reads_time and _holds_time(part) for part in plan.inputs]
+
+
+def _holds_time(plan: Plan) -> bool:
+    return plan.holds_time or any(_holds_time(part) for part in plan.inputs)
 
 
 def can_hash(scan: Scan, key: Key) -> bool:

@@ -8,6 +8,9 @@ a part of its own, cut again if necessary. It sends its output to the shards of 
 of their key, punctuation and time to all of them. There a `Gather` unites the output of all sending shards; a promise
 holds when all of them have made it, and output that is sent in the order of time stays in that order.
 
+It is cut as well below an operator that reads the time of an input whose shards have times of their own: a union waits
+for the oldest group of any shard, not of its own shard alone.
+
 An operator without a key (an aggregate of everything) runs on one shard; its inputs run on many. A plan is not cut and
 runs on one shard if it has operators above a cut whose result depends on the position of tuples of equal time (count
 windows, sequences), or if it reads the late tuples of a stream that another one closes.
@@ -25,7 +28,15 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Key, Plan
 from millstream.optimizer.context import bottom_up
 from millstream.physical.plan.exchange import MARK, Exchange, Gather
-from millstream.physical.plan.partitioning import Keys, can_hash, keys_below, partitioned, replaced, wishes
+from millstream.physical.plan.partitioning import (
+    Keys,
+    can_hash,
+    keys_below,
+    out_of_step,
+    partitioned,
+    replaced,
+    wishes,
+)
 from millstream.physical.plan.placeholders import with_placeholders
 
 
@@ -106,7 +117,10 @@ class _Cut:
         below = keys_below(plan, key)
         assert below is not None
         plan = with_placeholders(plan, below)
-        inputs = [self.fit(part, k) for part, k in zip(plan.inputs, below, strict=True)]
+        inputs = [
+            self.hole(part, k) if apart else self.fit(part, k)
+            for part, k, apart in zip(plan.inputs, below, out_of_step(plan), strict=True)
+        ]
         if not any(_holes(part) for part in inputs):
             return plan.with_inputs(tuple(inputs))
         # Input from an earlier stage cannot meet a stream: the stream goes through that stage too.

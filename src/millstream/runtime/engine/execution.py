@@ -16,7 +16,7 @@ from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason
 from millstream.runtime.engine import upstream
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.expression.overflow import EXCEEDS
-from millstream.runtime.operator.contract import Input
+from millstream.runtime.operator.contract import Ahead, Input
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -50,20 +50,27 @@ def execute(graph: Graph, node: OperatorNode) -> Done:
 
 def step_without_input(graph: Graph, node: OperatorNode) -> bool:
     """Run a step without input if the bounds of an operator that merges, or has several inputs, have risen since its
-    last step, or if it has deferred work: time alone may let it purge tuples and emit results and punctuation. Return
-    whether it emitted anything."""
+    last step, or if it has deferred work: time alone may let it purge tuples and emit results and punctuation. One that
+    looks ahead also learns the time behind the tuples that wait. Return whether it emitted anything."""
     bounds = tuple(port.bound() for port in node.ports)
     acts = len(bounds) > 1 or (node.operator.merges and node.operator.timed)
-    if not acts or (bounds == node.last_bounds and not node.operator.unfinished()):
+    reached = tuple(port.reached() for port in node.ports) if node.operator.looks_ahead else bounds
+    known = bounds == node.last_bounds and reached == node.last_reached
+    if not acts or (known and not node.operator.unfinished()):
         return False
     before = node.buffer.tail, node.counters.punctuations_out
-    _step(graph, node, Taken([Input(bound=bound) for bound in bounds]))
+    inputs = [
+        Input(bound=bound, ahead=Ahead(time, port.waiting) if time > bound else None)
+        for port, bound, time in zip(node.ports, bounds, reached, strict=True)
+    ]
+    _step(graph, node, Taken(inputs))
+    node.last_reached = reached
     return before != (node.buffer.tail, node.counters.punctuations_out)
 
 
 def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool = True) -> Done:
     node.pages = taken.pages
-    node.last_bounds = tuple(offer.bound for offer in taken.inputs)
+    node.last_bounds = node.last_reached = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
     start = perf_counter_ns()
     try:

@@ -162,6 +162,8 @@ class OperatorNode(ABC):
         self.counters = Counters()
         self.last_bounds: tuple[int, ...] = ()
         """The bounds of the ports in the operator's last step."""
+        self.last_reached: tuple[int, ...] = ()
+        """The times that the ports had reached then, as far as the operator has learnt them."""
         self.pages = 0
         """Number of pages that the last step took."""
         self.page_rows = UNLIMITED

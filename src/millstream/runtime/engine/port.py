@@ -29,9 +29,13 @@ class Port:
     `active`   the register was written over an arc and its value has not been handed over yet.
     `tried`    the progress epoch in which a fork last passed control to this branch.
     `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
+    `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
     """
 
-    __slots__ = ("active", "arc", "at", "buffer", "index", "node", "offset", "ordered", "register", "reorder", "tried")
+    __slots__ = (
+        "active", "ahead", "arc", "at", "buffer", "index", "node", "offset", "ordered", "register", "reorder",
+        "scanned", "tried",
+    )  # fmt: skip
 
     def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
         self.node = node
@@ -40,7 +44,8 @@ class Port:
         self.ordered = ordered
         self.at = buffer.tail
         self.offset = 0
-        self.register = NEVER
+        self.register = self.ahead = NEVER
+        self.scanned = self.at
         self.active = False
         self.tried = -1
         self.arc: Arc | None = None
@@ -84,6 +89,26 @@ class Port:
                 return max(self.register, entry.stamp(self.offset))
         return self.register
 
+    def reached(self) -> int:
+        """Return the time that the input has reached, behind everything that waits here."""
+        if self.reorder is not None:
+            return min(self.register, self.reorder.time_limit())
+        for at in range(max(self.at, self.scanned), self.buffer.tail):
+            entry = self.buffer.entries[at]
+            if entry.element.keeps_position:
+                break
+            self.ahead = max(self.ahead, entry.last if entry.rows else entry.element.progress)
+            self.scanned = at + 1
+        return max(self.bound(), self.ahead)
+
+    def waiting(self) -> list[pl.DataFrame]:
+        """Return the rows that wait here, in pages."""
+        if self.reorder is not None:
+            held = self.reorder.frame()
+            return [] if held is None else [held]
+        entries = [self.buffer.entries[at] for at in range(self.at, self.buffer.tail)]
+        return [entry.page.slice(0 if at else self.offset) for at, entry in enumerate(entries) if entry.rows]
+
     def advance(self) -> None:
         """Pass the head element."""
         buffer, at = self.buffer, self.at
@@ -106,7 +131,7 @@ class Port:
             left.ledger.held -= self.reorder.rows
             self.reorder.clear()
         self.buffer = Buffer(left.producer, left.ledger)
-        self.at = self.offset = 0
+        self.at = self.offset = self.scanned = 0
 
     def pass_element(self) -> Element:
         """Take the next element, which keeps its position."""

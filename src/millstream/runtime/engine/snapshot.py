@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.element import Page
+from millstream.algebra.schema import NEVER
 from millstream.algebra.values import FORMAT, check_format
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
@@ -149,6 +150,7 @@ def _take_port(port: Port) -> dict[str, Any]:
         "at": port.at,
         "offset": port.offset - (_passed(port.buffer) if port.at == port.buffer.base else 0),
         "register": port.register,
+        "ahead": port.ahead,
         "active": port.active,
         "rows": held.frame() if held is not None else None,
         "pending": list(held.pending) if held is not None else [],
@@ -158,6 +160,7 @@ def _take_port(port: Port) -> dict[str, Any]:
 def _restore_port(port: Port, value: dict[str, Any]) -> None:
     port.at, port.offset = value["at"], value["offset"]
     port.register, port.active = value["register"], value["active"]
+    port.ahead, port.scanned = value.get("ahead", NEVER), port.at
     if port.reorder is not None:
         port.reorder.clear()
         if value["rows"] is not None:

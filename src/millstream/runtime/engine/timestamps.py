@@ -74,6 +74,7 @@ class Arc:
         if port.reorder is not None:
             port.absorb()
         elif port.at != port.buffer.tail:
+            port.ahead = max(port.ahead, value)
             return False
         port.register = value
         port.active = True

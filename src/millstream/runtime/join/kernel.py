@@ -61,9 +61,13 @@ class JoinColumns:
     def take(self, inputs: Sequence[Input]) -> list[pl.DataFrame | None]:
         """Return the new tuples of each input, under the output's names; None if there are none."""
         return [
-            None if port.rows is None or not port.rows.height else named(port.rows, arriving, stored)
-            for port, arriving, stored in zip(inputs, self._arriving, self.stored, strict=True)
+            None if port.rows is None or not port.rows.height else self.renamed(place, port.rows)
+            for place, port in enumerate(inputs)
         ]
+
+    def renamed(self, place: int, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return tuples of an input under the output's names."""
+        return named(rows, self._arriving[place], self.stored[place])
 
 
 def paired(left: pl.DataFrame, right: pl.DataFrame, rows: tuple[Places, Places], time: Places) -> pl.DataFrame:

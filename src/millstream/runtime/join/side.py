@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.arrays import Mask
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.algebra.window import Window
@@ -189,17 +190,21 @@ class JoinSide:
     def _purge(self, unused: Punctuations) -> None:
         if not len(unused) or not len(self.table):
             return
-        stays = ~unused.match(self.rows)
-        if stays.all():
+        self.drop(unused.match(self.rows).to_numpy())
+
+    def drop(self, gone: Mask) -> None:
+        """Purge stored tuples."""
+        if not gone.any():
             return
+        stays = pl.Series(~gone)
         self._shrunk = True
         listened = self._listened_to or (self.disk is not None and self.disk.active)
-        gone = where(self.rows, ~stays) if listened else None
-        if gone is not None and self.disk is not None:
-            gone = self.disk.owe_stored(gone, stays.to_numpy())
+        rows = where(self.rows, gone) if listened else None
+        if rows is not None and self.disk is not None:
+            rows = self.disk.owe_stored(rows, ~gone)
         self.table.keep(stays)
-        if gone is not None:
-            self.left(gone)
+        if rows is not None:
+            self.left(rows)
 
     # --- tuples that leave ------------------------------------------------------------------------------------------
 

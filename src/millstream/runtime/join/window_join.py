@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,11 @@ from millstream.runtime.join.disk.relocation import Relocation
 from millstream.runtime.join.events.components import JoinComponents
 from millstream.runtime.join.index import Equality
 from millstream.runtime.join.kernel import BEFORE, SEQ, Half, JoinColumns, JoinKernel
+from millstream.runtime.join.look_ahead import LookAhead
 from millstream.runtime.join.purge import Renaming, Translation, times_named
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.join.side import JoinSide
-from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.contract import Ahead, Input, Operator, Output
 from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.operator.registers import Registers
@@ -106,6 +108,8 @@ class WindowJoin(Operator):
         limits = join_limits(partners, residual)
         self._closing = tuple(TimeClosing(limits.get((i, 1 - i), ())) for i in (0, 1))
         """For each side, what the other side's time closes of it."""
+        self.looks_ahead = merges
+        self._ahead = tuple(LookAhead(i, equality, windows[i].range, limits.get((i, 1 - i), ())) for i in (0, 1))
         self._owed_since = FOREVER
         """Time of the inputs when the first pair on disk was missed; FOREVER: none is owed."""
         self._registers = Registers(2)
@@ -147,6 +151,9 @@ class WindowJoin(Operator):
         for index, rows in enumerate(arrived):
             if risen or rows is not None:
                 found += self._expire(index)
+        for index, port in enumerate(inputs):
+            if port.ahead is not None and (disk is None or not disk.active):
+                self._look_ahead(1 - index, port.ahead)
         count = self._take_punctuation(inputs)
         punctuations, empty = NO_PUNCTUATIONS, not count and all(rows is None for rows in arrived)
         if count or empty or self._components.due():
@@ -181,6 +188,17 @@ class WindowJoin(Operator):
         if side.purge_by_time() and disk is not None and disk.active:
             owed += disk.finish()
         return owed
+
+    def _look_ahead(self, index: int, ahead: Ahead) -> None:
+        """Purge the tuples that no tuple of the other side joins, although tuples wait there."""
+        side = self._sides[index]
+        if len(side.table):
+            waiting = partial(self._waiting, 1 - index, ahead)
+            side.drop(self._ahead[index].useless(side.rows, ahead.time, waiting))
+
+    def _waiting(self, index: int, ahead: Ahead) -> pl.DataFrame:
+        pages = [self._columns.renamed(index, page) for page in ahead.pages()]
+        return stack(pages) if pages else pl.DataFrame(schema=self._stored(index))
 
     # --- events -----------------------------------------------------------------------------------------------------
 

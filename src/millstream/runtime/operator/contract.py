@@ -14,9 +14,9 @@ without changing the results, so an operator sees whole columns of both and purg
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import polars as pl
 
@@ -32,14 +32,24 @@ if TYPE_CHECKING:
     from millstream.runtime.operator.registry import Site
 
 
+class Ahead(NamedTuple):
+    """What is known of a port behind the tuples that wait there: the time that its input has reached, and the tuples,
+    in pages."""
+
+    time: int
+    pages: Callable[[], list[pl.DataFrame]]
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """The input of one port in one step: rows (with the hidden timestamp), then punctuations, and the time bound: no
-    later tuple on this port has a timestamp below it (the port's time-stamp register)."""
+    later tuple on this port has a timestamp below it (the port's time-stamp register). `ahead`: in a step without rows,
+    if tuples wait, for an operator that looks ahead."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
     bound: int = NEVER
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,7 @@ class Operator(ABC):
                  A row is handed over only if no row that precedes it can still arrive.
     `timed`      true: the passing of time alone makes it act (window aggregate), so it is called with a raised bound
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
+    `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
     `late`       number of tuples that it has counted as late.
     """
 
@@ -78,6 +89,7 @@ class Operator(ABC):
     merges: bool = False
     tie_order: tuple[int, ...] | None = None
     timed: bool = False
+    looks_ahead: bool = False
     late: int = 0
 
     @classmethod

@@ -20,6 +20,7 @@ from millstream.algebra.window import UNBOUNDED, Window, widest
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.logical.bind.join import rows
+from millstream.logical.bind.join.computed_keys import KeySide, computed_keys
 from millstream.logical.bind.join.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.bind.join.interval import interval_windows, lags, result_windows
 from millstream.logical.bind.join.key_join import check_key_join, key_joined
@@ -189,8 +190,11 @@ class JoinBinder:
             found = self._waiting.take_within(left.names | right.names)
         else:
             found = self._waiting.take(left.names, right.names)
-        windows, keys, residual = self._condition(left, right, self.keys.renamed(found))
-        parts = left.plan, right.plan, *windows, _inner(left, right, keys), residual, left.prefix, right.prefix
+        one, other = (KeySide(side.plan, side.names, side.prefix) for side in (left, right))
+        computed, found = computed_keys(self.keys.renamed(found), one, other)
+        windows, keys, residual = self._condition(left, right, found)
+        inner = _inner(left, right, keys) + computed
+        parts = one.made.plan(), other.made.plan(), *windows, inner, residual, left.prefix, right.prefix
         plan: OuterJoin | WindowJoin | KeyJoin
         if any(once):
             plan = KeyJoin(*parts, once=once)

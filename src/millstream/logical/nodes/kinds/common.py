@@ -22,6 +22,7 @@ class Leaf(Plan):
 
     stateless = False
     positional = False
+    holds_time = False
     punctuates: Names = frozenset()
     equal_columns: Groups = ()
 
@@ -48,6 +49,7 @@ class Stateless(Plan):
 
     stateless = True
     positional = False
+    holds_time = False
     punctuates: Names = frozenset()
 
     def hash_keys(self) -> Iterable[Key]:
@@ -65,6 +67,8 @@ class Passing(Plan):
     """Emits tuples of `input` unchanged and at once: each column is a copy, all punctuation is passed on."""
 
     __slots__ = ()
+
+    holds_time = False
 
     input: Plan
 

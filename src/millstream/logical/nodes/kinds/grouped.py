@@ -117,6 +117,15 @@ class Grouped(Plan):
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 
+    @property
+    def holds_time(self) -> bool:
+        """Results that do not have the time of a window must not be overtaken by it."""
+        return not self.timed
+
+    @property
+    def reads_time(self) -> bool:
+        return self.timed or bool(self.following)
+
     def hash_keys(self) -> Iterable[Key]:
         return subsets(list(self.group))
 

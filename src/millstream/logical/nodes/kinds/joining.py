@@ -81,6 +81,7 @@ class Joining(Plan):
 
     residual: Expression | None
     stateless = False
+    holds_time = False
     punctuates: Names = frozenset()
 
     @property

@@ -19,6 +19,7 @@ from millstream.control.mill.comparison import remaining
 from millstream.control.mill.restarting import start_again
 from millstream.control.observe.log_file import LOG
 from millstream.control.observe.losses import counted
+from millstream.control.observe.progress import batch_text
 from millstream.control.observe.silence import why_silent
 from millstream.control.observe.stream_progress import rows_in
 from millstream.control.spark.session import calm
@@ -129,6 +130,7 @@ def _resume(mill: Mill, statements: list[ast.Statement], console: Console, diffe
         )
         raise OptionError("M6071", message, detail="\n  ".join(differences), hint=hint)
     if differences and differing == "replace":
+        found.check_sinks(mill, statements)
         for what in found.drop(mill):
             _say(console, f"dropped: {what}")
         for query in changed.keys() & mill.queries.keys():
@@ -196,12 +198,12 @@ class ProgressLine:
         failed = ", ".join(mill.failures.of())
         lost += f"   failed: {failed}" if failed else ""
         lost += "".join(f"   {query.query}: {query.sink}" for query in queries if query.sink is not None)
-        return f"batch {queries[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}{lost}"
+        return f"{batch_text(queries[0].batch)}   {rate:,.0f} rows/s   state {held:,} rows{lag}{lost}"
 
     def summary(self, how: str) -> str:
         """The rows of this run, and why a query has emitted none."""
         rows = rows_in(self._connection.mill)
-        out = sum(query.output.rows_out for query in self._connection.mill.queries.values())
+        out = sum(query.rows_out for query in self._connection.mill.queries.values())
         taken = time.monotonic() - self._begun
         mill = self._connection.mill
         lost = f", {found}" if (found := counted(mill)) else ""

@@ -32,6 +32,7 @@ from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, Send, Unpark
+from millstream.rate import Rate
 
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
@@ -59,10 +60,6 @@ class LastBatch:
     written: int = 0
     ended: float = 0.0
 
-    @property
-    def rows_per_second(self) -> float:
-        return self.rows / self.seconds if self.seconds else 0.0
-
 
 class Job(ABC):
     """`folder` holds its log and its state; None: both are in memory."""
@@ -82,7 +79,7 @@ class Job(ABC):
         """The last report of every shard, by label."""
         self.position = 0
         """The position in the log up to which shards have applied it."""
-        self.last = LastBatch()
+        self.last, self.rate = LastBatch(), Rate(least=0.01)
         self.rows_of: Counter[tuple[str, str]] = Counter()
         """Rows of each stream, by mill and name, since the job was opened: those it has read, and those fed to it."""
         self.ledger = Ledger()
@@ -268,7 +265,9 @@ class Job(ABC):
             self.position = position
             self._reached.append(position)
             self.rows_of.update(rows)
-            self.last = LastBatch(batch, time.monotonic() - begun, rows.total(), written, time.time())
+            now = time.monotonic()
+            self.last = LastBatch(batch, now - begun, rows.total(), written, time.time())
+            self.rate.add(now, rows.total(), self.last.seconds)
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
         self._compact()

@@ -107,6 +107,13 @@ def exists(mill: Mill, statement: ast.Created) -> bool:
     return True
 
 
+def note_query(mill: Mill, query: RunningQuery, select: ast.Query) -> None:
+    """Note a query for recovery."""
+    mill.python_code.note(query.plan)
+    read = (*relations(select), *scanned(query.plan), *called(mill, select))
+    mill.journal.statement("query", query.name, query.text, read)
+
+
 def relations(node: ast.Node) -> Iterator[str]:
     """The names of all relations that a query reads, as spelled in its text."""
     if isinstance(node, ast.Source) and isinstance(node.relation, str):
@@ -257,7 +264,7 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
 def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
         return "\n".join(
-            f"{q.name}: {q.output.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
+            f"{q.name}: {q.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
             for q in mill.queries.values()
             for trouble in [_trouble(mill, q)]
         )

@@ -6,10 +6,8 @@ The log says what it runs: groups of shards, their queries, the elements fed to 
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-import uuid
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -23,10 +21,11 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.python.code import code_of
 from millstream.algebra.python.reference import Reference
 from millstream.atomic_file import write_whole
+from millstream.control.job.identity import identify
 from millstream.control.job.ledger import Ledger
-from millstream.errors import BindError, InputError, MillstreamError, OptionError
+from millstream.errors import BindError, MillstreamError
 from millstream.logical.catalog import BAD, LATE
-from millstream.physical.failure.transport import read_error, read_report
+from millstream.physical.failure.transport import read_error
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
@@ -70,7 +69,7 @@ class Job(ABC):
     def __init__(self, folder: Path | None, *, shards: int, stages: int = 1) -> None:
         self.folder = folder
         self.title = "memory" if folder is None else folder.name
-        self.id, self.shards, self.stages = _identity(folder, self.host_name, shards, stages)
+        self.id, self.shards, self.stages = identify(folder, self.host_name, shards, stages)
         self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
         self.tenants: dict[int, Deliveries] = {}
         """The owner of each shard, by label."""
@@ -363,44 +362,3 @@ def _tuples(feed: Feed) -> Counter[str]:
         if isinstance(element, Page):
             found[stream.removesuffix(LATE).removesuffix(BAD)] += element.tuples
     return found
-
-
-def _identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple[str, int, int]:
-    """Return a job's id, and the numbers of shards and stages it was created with; refuse state kept by another
-    host."""
-    new = uuid.uuid4().hex[:12], shards, stages
-    if folder is None:
-        return new
-    path = folder / "job.json"
-    if not path.exists():
-        if (folder / "control.log").exists():
-            raise InputError("M5023", f"'{path}' is missing", hint=values.HINT)
-        folder.mkdir(parents=True, exist_ok=True)
-        held = {"format": values.FORMAT, "id": new[0], "host": host, "shards": shards, "stages": stages}
-        write_whole(path, json.dumps(held).encode(), durable=True)
-        return new
-    try:
-        held = json.loads(path.read_text())
-        values.check_format(held.get("format"), f"'{path}'")
-        found = str(held["id"]), int(held["shards"]), int(held["stages"])
-        if min(found[1:]) < 1:
-            raise ValueError("no shards, or no stages")
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise values.unversioned(f"'{path}'") from error
-    if held.get("host") != host:
-        hint = "run it there, or use another checkpoint folder"
-        raise OptionError("M6058", f"the state in {folder} is kept by {held.get('host')}, not by {host}", hint=hint)
-    return found
-
-
-def explained(error: BaseException) -> Exception:
-    """The error that stopped a job as one of Millstream's; if Spark's error carries one, that one."""
-    if isinstance(error, MillstreamError):
-        return error
-    text = str(error).strip()
-    if (found := read_report(text)) is not None:
-        return found
-    lines = text.partition("\n=== Streaming Query ===")[0].rstrip("\n").splitlines()
-    hint = "Start again with the same checkpoint; it continues where it stopped."
-    first = lines[0] if lines else type(error).__name__
-    return OptionError("M6051", first, detail="\n".join(lines[1:]), hint=hint)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from millstream.control.job.base import Job
+from millstream.control.job.explaining import writing
 from millstream.control.job.local import LocalJob, wall_clock
 from millstream.control.job.ownership import Ownership
 from millstream.errors import OptionError
@@ -33,14 +34,15 @@ class Jobs(ABC):
         if folder is None:
             self.log: ControlLog | MemoryLog = MemoryLog()
             return
-        self._owner = Ownership(folder)
-        try:
-            self.log = ControlLog(folder / "driver.log", writable=True)
-            for found in sorted(folder.glob("job-*")):
-                self._open(found.name)
-        except BaseException:
-            self._owner.release()
-            raise
+        with writing(folder):
+            self._owner = Ownership(folder)
+            try:
+                self.log = ControlLog(folder / "driver.log", writable=True)
+                for found in sorted(folder.glob("job-*")):
+                    self._open(found.name)
+            except BaseException:
+                self._owner.release()
+                raise
 
     at_once = False
     """True if a batch is so cheap that each statement takes effect before the next one."""
@@ -80,7 +82,8 @@ class Jobs(ABC):
         with self._opening:
             if name not in self._jobs:
                 folder = None if self.folder is None else self.folder / name
-                self._jobs[name] = self._new_job(folder, shards=self.shards, stages=stages)
+                with writing(self.folder):
+                    self._jobs[name] = self._new_job(folder, shards=self.shards, stages=stages)
             return self._jobs[name]
 
     def reshard(self, shards: int) -> None:

@@ -125,7 +125,7 @@ class Mill(Registration):
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {spelled(name)} first")
         if start.how not in ast.STARTS:
-            raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(start.how, ast.STARTS))
+            raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(str(start.how), ast.STARTS))
         plan = self.plan(select)
         if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
             sink = None  # its output is what `take_rows` takes

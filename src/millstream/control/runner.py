@@ -24,8 +24,9 @@ from millstream.control.observe.silence import why_silent
 from millstream.control.observe.stream_progress import rows_in
 from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import InputError, MillstreamError, OptionError
 from millstream.lang import ast, parse
+from millstream.physical.shard.topology import base_stream, scans
 from millstream.sinks.terminal.screen import TERMINAL
 
 Differing = Literal["refuse", "keep", "replace"]
@@ -73,6 +74,10 @@ def run_file(
             _await_end(connection, seconds, console)
         else:
             _say(console, "no query runs")
+    except MillstreamError as error:
+        if checkpoint is None and error.code in ("M6051", "M6062"):
+            error.hint = "--checkpoint keeps the state; without it the next start begins anew"
+        raise
     finally:
         stop.close(connection.close, aside=not local)
 
@@ -90,6 +95,15 @@ def _run_statements(
         journal.note_file(None)
         for name in connection.mill.failures.of():  # those of an earlier run
             _say(console, start_again(connection.mill, name))
+    for stream in _unfed(connection.mill):
+        hint = "WITH (connector = 'csv', path = '…') reads files; a Python program can insert rows"
+        LOG.warning("%s", InputError("M5062", f"nothing feeds stream '{stream}'", hint=hint))
+
+
+def _unfed(mill: Mill) -> list[str]:
+    """The streams without a connector that queries read: a file of statements cannot feed them."""
+    read = {base_stream(scan.stream) for query in mill.queries.values() for scan in scans(query.plan)}
+    return sorted(name for name in read if mill.fed(name) is not None)
 
 
 def _await_end(connection: Connection, seconds: float | None, console: Console) -> None:
@@ -130,7 +144,7 @@ def _resume(mill: Mill, statements: list[ast.Statement], console: Console, diffe
         )
         raise OptionError("M6071", message, detail="\n  ".join(differences), hint=hint)
     if differences and differing == "replace":
-        found.check_sinks(mill, statements)
+        found.check_sinks(mill, statements, changed)
         for what in found.drop(mill):
             _say(console, f"dropped: {what}")
         for query in changed.keys() & mill.queries.keys():

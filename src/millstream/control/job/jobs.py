@@ -12,7 +12,7 @@ from millstream.control.job.base import Job
 from millstream.control.job.explaining import writing
 from millstream.control.job.local import LocalJob, wall_clock
 from millstream.control.job.ownership import Ownership
-from millstream.errors import OptionError
+from millstream.errors import OptionError, advice
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Record, Remember
@@ -95,7 +95,8 @@ class Jobs(ABC):
         """Raise OptionError if the jobs have another number of shards."""
         if self._jobs and shards != self.shards:
             where = "the jobs have" if self.folder is None else f"checkpoint '{self.folder}' has"
-            hint = f"shards = {self.shards}, or another checkpoint folder"
+            given = advice(f"shards = {self.shards}", f"--shards {self.shards}, or leave it out")
+            hint = f"{given}, or another checkpoint folder"
             count = "1 shard" if self.shards == 1 else f"{self.shards} shards"
             raise OptionError("M6072", f"{where} {count}, which cannot become {shards}", hint=hint)
 

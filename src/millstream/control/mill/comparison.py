@@ -14,7 +14,7 @@ without a name is found by its text. What the file drops and creates again count
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,12 +67,12 @@ class Comparison:
                     todo.append(reader)
         return left
 
-    def check_sinks(self, mill: Mill, statements: Sequence[ast.Statement]) -> None:
-        """Raise OptionError if `drop` could not be followed by the statements, because a sink has the results of a
-        query that would be dropped."""
-        dropped = self._to_drop(mill)
+    def check_sinks(self, mill: Mill, statements: Sequence[ast.Statement], others: Collection[str]) -> None:
+        """Raise OptionError if the statements could not run after `drop`, because a sink has the results of a query
+        that would be dropped. `others`: further queries that are to be dropped."""
+        dropped = {name for kind, name in self._to_drop(mill) if kind == "query"} | {*others}
         for statement in statements:
-            if isinstance(statement, ast.CreateQuery) and ("query", statement.name) in dropped:
+            if isinstance(statement, ast.CreateQuery) and statement.name in dropped:
                 into, options = sink_of(statement)
                 if into is not None and statement.name in mill.placements.of:
                     with statement.placing():

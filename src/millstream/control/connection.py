@@ -25,7 +25,7 @@ from millstream import scratch
 from millstream.arguments import check_function, check_seconds
 from millstream.config import Options
 from millstream.control.folders import checkpoint_folder, log_file
-from millstream.control.job.jobs import Jobs, LocalJobs
+from millstream.control.job.jobs import Jobs, LocalJobs, check_jobs
 from millstream.control.job.local import LocalJob
 from millstream.control.job.ownership import check_unowned
 from millstream.control.mill.base import Mill
@@ -37,6 +37,7 @@ from millstream.control.pacer import Pacer
 from millstream.control.query import Query
 from millstream.control.spark.dataframe_source import check_fits, declaration
 from millstream.control.spark.environment import check_session
+from millstream.control.spark.job import SparkJob
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.control.spark.session import current_session, separate_session, start_session
@@ -88,7 +89,8 @@ def connect(
         hint = "stop that session first, or leave master, settings and log out"
         raise OptionError("M6052", "this program has a Spark session already", hint=hint)
     if folder is not None:
-        check_unowned(Path(folder).absolute())  # before a JVM is started for nothing
+        check_unowned(folder)  # before a JVM is started for nothing
+        check_jobs(folder, SparkJob.host_name, read.shards if "shards" in read.model_fields_set else None)
     if spark is not None:
         return Connection(separate_session(spark), folder, read, own=False, resume=resume)
     session = start_session(master or "local[*]", settings, log_file(log), log_format)

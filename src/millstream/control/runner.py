@@ -22,6 +22,7 @@ from millstream.control.observe.losses import counted
 from millstream.control.observe.progress import batch_text
 from millstream.control.observe.silence import why_silent
 from millstream.control.observe.stream_progress import rows_in
+from millstream.control.rehearsal import rehearse
 from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped
 from millstream.errors import InputError, MillstreamError, OptionError
@@ -51,6 +52,9 @@ def run_file(
     `differing`: what to do if the checkpoint was made with other statements: refuse, keep those of the checkpoint, or
     replace them."""
     statements, stop = parse(text), stop or Stop()
+    if not local:
+        quiet = Console(quiet=True)
+        rehearse(statements, checkpoint, options, lambda mill: _resume(mill, statements, quiet, differing, checkpoint))
     LOG.info("millstream %s, process %d, checkpoint %s", __version__, os.getpid(), checkpoint or "temporary")
     if local:
         connection = connect(local=True, checkpoint=checkpoint, resume=False, **options)
@@ -68,7 +72,7 @@ def run_file(
             serve(connection, port)
         left: Sequence[ast.Statement] = statements
         if connection.mill.journal.noted:
-            left = _resume(connection.mill, statements, console, differing)
+            left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
         _run_statements(connection, statements, left, console)
         if connection.mill.queries:
             _await_end(connection, seconds, console)
@@ -128,10 +132,11 @@ def _await_end(connection: Connection, seconds: float | None, console: Console) 
         raise failure.error
 
 
-def _resume(mill: Mill, statements: list[ast.Statement], console: Console, differing: Differing) -> list[ast.Statement]:
+def _resume(
+    mill: Mill, statements: list[ast.Statement], console: Console, differing: Differing, checkpoint: Path | None
+) -> list[ast.Statement]:
     """Compare the file with the statements of the checkpoint; return the statements that are left to run."""
-    checkpoint, found = mill.jobs.folder, remaining(mill, statements)
-    changed = mill.python_code.changed()
+    found, changed = remaining(mill, statements), mill.python_code.changed()
     differences = [
         *found.lines(mill),
         *(f"{code} has changed; query {query} calls it" for query, code in changed.items()),

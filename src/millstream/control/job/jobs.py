@@ -10,6 +10,7 @@ from pathlib import Path
 
 from millstream.control.job.base import Job
 from millstream.control.job.explaining import writing
+from millstream.control.job.identity import FILE, read_identity
 from millstream.control.job.local import LocalJob, wall_clock
 from millstream.control.job.ownership import Ownership
 from millstream.errors import OptionError, advice
@@ -93,12 +94,8 @@ class Jobs(ABC):
 
     def check_shards(self, shards: int) -> None:
         """Raise OptionError if the jobs have another number of shards."""
-        if self._jobs and shards != self.shards:
-            where = "the jobs have" if self.folder is None else f"checkpoint '{self.folder}' has"
-            given = advice(f"shards = {self.shards}", f"--shards {self.shards}, or leave it out")
-            hint = f"{given}, or another checkpoint folder"
-            count = "1 shard" if self.shards == 1 else f"{self.shards} shards"
-            raise OptionError("M6072", f"{where} {count}, which cannot become {shards}", hint=hint)
+        if self._jobs:
+            _check_shards(self.folder, self.shards, shards)
 
     def work_off(self) -> None:
         """Wait until the jobs have processed their logs to the end."""
@@ -124,6 +121,22 @@ class Jobs(ABC):
         finally:
             if self._owner is not None:
                 self._owner.release()
+
+
+def check_jobs(folder: Path, host: str, shards: int | None) -> None:
+    """Raise an error if this host cannot run the jobs in a folder, with this number of shards if it is given."""
+    for found in sorted(folder.glob(f"job-*/{FILE}")):
+        kept = read_identity(found.parent, host)
+        _check_shards(folder, kept.shards, kept.shards if shards is None else shards)
+
+
+def _check_shards(folder: Path | None, have: int, wanted: int) -> None:
+    if have != wanted:
+        where = "the jobs have" if folder is None else f"checkpoint '{folder}' has"
+        given = advice(f"shards = {have}", f"--shards {have}, or leave it out")
+        count = "1 shard" if have == 1 else f"{have} shards"
+        message, hint = f"{where} {count}, which cannot become {wanted}", f"{given}, or another checkpoint folder"
+        raise OptionError("M6072", message, hint=hint)
 
 
 def _job_name(frames: frozenset[str], stages: int) -> str:

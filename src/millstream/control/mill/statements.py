@@ -189,8 +189,8 @@ def check_stage(stage: str) -> None:
         raise OptionError("M6002", f"stage cannot be {stage!r}: one of {', '.join(stages)}", hint=hint)
 
 
-def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
-    """Raise an error if the sink of a query that is explained is unknown, or an option of it."""
+def check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
+    """Raise an error if the sink of a query is unknown, or an option of it."""
     sink, options = sink_of(statement)
     if sink is not None:
         _, own = delivery_options({name: value for name, value in options.items() if name != "connector"}, sink)
@@ -199,7 +199,7 @@ def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
 
 def _explain(mill: Mill, statement: ast.Explain) -> str:
     if not isinstance(statement.statement, ast.CreateDerivedStream):
-        _check_sink(statement.statement)
+        check_sink(statement.statement)
     plan = _bound(mill, statement)
     stage, options = statement.stage.upper(), mill.options
     if stage == "LOGICAL":

@@ -1,6 +1,7 @@
 """The command line."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from millstream import cli
-from millstream.errors import OptionError
+from millstream.errors import MillstreamError, OptionError
 
 GOOD = "statement\nCREATE STREAM s (k BIGINT)\n\nquery q\nSELECT k FROM s\n\ninput s\n1\n\nexpect q\n1\n"
 
@@ -152,3 +153,39 @@ def test_errors_of_files_that_a_query_reads_have_the_line_of_the_query(tmp_path:
     file.write_text(FILE.format(" CREATE QUERY good AS SELECT k FROM s"))
     result = CliRunner().invoke(cli.app, ["run", "--local", str(file)])
     assert "M2091" in str(result.exception) and "(line 7, column 2)" in str(result.exception)
+
+
+CALLS = re.compile(r"query\.\w+\(|connect\(|mill\.\w+|=True|\bstart\(\)")
+
+
+def test_hints_say_what_to_type_and_not_what_to_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("k\n5000\n")
+    stream = "CREATE STREAM s (k BIGINT) WITH (connector = 'csv', path = 'in.csv', once = true);"
+    files = {
+        "fails": (f"{stream} CREATE QUERY q AS SELECT k * 9223372036854775 AS x FROM s INTO none;", ()),
+        "shards": (f"{stream} CREATE QUERY q AS SELECT k FROM s INTO none;", ("--checkpoint", "c", "--shards", "3")),
+        "calls": (f"{stream} CREATE QUERY q AS SELECT nosuch(k) AS x FROM s INTO none;", ()),
+    }
+    status, _ = run("run", "--local", str(_file(tmp_path, "first", files["shards"][0])), "--checkpoint", "c")
+    assert status == 0
+    said = {}
+    for name, (text, options) in files.items():
+        result = CliRunner().invoke(cli.app, ["run", "--local", str(_file(tmp_path, name, text)), *options])
+        said[name] = str(result.exception)
+        assert isinstance(result.exception, MillstreamError) and not CALLS.search(said[name]), said[name]
+    assert "The same command, with the same --checkpoint, starts it again" in said["fails"]
+    assert "--shards 1, or leave it out" in said["shards"]
+
+
+def _file(folder: Path, name: str, text: str) -> Path:
+    file = folder / f"{name}.sql"
+    file.write_text(text)
+    return file
+
+
+def test_a_stream_that_nothing_feeds_is_named(tmp_path: Path) -> None:
+    file = _file(tmp_path, "fed", "CREATE STREAM s (k BIGINT); SELECT k FROM s INTO none;")
+    command = [sys.executable, "-m", "millstream", "run", str(file), "--local", "--seconds", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0 and "warning: M5062: nothing feeds stream 's'\n  hint: WITH (" in result.stderr

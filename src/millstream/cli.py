@@ -26,7 +26,7 @@ from millstream import __version__
 from millstream.control.observe.log_file import LOG, check_format, logging_to
 from millstream.control.stopping import Stopped, end_jvm, stopping
 from millstream.demo import Demo
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import MillstreamError, OptionError, on_command_line
 from millstream.registry import Registry
 
 COMMANDS: Registry[typer.Typer] = Registry("millstream.commands", {}, fits=lambda thing: isinstance(thing, typer.Typer))
@@ -164,7 +164,7 @@ def run(
         options["shards"] = shards
     text = _read(file)
     _load(functions)
-    with stopping() as stop, logging_to(log, check_format(log_format)):
+    with on_command_line(), stopping() as stop, logging_to(log, check_format(log_format)):
         try:
             from millstream.control.runner import run_file
 

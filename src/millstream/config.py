@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from millstream.errors import OptionError, did_you_mean
+from millstream.errors import OptionError, advice, did_you_mean
 from millstream.join_rules import listeners_of
 from millstream.options import Bytes, measured, one_of, refusal
 from millstream.strategies import Schedule, strategies
@@ -156,4 +156,4 @@ class Options(BaseSettings):
 
 
 def _origin(name: str) -> str:
-    return f"{Options.model_fields[name].description}; set by MILLSTREAM_{name.upper()} or by keyword"
+    return f"{Options.model_fields[name].description}; set by MILLSTREAM_{name.upper()}{advice(' or by keyword', '')}"

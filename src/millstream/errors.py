@@ -11,7 +11,8 @@ M2001: unknown column 'pric' (line 2, column 8)
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -126,6 +127,30 @@ def reason_of(error: BaseException) -> str:
         return str(error)
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+_fronts: list[str] = []
+"""`command line` inside `on_command_line`."""
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Inside, hints say what to type on the command line, not what to call in Python."""
+    _fronts.append("command line")
+    try:
+        yield
+    finally:
+        _fronts.pop()
+
+
+def advice(python: str, command_line: str) -> str:
+    """A hint for a program, or for the command line.
+
+    >>> with on_command_line():
+    ...     print(advice("shards=2", "--shards 2"))
+    --shards 2
+    """
+    return command_line if _fronts else python
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -27,6 +27,8 @@ def refused(call: Callable[[], Any]) -> str:
 
 CONNECT = [
     ({"stratgy": "dfs"}, "M6001: unknown option 'stratgy'\n  hint: did you mean 'strategy'?"),
+    ({"chekpoint": "x"}, "M6001: unknown option 'chekpoint'\n  hint: did you mean 'checkpoint'?"),
+    ({"lcoal": True}, "M6001: unknown option 'lcoal'\n  hint: did you mean 'local'?"),
     ({"shard": 3}, "M6001: unknown option 'shard'\n  hint: did you mean 'shards'?"),
     ({"shards": "many"}, "M6002: option 'shards' cannot be 'many'"),
     ({"shards": 0}, "M6002: option 'shards' cannot be 0"),
@@ -75,6 +77,68 @@ def test_statements_and_data(mill: ms.Connection) -> None:
     assert refused(lambda: mill.punctuate("s", wrong)).startswith("M4009: expected a pattern as text, found list\n")
     assert "M2002: expected the name of a stream" in refused(lambda: mill.insert(None, []))  # type: ignore[arg-type]
     assert "M2092: unknown query 'None'" in refused(lambda: mill.query(None))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rows", [5, None, 2.5, True, b"x", object(), int, print])
+def test_what_is_not_rows(mill: ms.Connection, rows: Any) -> None:
+    mill.sql("CREATE TABLE t (k BIGINT)")
+    for name in ("s", "t"):
+        said = f"M5013: expected rows for '{name}', found {type(rows).__name__}\n  hint: rows are tuples, dicts, "
+        assert refused(lambda name=name: mill.insert(name, rows)).startswith(said)  # type: ignore[misc]
+
+
+async def late(batch: int, rows: Any) -> None: ...
+
+
+class Unsuited:
+    def open(self, query: str, schema: Any) -> None: ...
+    def write(self, batch: int, rows: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        (
+            lambda rows: None,
+            "M6003: a sink cannot be a function of (rows)\n  hint: it is called as function(batch, rows)",
+        ),
+        (lambda: None, "M6003: a sink cannot be a function of ()"),
+        (lambda a, b, c: None, "M6003: a sink cannot be a function of (a, b, c)"),
+        (late, "M6003: a sink cannot be a coroutine or a generator"),
+        (Unsuited(), "M6003: write of a sink cannot be a function of (batch: 'int', rows: 'Any')"),
+        (5, "M6003: 5 is not a sink"),
+    ],
+)
+def test_sinks_that_could_never_take_a_batch(mill: ms.Connection, sink: Any, said: str) -> None:
+    assert refused(lambda: mill.sql("SELECT k FROM s").start(sink)).startswith(said)
+    assert not mill.queries
+
+
+def test_functions_that_fit_as_sinks(mill: ms.Connection) -> None:
+    class Bound:
+        def take(self, batch: int, rows: Any, more: int = 0) -> None: ...
+
+    for sink in (print, lambda *_: None, Bound().take, lambda batch, rows, more=1: None):
+        mill.sql("SELECT k FROM s").start(sink)
+
+
+@pytest.mark.parametrize("timeout", ["x", float("nan"), True, [], "60"])
+def test_how_long_to_wait(mill: ms.Connection, timeout: Any) -> None:
+    query = mill.sql("SELECT k FROM s").start()
+    for call in (query.await_end, mill.await_end):
+        assert refused(lambda call=call: call(timeout)).startswith(f"M6002: timeout cannot be {timeout!r}\n  hint: ")  # type: ignore[misc]
+
+
+def test_callbacks_names_and_statements(mill: ms.Connection) -> None:
+    wrong: Any = 5
+    assert refused(lambda: mill.on_progress(wrong)).startswith("M6002: a callback cannot be 5")
+    assert refused(lambda: mill.on_progress(lambda: None)).startswith("M6002: a callback cannot be a function of ()")
+    assert refused(lambda: mill.at_close(wrong)).startswith("M6002: an action at the end cannot be 5")
+    assert refused(lambda: mill.await_end(0, wrong)).startswith("M6002: poll cannot be 5")
+    assert refused(lambda: mill.stream(wrong, wrong)).startswith("M2002: expected the name of a stream, found int")
+    assert refused(lambda: mill.run(wrong)).startswith("M1010: expected a parsed statement, found int")
+    assert refused(lambda: mill.sql("SELECT k FROM s").start(start=wrong)).startswith("M6002: start cannot be '5'")
 
 
 def test_a_stream_of_a_data_frame(mill: ms.Connection) -> None:

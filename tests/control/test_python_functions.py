@@ -403,6 +403,13 @@ def test_a_module_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "kept" not in run()
     (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 8.0"))
     linecache.clearcache()
+    with pytest.raises(OptionError, match="M6041"):  # its results would be mixed with those of the old code
+        run("--replace")
+    assert "kept" in run("--keep")
+    (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 16.0"))
+    linecache.clearcache()
+    text = (folder / "q.sql").read_text()
+    (folder / "q.sql").write_text(text.replace("(path = 'out')", "(path = 'out', overwrite = true)"))
     assert "dropped: query q" in run("--replace")
     assert "dropped" not in run()
 

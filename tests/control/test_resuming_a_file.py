@@ -16,6 +16,7 @@ from millstream.errors import MillstreamError, OptionError
 STREAM = """CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts
   WITH (connector = 'parquet', path = '{folder}/in', once = true);"""
 LOW = "CREATE QUERY low AS SELECT k FROM s WHERE k < 3 INTO parquet WITH (path = '{folder}/low');"
+LOWER = LOW.replace("low AS", "low WITH (start = 'beginning') AS").replace("< 3", "< 2")
 HIGH = "CREATE QUERY high AS SELECT k FROM s WHERE k > 5 INTO none;"
 SHOWN = "SELECT ts FROM s INTO none;"
 
@@ -97,6 +98,32 @@ def test_replace_drops_what_differs_and_what_reads_it(folder: Path) -> None:
     assert "dropped: stream s" in said and "dropped: query high" in said and "10 rows in, 4 rows out" in said
     assert running(folder).keys() == {"high"}
     assert "new:" not in run(folder, STREAM.replace("BY ts", "BY ts MAX SKEW 2"), HIGH)
+
+
+def test_replaced_results_are_not_mixed(folder: Path) -> None:
+    run(folder, STREAM, LOW)
+    with pytest.raises(OptionError, match=r"M6041: '.*/low' holds the results of the query 'low' that was dropped"):
+        run(folder, STREAM, LOWER, differing="replace")
+    assert "k < 3" in running(folder)["low"], "nothing was dropped"
+    elsewhere = LOWER.replace("/low'", "/lower'")
+    assert "dropped: query low" in run(folder, STREAM, elsewhere, differing="replace")
+    assert pl.read_parquet(folder / "low" / "*.parquet")["k"].to_list() == [0, 1, 2]
+    assert pl.read_parquet(folder / "lower" / "*.parquet")["k"].to_list() == [0, 1]
+
+
+def test_replaced_results_can_be_overwritten(folder: Path) -> None:
+    run(folder, STREAM, LOW)
+    run(folder, STREAM, LOWER.replace("/low'", "/low', overwrite = true"), differing="replace")
+    assert pl.read_parquet(folder / "low" / "*.parquet")["k"].to_list() == [0, 1]
+
+
+def test_a_query_that_was_dropped_leaves_its_results(folder: Path) -> None:
+    run(folder, STREAM, LOW)
+    with pytest.raises(OptionError, match="M6041"):
+        run(folder, STREAM, "DROP QUERY IF EXISTS low;", LOWER)
+    with ms.connect(local=True, checkpoint=folder / "kept") as mill, pytest.raises(OptionError, match="M6041"):
+        mill.sql(LOW.replace("{folder}", str(folder)))
+    assert pl.read_parquet(folder / "low" / "*.parquet")["k"].to_list() == [0, 1, 2]
 
 
 def test_a_file_may_drop_what_it_changes(folder: Path) -> None:

@@ -22,9 +22,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from millstream import scratch
+from millstream.arguments import check_function, check_seconds
 from millstream.config import Options
 from millstream.control.folders import checkpoint_folder, log_file
-from millstream.control.job.jobs import Jobs, LocalJobs
+from millstream.control.job.jobs import Jobs, LocalJobs, check_jobs
 from millstream.control.job.local import LocalJob
 from millstream.control.job.ownership import check_unowned
 from millstream.control.mill.base import Mill
@@ -36,10 +37,11 @@ from millstream.control.pacer import Pacer
 from millstream.control.query import Query
 from millstream.control.spark.dataframe_source import check_fits, declaration
 from millstream.control.spark.environment import check_session
+from millstream.control.spark.job import SparkJob
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.control.spark.session import current_session, separate_session, start_session
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import BindError, MillstreamError, OptionError, SqlSyntaxError, did_you_mean
 from millstream.lang import ast, parse
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def connect(
     `resume`      start the queries of the checkpoint at once; False: with the next query, or at the end of `together`.
     `options`     Millstream's options, such as strategy, ets, page_rows, shards.
     """
-    read = Options.read(**options)  # mistakes are reported before Spark starts
+    read = _read_options(options)  # mistakes are reported before Spark starts
     folder = checkpoint_folder(checkpoint)
     if local:
         if spark is not None or master is not None:
@@ -87,11 +89,22 @@ def connect(
         hint = "stop that session first, or leave master, settings and log out"
         raise OptionError("M6052", "this program has a Spark session already", hint=hint)
     if folder is not None:
-        check_unowned(Path(folder).absolute())  # before a JVM is started for nothing
+        check_unowned(folder)  # before a JVM is started for nothing
+        check_jobs(folder, SparkJob.host_name, read.shards if "shards" in read.model_fields_set else None)
     if spark is not None:
         return Connection(separate_session(spark), folder, read, own=False, resume=resume)
     session = start_session(master or "local[*]", settings, log_file(log), log_format)
     return Connection(session, folder, read, own=True, resume=resume)
+
+
+def _read_options(given: Mapping[str, Any]) -> Options:
+    """Read Millstream's options; a misspelt name may also be that of an argument of `connect`."""
+    own = connect.__kwdefaults__ or {}
+    for name in given:
+        if name not in Options.model_fields:
+            hint = did_you_mean(name, [*Options.model_fields, *own])
+            raise OptionError("M6001", f"unknown option '{name}'", hint=hint)
+    return Options.read(**given)
 
 
 class Connection:
@@ -177,6 +190,10 @@ class Connection:
     def run(self, statement: ast.Statement) -> Query | Text | None:
         """Run a parsed statement, as `sql` does; errors have the positions of the text that it was parsed from."""
         self._check_open()
+        given: Any = statement
+        if not isinstance(given, ast.Statement):
+            hint = "sql('…') runs a text"
+            raise SqlSyntaxError("M1010", f"expected a parsed statement, found {type(given).__name__}", hint=hint)
         if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
             with statement.placing():
                 plan = self.mill.plan(statement.select)
@@ -223,6 +240,8 @@ class Connection:
         row, such as '5 seconds'; `ascending`: columns that never decrease. After a restart from a checkpoint, call it
         again with the DataFrame; its queries then resume."""
         self._check_open()
+        if not isinstance(name, str):
+            raise BindError("M2002", f"expected the name of a stream, found {type(name).__name__}")
         name = name.lower()
         options: dict[str, Any] = {"order_by": order_by, "watermark": watermark}
         options |= {"primary_key": primary_key, "ascending": ascending}
@@ -312,10 +331,12 @@ class Connection:
         """Call the callback with a `Progress` after every batch, for each query; on Spark, from a thread of Spark's.
         Return a function that removes it."""
         self._check_open()
+        check_function(callback, "progress", "a callback")
         return self._listener.add(callback)
 
     def at_close(self, action: Callable[[], None]) -> None:
         """Run an action when the connection is closed, before its queries stop."""
+        check_function(action, "", "an action at the end")
         self._closing.callback(action)
 
     def ended(self) -> bool:
@@ -332,6 +353,8 @@ class Connection:
     def await_end(self, timeout: float | None = None, poll: Callable[[], None] = lambda: None) -> bool:
         """Wait until all streams have ended; return False if `timeout` seconds pass first."""
         self._check_open()
+        check_seconds(timeout, "timeout")
+        check_function(poll, "", "poll")
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.ended():
             self.check()

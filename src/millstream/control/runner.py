@@ -19,12 +19,15 @@ from millstream.control.mill.comparison import remaining
 from millstream.control.mill.restarting import start_again
 from millstream.control.observe.log_file import LOG
 from millstream.control.observe.losses import counted
+from millstream.control.observe.progress import batch_text
 from millstream.control.observe.silence import why_silent
 from millstream.control.observe.stream_progress import rows_in
+from millstream.control.rehearsal import rehearse
 from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import InputError, MillstreamError, OptionError
 from millstream.lang import ast, parse
+from millstream.physical.shard.topology import base_stream, scans
 from millstream.sinks.terminal.screen import TERMINAL
 
 Differing = Literal["refuse", "keep", "replace"]
@@ -49,6 +52,9 @@ def run_file(
     `differing`: what to do if the checkpoint was made with other statements: refuse, keep those of the checkpoint, or
     replace them."""
     statements, stop = parse(text), stop or Stop()
+    if not local:
+        quiet = Console(quiet=True)
+        rehearse(statements, checkpoint, options, lambda mill: _resume(mill, statements, quiet, differing, checkpoint))
     LOG.info("millstream %s, process %d, checkpoint %s", __version__, os.getpid(), checkpoint or "temporary")
     if local:
         connection = connect(local=True, checkpoint=checkpoint, resume=False, **options)
@@ -66,12 +72,16 @@ def run_file(
             serve(connection, port)
         left: Sequence[ast.Statement] = statements
         if connection.mill.journal.noted:
-            left = _resume(connection.mill, statements, console, differing)
+            left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
         _run_statements(connection, statements, left, console)
         if connection.mill.queries:
             _await_end(connection, seconds, console)
         else:
             _say(console, "no query runs")
+    except MillstreamError as error:
+        if checkpoint is None and error.code in ("M6051", "M6062"):
+            error.hint = "--checkpoint keeps the state; without it the next start begins anew"
+        raise
     finally:
         stop.close(connection.close, aside=not local)
 
@@ -89,6 +99,15 @@ def _run_statements(
         journal.note_file(None)
         for name in connection.mill.failures.of():  # those of an earlier run
             _say(console, start_again(connection.mill, name))
+    for stream in _unfed(connection.mill):
+        hint = "WITH (connector = 'csv', path = '…') reads files; a Python program can insert rows"
+        LOG.warning("%s", InputError("M5062", f"nothing feeds stream '{stream}'", hint=hint))
+
+
+def _unfed(mill: Mill) -> list[str]:
+    """The streams without a connector that queries read: a file of statements cannot feed them."""
+    read = {base_stream(scan.stream) for query in mill.queries.values() for scan in scans(query.plan)}
+    return sorted(name for name in read if mill.fed(name) is not None)
 
 
 def _await_end(connection: Connection, seconds: float | None, console: Console) -> None:
@@ -113,10 +132,11 @@ def _await_end(connection: Connection, seconds: float | None, console: Console) 
         raise failure.error
 
 
-def _resume(mill: Mill, statements: list[ast.Statement], console: Console, differing: Differing) -> list[ast.Statement]:
+def _resume(
+    mill: Mill, statements: list[ast.Statement], console: Console, differing: Differing, checkpoint: Path | None
+) -> list[ast.Statement]:
     """Compare the file with the statements of the checkpoint; return the statements that are left to run."""
-    checkpoint, found = mill.jobs.folder, remaining(mill, statements)
-    changed = mill.python_code.changed()
+    found, changed = remaining(mill, statements), mill.python_code.changed()
     differences = [
         *found.lines(mill),
         *(f"{code} has changed; query {query} calls it" for query, code in changed.items()),
@@ -129,6 +149,7 @@ def _resume(mill: Mill, statements: list[ast.Statement], console: Console, diffe
         )
         raise OptionError("M6071", message, detail="\n  ".join(differences), hint=hint)
     if differences and differing == "replace":
+        found.check_sinks(mill, statements, changed)
         for what in found.drop(mill):
             _say(console, f"dropped: {what}")
         for query in changed.keys() & mill.queries.keys():
@@ -196,12 +217,12 @@ class ProgressLine:
         failed = ", ".join(mill.failures.of())
         lost += f"   failed: {failed}" if failed else ""
         lost += "".join(f"   {query.query}: {query.sink}" for query in queries if query.sink is not None)
-        return f"batch {queries[0].batch}   {rate:,.0f} rows/s   state {held:,} rows{lag}{lost}"
+        return f"{batch_text(queries[0].batch)}   {rate:,.0f} rows/s   state {held:,} rows{lag}{lost}"
 
     def summary(self, how: str) -> str:
         """The rows of this run, and why a query has emitted none."""
         rows = rows_in(self._connection.mill)
-        out = sum(query.output.rows_out for query in self._connection.mill.queries.values())
+        out = sum(query.rows_out for query in self._connection.mill.queries.values())
         taken = time.monotonic() - self._begun
         mill = self._connection.mill
         lost = f", {found}" if (found := counted(mill)) else ""

@@ -23,7 +23,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.errors import did_you_mean
+from millstream.errors import InputError, did_you_mean
 from millstream.ingest.coerce import Column, coerce, coerce_values, in_range, inside
 from millstream.ingest.lines import parse_line, write_line
 from millstream.ingest.placed_punctuations import TIME_LIMIT
@@ -42,6 +42,14 @@ class Rows:
     bad: pl.DataFrame
     given: int
     bad_places: tuple[int, ...] = ()
+
+
+def check_rows(name: str, given: Any) -> None:
+    """Raise InputError for what a program inserts that is not rows at all."""
+    arrow = any(hasattr(given, method) for method in ("__arrow_c_stream__", "__arrow_c_array__"))
+    if not (arrow or isinstance(given, pl.LazyFrame | Iterable)) or isinstance(given, bytes | bytearray | type):
+        hint = f"rows are tuples, dicts, a Polars frame or an Arrow table: mill.insert('{name}', [(1, 2), …])"
+        raise InputError("M5013", f"expected rows for '{name}', found {type(given).__name__}", hint=hint)
 
 
 def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:

@@ -174,7 +174,9 @@ class _Clauses:
                 cursor.error("M1007", "WITH appears twice")
             self.found["options"] = options(cursor)
         elif cursor.at("SOURCE"):
-            hint = "WITH (connector = 'csv', path = '…') reads files; without it, mill.insert feeds the stream"
+            hint = (
+                "WITH (connector = 'csv', path = '…') reads files; without it, a program feeds the stream: mill.insert"
+            )
             cursor.not_yet(f"SOURCE '{cursor.ahead().text}'", hint=hint)
         elif cursor.at_symbol(";") or token.kind is Kind.END:
             return False

@@ -21,7 +21,7 @@ from millstream.lang.tokens import Kind, Token
 
 _VIEW = "CREATE STREAM … AS SELECT names the result of a query"
 _DEFINED = "DROP it, then CREATE it again"
-_FED = "rows come from a connector, or from mill.insert('{0}', rows)"
+_FED = "rows come from a connector, or in Python from mill.insert('{0}', rows)"
 _BY_WINDOW = "a window stands after the stream: FROM s [RANGE 10 MINUTES] GROUP BY …; select window_start, window_end"
 _SUBQUERY = "a subquery in FROM, or a derived stream: CREATE STREAM … AS SELECT …"
 _ENDLESS = "A continuous query never ends, so it has no last row; limit the rows that you take from it."
@@ -47,7 +47,7 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "^ RESET": ("RESET", "SET name = value, with the default of the option"),
     "^ SOURCE": (
         "SOURCE",
-        "WITH (connector = 'csv', path = '…') reads files; without it, mill.insert feeds the stream",
+        "WITH (connector = 'csv', path = '…') reads files; without it, a program feeds the stream: mill.insert",
     ),
     "^ START": ("START", _RUNNING),
     "^ STOP": ("STOP", _RUNNING),
@@ -81,7 +81,10 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "CREATE SINK": ("CREATE SINK", "CREATE QUERY name AS SELECT … INTO parquet WITH (path = '…')"),
     "CREATE CONNECTOR": ("CREATE CONNECTOR", "CREATE STREAM name (…) WITH (connector = '…')"),
     "CREATE CONTINUOUS": ("CREATE CONTINUOUS QUERY", "CREATE QUERY name AS SELECT …: every query is continuous"),
-    "CREATE FUNCTION": ("CREATE FUNCTION", "@mill.function registers a function written in Python"),
+    "CREATE FUNCTION": (
+        "CREATE FUNCTION",
+        "@millstream.function in a module of --functions, or @mill.function, registers one written in Python",
+    ),
     "CREATE INDEX": ("CREATE INDEX", "joins index their state by their keys"),
     "CREATE UNIQUE": ("CREATE UNIQUE INDEX", "PRIMARY KEY (…) of a stream"),
     "CREATE DATABASE": ("CREATE DATABASE", "there is one catalog, without databases"),
@@ -100,7 +103,10 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "SHOW OPTIONS": ("SHOW OPTIONS", "SET name = value sets one; an unknown name lists them"),
     "SHOW DATABASES": ("SHOW DATABASES", "there is one catalog, without databases"),
     "SHOW SCHEMAS": ("SHOW SCHEMAS", "there is one catalog, without schemas"),
-    "EXPLAIN ANALYZE": ("EXPLAIN ANALYZE", "EXPLAIN PHYSICAL SELECT …; query.progress() counts rows and state"),
+    "EXPLAIN ANALYZE": (
+        "EXPLAIN ANALYZE",
+        "EXPLAIN PHYSICAL SELECT …; --metrics-port, or query.progress() in Python, counts rows and state",
+    ),
     "EXPLAIN EXTENDED": ("EXPLAIN EXTENDED", "EXPLAIN PHYSICAL SELECT …"),
     "EXPLAIN FORMATTED": ("EXPLAIN FORMATTED", "EXPLAIN PHYSICAL SELECT …"),
     "EXPLAIN VERBOSE": ("EXPLAIN VERBOSE", "EXPLAIN PHYSICAL SELECT …"),
@@ -145,8 +151,14 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "LATERAL (": ("LATERAL", _SUBQUERY),
     "LATERAL TABLE": ("LATERAL TABLE", _SUBQUERY),
     "LATERAL VIEW": ("LATERAL VIEW", "a row for each value in the source"),
-    "( VALUES": ("VALUES", "CREATE TABLE, filled by mill.insert('t', rows)"),
-    "FROM VALUES": ("VALUES", "CREATE TABLE, filled by mill.insert('t', rows)"),
+    "( VALUES": (
+        "VALUES",
+        "CREATE TABLE t (…) WITH (connector = 'csv', path = '…'), or in Python mill.insert('t', rows)",
+    ),
+    "FROM VALUES": (
+        "VALUES",
+        "CREATE TABLE t (…) WITH (connector = 'csv', path = '…'), or in Python mill.insert('t', rows)",
+    ),
     "FOR SYSTEM_TIME": ("FOR SYSTEM_TIME AS OF", f"a table is static: JOIN t ON …; of a stream, {_LATEST}"),
     "AS OF": ("AS OF", f"a table is static: JOIN t ON …; of a stream, {_LATEST}"),
     "TABLESAMPLE": ("TABLESAMPLE", "a condition in WHERE, such as MOD(id, 10) = 0"),

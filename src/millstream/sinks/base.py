@@ -14,6 +14,7 @@ import polars as pl
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.arguments import check_function
 from millstream.errors import OptionError, did_you_mean
 from millstream.options import read_options
 from millstream.registry import Registry
@@ -23,6 +24,8 @@ from millstream.sinks.memory import MemorySink
 from millstream.sinks.options import SinkOptions
 from millstream.sinks.terminal.console import ConsoleOptions, ConsoleSink
 
+METHODS = {"open": "query schema", "write": "batch rows punctuations", "close": ""}
+"""The methods of a sink and their arguments."""
 Read = TypeVar("Read", bound=SinkOptions)
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
@@ -76,8 +79,11 @@ def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: M
         return maker(options)
     read_options(SinkOptions, options, "an object as a sink")
     if isinstance(spec, Sink) and not isinstance(spec, type):
+        for method, takes in METHODS.items():
+            check_function(getattr(spec, method), takes, f"{method} of a sink", code="M6003")
         return spec
     if callable(spec) and not isinstance(spec, type):
+        check_function(spec, "batch rows", "a sink", code="M6003")
         return CallbackSink(spec)
     hint = "give the name of a sink, a function of a batch id and a DataFrame, or an object with open, write and close"
     raise OptionError("M6003", f"{spec!r} is not a sink", hint=hint)

@@ -13,9 +13,10 @@ from millstream.options import Bytes, TextOptions, one_of, read_options
 class SinkOptions(TextOptions):
     """Options of every sink."""
 
-    passed: ClassVar[frozenset[str]] = frozenset({"run"})
+    passed: ClassVar[frozenset[str]] = frozenset({"run", "anew"})
 
     run: str = Field(default="", description="the job's run, passed by the job; unchanged when the job resumes")
+    anew: bool = Field(default=False, description="whether the query is new, passed by the job; false when it resumes")
 
 
 class DeliveryOptions(TextOptions):

@@ -117,7 +117,7 @@ def test_it_is_said(sink: Flaky, tmp_path: Path, kept: bool, caplog: pytest.LogC
     trouble = mill.deliveries.outlets["q"].trouble
     assert trouble is not None and trouble.rows == 3 and trouble.error == "ConnectionError: refused"
     shown = mill.execute("SHOW QUERIES")
-    assert "q: 3 rows out, sink failing since 2" in shown and "3 rows spooled: ConnectionError: refused" in shown
+    assert "q: 0 rows out, sink failing since 2" in shown and "3 rows spooled: ConnectionError: refused" in shown
     assert sum("its results are spooled" in record.message for record in caplog.records) == 1
     sink.broken = False
     feed(mill, 4)

@@ -3,7 +3,12 @@
 import json
 import logging
 import os
+import pty
+import re
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -49,3 +54,38 @@ def test_mistakes(tmp_path: Path) -> None:
         pass
     with pytest.raises(OptionError, match="one of text, json"):
         check_format("xml")
+
+
+LIVE = """
+import time
+from rich.console import Console
+from millstream.control.observe.log_file import LOG, logging_to
+with logging_to(None), Console().status("waiting for the first batch"):
+    time.sleep(0.3)
+    LOG.warning("5 rows are late")
+    time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("errors", ["terminal", "file"])
+def test_a_warning_has_a_line_of_its_own_beside_the_progress_line(tmp_path: Path, errors: str) -> None:
+    read, terminal = pty.openpty()
+    said = (tmp_path / "errors").open("w+")
+    standard_error = terminal if errors == "terminal" else said.fileno()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-c", LIVE], stdout=terminal, stderr=standard_error, env=environment)
+    os.close(terminal)
+    shown = ""
+    with suppress(OSError):
+        while part := os.read(read, 4096):
+            shown += part.decode()
+    os.close(read)
+    assert done.returncode == 0 and "waiting for the first batch" in shown
+    if errors == "file":
+        said.seek(0)
+        assert said.read() == "warning: 5 rows are late\n" and "warning" not in shown
+    else:
+        (line,) = [line for line in shown.split("\n") if "warning" in line]
+        seen = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line).strip("\r").rpartition("\r")[2]
+        assert seen == "warning: 5 rows are late"
+    said.close()

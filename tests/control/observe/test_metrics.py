@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
 
+import millstream as ms
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
 from millstream.control.observe.metrics import MillCollector, serve
 from millstream.control.observe.progress import Progress, progress_of
 from millstream.control.observe.stream_progress import stream_progress
+from millstream.control.runner import ProgressLine
 from millstream.control.spark.listener import BatchListener
 from millstream.errors import OptionError
 
@@ -193,6 +196,23 @@ def test_progress_before_the_first_batch(mill: Mill, bids: str) -> None:
     progress = progress_of(mill, "hot")
     assert (progress.rows_in, progress.behind, progress.rows_out) == (0, None, 0)
     assert str(progress) and "millstream_rows_behind" not in scrape(mill)
+
+
+def test_before_its_first_batch_a_resumed_job_has_no_batch(tmp_path: Path) -> None:
+    with ms.connect(local=True, checkpoint=tmp_path) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT); CREATE QUERY q AS SELECT k FROM s")
+    with ms.connect(local=True, checkpoint=tmp_path, resume=False) as mill:
+        assert str(mill.query("q").progress()).startswith("q: no batch yet, ")
+        assert ProgressLine(mill, Console(quiet=True))._text().startswith("no batch yet   0 rows/s")
+
+
+def test_an_idle_batch_does_not_end_the_rate(mill: Mill, bids: str) -> None:
+    mill.execute(bids)
+    run_all(job_of(mill))
+    assert progress_of(mill, "hot").rows_per_second > 0
+    mill.request_reports()
+    job_of(mill).step()
+    assert mill.jobs.job().last.rows == 0 and progress_of(mill, "hot").rows_per_second > 0
 
 
 def test_callbacks_get_each_batch_once(mill: Mill, bids: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -157,3 +158,44 @@ def test_a_path_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OptionError, match=r"M6042: cannot write '.*file'"):
         opened(tmp_path / "file")
+
+
+@pytest.mark.parametrize("what", ["folder", "content"])
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "results"
+    sink = opened(folder)
+    caplog.clear()
+    sink.write(0, hot(1), [])
+    shutil.rmtree(folder)
+    if what == "content":
+        folder.mkdir()
+    sink.write(1, hot(2), [])
+    assert auctions(folder) == [2] and "_millstream.json" in names(folder)
+    (said,) = caplog.messages
+    assert (
+        said == f"the folder '{folder}' of query 'hot' was removed: it is made again, without the results that it had"
+    )
+    opened(folder).write(2, hot(3), [])
+    shutil.rmtree(folder)
+    opened(folder, anew="false").write(3, hot(4), [])
+    assert auctions(folder) == [4] and len(caplog.messages) == 2
+
+
+def test_a_folder_of_others_is_left_alone_while_a_query_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    sink = opened(folder)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "mine.txt").write_text("x")
+    with pytest.raises(OptionError, match="M6041"):
+        sink.write(1, hot(2), [])
+    assert names(folder) == ["mine.txt"]
+
+
+def test_a_new_query_does_not_take_over_results(tmp_path: Path) -> None:
+    opened(tmp_path, anew="true")
+    opened(tmp_path, anew="true").write(0, hot(1), [])  # the first start was interrupted
+    with pytest.raises(OptionError, match=r"M6041: .* of the query 'hot' that was dropped"):
+        opened(tmp_path, anew="true")
+    opened(tmp_path, anew="true", overwrite="true").write(2, hot(2), [])
+    assert auctions(tmp_path) == [2]

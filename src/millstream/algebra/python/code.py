@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from millstream.algebra.python.definition import Definition
 from millstream.algebra.python.reference import Reference
-from millstream.errors import PlanError
+from millstream.errors import PlanError, advice
 
 _CODE: dict[Reference, Definition] = {}
 
@@ -29,6 +29,9 @@ def code_of(reference: Reference) -> Definition:
     """Return the code of a reference; raise PlanError if this process does not have it."""
     found = _CODE.get(reference)
     if found is None:
-        hint = f"register {reference.place} again, before its queries run"
+        hint = advice(
+            f"register {reference.place} again, before its queries run",
+            f"--functions MODULE, with the module that registers {reference.place}",
+        )
         raise PlanError("M3070", f"the Python code of '{reference.name}' is not registered", hint=hint)
     return found

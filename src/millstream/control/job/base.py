@@ -21,16 +21,17 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.python.code import code_of
 from millstream.algebra.python.reference import Reference
 from millstream.atomic_file import write_whole
-from millstream.control.job.identity import identity
+from millstream.control.job.identity import identify
 from millstream.control.job.ledger import Ledger
-from millstream.errors import BindError, MillstreamError, OptionError
+from millstream.errors import BindError, MillstreamError
 from millstream.logical.catalog import BAD, LATE
-from millstream.physical.failure.transport import read_error, read_report
+from millstream.physical.failure.transport import read_error
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, Send, Unpark
+from millstream.rate import Rate
 
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
@@ -58,10 +59,6 @@ class LastBatch:
     written: int = 0
     ended: float = 0.0
 
-    @property
-    def rows_per_second(self) -> float:
-        return self.rows / self.seconds if self.seconds else 0.0
-
 
 class Job(ABC):
     """`folder` holds its log and its state; None: both are in memory."""
@@ -72,7 +69,7 @@ class Job(ABC):
     def __init__(self, folder: Path | None, *, shards: int, stages: int = 1) -> None:
         self.folder = folder
         self.title = "memory" if folder is None else folder.name
-        self.id, self.shards, self.stages = identity(folder, self.host_name, shards, stages)
+        self.id, self.shards, self.stages = identify(folder, self.host_name, shards, stages)
         self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
         self.tenants: dict[int, Deliveries] = {}
         """The owner of each shard, by label."""
@@ -81,7 +78,7 @@ class Job(ABC):
         """The last report of every shard, by label."""
         self.position = 0
         """The position in the log up to which shards have applied it."""
-        self.last = LastBatch()
+        self.last, self.rate = LastBatch(), Rate(least=0.01)
         self.rows_of: Counter[tuple[str, str]] = Counter()
         """Rows of each stream, by mill and name, since the job was opened: those it has read, and those fed to it."""
         self.ledger = Ledger()
@@ -267,7 +264,9 @@ class Job(ABC):
             self.position = position
             self._reached.append(position)
             self.rows_of.update(rows)
-            self.last = LastBatch(batch, time.monotonic() - begun, rows.total(), written, time.time())
+            now = time.monotonic()
+            self.last = LastBatch(batch, now - begun, rows.total(), written, time.time())
+            self.rate.add(now, rows.total(), self.last.seconds)
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
         self._compact()
@@ -363,16 +362,3 @@ def _tuples(feed: Feed) -> Counter[str]:
         if isinstance(element, Page):
             found[stream.removesuffix(LATE).removesuffix(BAD)] += element.tuples
     return found
-
-
-def explained(error: BaseException) -> Exception:
-    """The error that stopped a job as one of Millstream's; if Spark's error carries one, that one."""
-    if isinstance(error, MillstreamError):
-        return error
-    text = str(error).strip()
-    if (found := read_report(text)) is not None:
-        return found
-    lines = text.partition("\n=== Streaming Query ===")[0].rstrip("\n").splitlines()
-    hint = "Start again with the same checkpoint; it continues where it stopped."
-    first = lines[0] if lines else type(error).__name__
-    return OptionError("M6051", first, detail="\n".join(lines[1:]), hint=hint)

@@ -1,34 +1,48 @@
-"""The identity of a job, which its folder keeps."""
+"""The identity of a job, kept in its folder: its id, and the numbers of shards and stages it was created with."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 from millstream.algebra import values
 from millstream.atomic_file import write_whole
 from millstream.errors import InputError, OptionError
 
+FILE = "job.json"
 
-def identity(folder: Path | None, host: str, shards: int, stages: int) -> tuple[str, int, int]:
-    """Return a job's id, and the numbers of shards and stages it was created with; refuse state kept by another
-    host."""
-    new = uuid.uuid4().hex[:12], shards, stages
+
+class Identity(NamedTuple):
+    id: str
+    shards: int
+    stages: int
+
+
+def identify(folder: Path | None, host: str, shards: int, stages: int) -> Identity:
+    """Return the identity of the job in a folder, new if there is none; refuse state kept by another host."""
+    new = Identity(uuid.uuid4().hex[:12], shards, stages)
     if folder is None:
         return new
-    path = folder / "job.json"
+    path = folder / FILE
     if not path.exists():
         if (folder / "control.log").exists():
             raise InputError("M5023", f"'{path}' is missing", hint=values.HINT)
         folder.mkdir(parents=True, exist_ok=True)
-        held = {"format": values.FORMAT, "id": new[0], "host": host, "shards": shards, "stages": stages}
+        held = {"format": values.FORMAT, "id": new.id, "host": host, "shards": shards, "stages": stages}
         write_whole(path, json.dumps(held).encode(), durable=True)
         return new
+    return read_identity(folder, host)
+
+
+def read_identity(folder: Path, host: str) -> Identity:
+    """Return the identity of the job that a folder has."""
+    path = folder / FILE
     try:
         held = json.loads(path.read_text())
         values.check_format(held.get("format"), f"'{path}'")
-        found = str(held["id"]), int(held["shards"]), int(held["stages"])
+        found = Identity(str(held["id"]), int(held["shards"]), int(held["stages"]))
         if min(found[1:]) < 1:
             raise ValueError("no shards, or no stages")
     except (ValueError, KeyError, AttributeError, TypeError) as error:

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from millstream.control.job.base import Job
+from millstream.control.job.explaining import writing
+from millstream.control.job.identity import FILE, read_identity
 from millstream.control.job.local import LocalJob, wall_clock
 from millstream.control.job.ownership import Ownership
-from millstream.errors import OptionError
+from millstream.errors import OptionError, advice
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Record, Remember
@@ -33,14 +35,15 @@ class Jobs(ABC):
         if folder is None:
             self.log: ControlLog | MemoryLog = MemoryLog()
             return
-        self._owner = Ownership(folder)
-        try:
-            self.log = ControlLog(folder / "driver.log", writable=True)
-            for found in sorted(folder.glob("job-*")):
-                self._open(found.name)
-        except BaseException:
-            self._owner.release()
-            raise
+        with writing(folder):
+            self._owner = Ownership(folder)
+            try:
+                self.log = ControlLog(folder / "driver.log", writable=True)
+                for found in sorted(folder.glob("job-*")):
+                    self._open(found.name)
+            except BaseException:
+                self._owner.release()
+                raise
 
     at_once = False
     """True if a batch is so cheap that each statement takes effect before the next one."""
@@ -80,7 +83,8 @@ class Jobs(ABC):
         with self._opening:
             if name not in self._jobs:
                 folder = None if self.folder is None else self.folder / name
-                self._jobs[name] = self._new_job(folder, shards=self.shards, stages=stages)
+                with writing(self.folder):
+                    self._jobs[name] = self._new_job(folder, shards=self.shards, stages=stages)
             return self._jobs[name]
 
     def reshard(self, shards: int) -> None:
@@ -90,11 +94,8 @@ class Jobs(ABC):
 
     def check_shards(self, shards: int) -> None:
         """Raise OptionError if the jobs have another number of shards."""
-        if self._jobs and shards != self.shards:
-            where = "the jobs have" if self.folder is None else f"checkpoint '{self.folder}' has"
-            hint = f"shards = {self.shards}, or another checkpoint folder"
-            count = "1 shard" if self.shards == 1 else f"{self.shards} shards"
-            raise OptionError("M6072", f"{where} {count}, which cannot become {shards}", hint=hint)
+        if self._jobs:
+            _check_shards(self.folder, self.shards, shards)
 
     def work_off(self) -> None:
         """Wait until the jobs have processed their logs to the end."""
@@ -120,6 +121,22 @@ class Jobs(ABC):
         finally:
             if self._owner is not None:
                 self._owner.release()
+
+
+def check_jobs(folder: Path, host: str, shards: int | None) -> None:
+    """Raise an error if this host cannot run the jobs in a folder, with this number of shards if it is given."""
+    for found in sorted(folder.glob(f"job-*/{FILE}")):
+        kept = read_identity(found.parent, host)
+        _check_shards(folder, kept.shards, kept.shards if shards is None else shards)
+
+
+def _check_shards(folder: Path | None, have: int, wanted: int) -> None:
+    if have != wanted:
+        where = "the jobs have" if folder is None else f"checkpoint '{folder}' has"
+        given = advice(f"shards = {have}", f"--shards {have}, or leave it out")
+        count = "1 shard" if have == 1 else f"{have} shards"
+        message, hint = f"{where} {count}, which cannot become {wanted}", f"{given}, or another checkpoint folder"
+        raise OptionError("M6072", message, hint=hint)
 
 
 def _job_name(frames: frozenset[str], stages: int) -> str:

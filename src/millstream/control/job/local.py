@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from millstream.algebra.values import HINT
-from millstream.control.job.base import Job, Result, explained
+from millstream.control.job.base import Job, Result
+from millstream.control.job.explaining import explained
 from millstream.control.job.local_state import LocalState
 from millstream.errors import InputError, OptionError
 from millstream.physical.shard import durable
@@ -83,7 +84,7 @@ class LocalJob(Job):
                 if not self._step(streams):
                     return False
             except Exception as error:
-                cause = explained(error)
+                cause = explained(error, self.folder)
                 self._failure = cause if self._touched else None
                 raise cause from error
             finally:

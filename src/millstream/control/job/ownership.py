@@ -36,7 +36,7 @@ class Ownership:
         path = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a+", encoding="utf-8")
+            self._file = path.open("a+b", buffering=0)
         except OSError as error:
             message = f"checkpoint '{folder}' cannot be used: {error.strerror or error}"
             hint = "a checkpoint is a folder that this process may write to"
@@ -63,8 +63,8 @@ class Ownership:
     def _name_holder(self) -> None:
         self._file.truncate(0)
         since = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-        json.dump({"process": os.getpid(), "host": socket.gethostname(), "since": since}, self._file)
-        self._file.flush()
+        holder = {"process": os.getpid(), "host": socket.gethostname(), "since": since}
+        self._file.write(json.dumps(holder).encode())
 
     def release(self) -> None:
         if not self._file.closed:

@@ -36,7 +36,7 @@ from millstream.control.mill.placing import place
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
 from millstream.control.mill.running_query import RunningQuery, reads_punctuation
-from millstream.control.mill.statements import called, relations, run_statement, scanned
+from millstream.control.mill.statements import note_query, run_statement
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.observe.stream_progress import read_counts, stream_progress
@@ -125,7 +125,7 @@ class Mill(Registration):
         if name in self.queries:
             raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {spelled(name)} first")
         if start.how not in ast.STARTS:
-            raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(start.how, ast.STARTS))
+            raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(str(start.how), ast.STARTS))
         plan = self.plan(select)
         if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
             sink = None  # its output is what `take_rows` takes
@@ -135,13 +135,13 @@ class Mill(Registration):
         query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}), start.how)
         self.queries[name] = query
         try:
-            self.deliveries.open_sink(query, resumed=self.journal.recovering)
+            self.deliveries.open_sink(
+                query, resumed=self.journal.recovering, note=lambda: note_query(self, query, select)
+            )
         except MillstreamError:
             self.unplace(name)
             del self.queries[name]
             raise
-        self.python_code.note(plan)
-        self.journal.statement("query", name, text, (*relations(select), *scanned(plan), *called(self, select)))
 
     def plan(self, select: ast.Query) -> Plan:
         """The optimized plan of a query."""

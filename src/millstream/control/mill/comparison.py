@@ -14,14 +14,14 @@ without a name is found by its text. What the file drops and creates again count
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.config import Options
 from millstream.control.mill.base import Mill
 from millstream.control.mill.journal import Key, aggregate_name
-from millstream.control.mill.statements import aggregate_kind
+from millstream.control.mill.statements import aggregate_kind, sink_of
 from millstream.lang import ast, parse_one
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
@@ -57,14 +57,30 @@ class Comparison:
         for option in self.unset:
             yield f"option {option} is no longer set; its value is {mill.journal.options[option]!r}"
 
-    def drop(self, mill: Mill) -> list[str]:
-        """Drop what differs, and what reads it; give options their defaults. Return what was dropped."""
+    def _to_drop(self, mill: Mill) -> dict[Key, None]:
+        """What differs, and what reads it."""
         left = dict.fromkeys([*self.changed, *self.gone])
         for key in (todo := [*left]):
             for reader in _readers(mill, key):
                 if reader not in left:
                     left[reader] = None
                     todo.append(reader)
+        return left
+
+    def check_sinks(self, mill: Mill, statements: Sequence[ast.Statement], others: Collection[str]) -> None:
+        """Raise OptionError if the statements could not run after `drop`, because a sink has the results of a query
+        that would be dropped. `others`: further queries that are to be dropped."""
+        dropped = {name for kind, name in self._to_drop(mill) if kind == "query"} | {*others}
+        for statement in statements:
+            if isinstance(statement, ast.CreateQuery) and statement.name in dropped:
+                into, options = sink_of(statement)
+                if into is not None and statement.name in mill.placements.of:
+                    with statement.placing():
+                        mill.deliveries.check_anew(statement.name, into, options)
+
+    def drop(self, mill: Mill) -> list[str]:
+        """Drop what differs, and what reads it; give options their defaults. Return what was dropped."""
+        left = self._to_drop(mill)
         dropped = [_described(mill, key)[0] for key in left]
         while left:
             key = next(key for key in left if key[0] != "relation" or not _readers(mill, key))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.algebra.schema import TimeKind
 from millstream.control.job.base import Job
 from millstream.control.spark.dataframe_source import adopted_streams
-from millstream.errors import BindError, OptionError
+from millstream.errors import BindError, OptionError, advice
 from millstream.ingest.paged import PagedSource, check_options, open_paged, punctuates
 from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
@@ -50,7 +50,7 @@ class Connectors:
         for name in streams.keys() - adopted:
             self._paged(name)
         for name in adopted - self.frames.keys():
-            hint = f"mill.stream({name!r}, df)"
+            hint = advice(f"mill.stream({name!r}, df)", "a program provides it, not the command line")
             raise BindError("M2102", f"the DataFrame of stream '{name}' is missing", hint=hint)
         return {name: self.frames[name] for name in adopted}
 

@@ -7,19 +7,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.element import Element
 from millstream.control.mill.outlet import LOG, Outlet
 from millstream.control.mill.placement import Placement, Placements
 from millstream.control.mill.spool import Spool
 from millstream.physical.shard.batch import Status
-from millstream.sinks import delivery_options, make_sink
+from millstream.sinks import DeliveryOptions, Sink, delivery_options, make_sink
+from millstream.sinks.files.parquet import ParquetSink
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
     from millstream.control.mill.failures import Failures
     from millstream.control.mill.running_query import RunningQuery
+
+
+def _made(sink: Any, options: Mapping[str, str], job: Job, *, anew: bool) -> tuple[Sink, DeliveryOptions]:
+    """The sink of a query in a job, and how results are delivered to it."""
+    given = {option: value for option, value in options.items() if option != "connector"}
+    delivery, own = delivery_options(given, sink if isinstance(sink, str) else "of the program")
+    if isinstance(sink, str):
+        own |= {"run": job.id, "anew": str(anew).lower()}
+    return make_sink(sink, own), delivery
 
 
 class Deliveries:
@@ -37,9 +47,9 @@ class Deliveries:
 
     # --- sinks ------------------------------------------------------------------------------------------------------
 
-    def open_sink(self, query: RunningQuery, *, resumed: bool = False) -> None:
+    def open_sink(self, query: RunningQuery, *, resumed: bool = False, note: Callable[[], None] = lambda: None) -> None:
         """Open the sink of a placed query, if it has one. If the query is `resumed`, what waits for the sink goes
-        first, and a sink that cannot be opened is tried again later."""
+        first, and a sink that cannot be opened is tried again later. `note` is called before the sink gets anything."""
         job = self._placements.of[query.name].job
         spool = Spool(job, query.name)
         if not resumed:
@@ -48,17 +58,25 @@ class Deliveries:
             for batch in spool.batches():
                 query.output.take_up(*spool.get(batch))
                 spool.remove(batch)
+            note()
             return
         name = query.sink if isinstance(query.sink, str) else "of the program"
-        options = {option: value for option, value in query.sink_options.items() if option != "connector"}
-        delivery, own = delivery_options(options, name)
-        sink = make_sink(query.sink, {**own, "run": job.id} if isinstance(query.sink, str) else own)
-        outlet = Outlet(query.name, name, query.plan.schema, sink, delivery, spool)
+        sink, delivery = _made(query.sink, query.sink_options, job, anew=not resumed)
+        outlet = Outlet(query.name, name, query.plan.schema, sink, delivery, spool, query.count_delivered)
         if resumed:
             outlet.open_later()
         else:
             outlet.open()
-        self.outlets[query.name] = outlet
+        with self.lock:
+            note()
+            self.outlets[query.name] = outlet
+
+    def check_anew(self, query: str, into: str, options: Mapping[str, str]) -> None:
+        """Raise OptionError if the results of a query that is to be replaced would be mixed with those of the new
+        one."""
+        sink, _ = _made(into, options, self._placements.of[query].job, anew=True)
+        if isinstance(sink, ParquetSink):
+            sink.check(query)
 
     def close_sink(self, name: str, *, dropped: bool = False, failed: bool = False) -> None:
         """Close the sink of a query. What still waits for the sink is discarded if the query is `dropped`, and kept for

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.control.mill.parking import Parking, Resumption, head_of
 from millstream.control.mill.readings import readable
 from millstream.control.observe.stream_progress import read_counts
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, advice
 from millstream.lang.spelling import spelled
 from millstream.physical.failure.transport import as_text, read_error
 from millstream.physical.plan.rereading import declared
@@ -95,7 +95,8 @@ class Failures:
         query = self._mill.queries[name]
         sink = query.sink if isinstance(query.sink, str) else "a function or object" if query.sink else "memory"
         rest = "" if self.leaves_none([name]) else "Other queries go on. "
-        error.hint = f"{rest}query.start() starts it again, DROP QUERY {spelled(name)} removes it."
+        again = advice("query.start()", "The same command, with the same --checkpoint,")
+        error.hint = f"{rest}{again} starts it again, DROP QUERY {spelled(name)} removes it."
         error.detail = " ".join(
             filter(None, (error.detail, f"Query {name} failed in batch {batch}; its sink: {sink}."))
         )

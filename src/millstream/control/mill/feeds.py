@@ -11,8 +11,9 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import NEVER
 from millstream.errors import InputError, PatternError
-from millstream.ingest.arrivals import RejectedLine, check_pattern, check_punctuations, read_element
+from millstream.ingest.arrivals import CheckedRows, RejectedLine, check_pattern, check_punctuations, read_element
 from millstream.ingest.losses import Losses
+from millstream.ingest.rows import check_rows
 from millstream.ingest.source import PunctuatedRows, StreamSource
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.shard.topology import base_stream
@@ -42,6 +43,8 @@ class Feeds:
     def insert(self, name: str, rows: Any) -> None:
         if isinstance(rows, PunctuatedRows):
             check_punctuations(rows.punctuations, self.sources[name].schema)
+        elif not isinstance(rows, Pattern | CheckedRows):
+            check_rows(name, rows)
         self._arrived.append((name, rows))
 
     def punctuate(self, name: str, patterns: Sequence[Any]) -> None:

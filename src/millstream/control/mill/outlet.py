@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,13 +42,20 @@ class SinkTrouble:
 
 
 class Outlet:
-    """`name`: the sink, as messages name it."""
+    """`name`: the sink, as messages name it. `delivered` is called with the number of rows that the sink has taken."""
 
     def __init__(
-        self, query: str, name: str, schema: Schema, sink: Sink, options: DeliveryOptions, spool: Spool
+        self,
+        query: str,
+        name: str,
+        schema: Schema,
+        sink: Sink,
+        options: DeliveryOptions,
+        spool: Spool,
+        delivered: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.query, self.name, self.options, self.spool = query, name, options, spool
-        self._sink, self._schema = sink, schema
+        self._sink, self._schema, self._delivered = sink, schema, delivered
         self._opened = False
         self._since, self._error = 0.0, ""
         self._pause, self._due = FIRST_PAUSE, 0.0
@@ -88,7 +95,7 @@ class Outlet:
         stops = self.options.on_error == "stop"
         if self._opened and not self.spool:
             try:
-                self._sink.write(batch, rows, punctuations)
+                self._write(batch, rows, punctuations)
             except Exception as error:
                 self._note(error)
                 self.spool.put(batch, rows, punctuations)
@@ -113,13 +120,17 @@ class Outlet:
             if not self._opened:
                 self.open()
             for batch in self.spool.batches():
-                self._sink.write(batch, *self.spool.get(batch))
+                self._write(batch, *self.spool.get(batch))
                 self.spool.remove(batch)
         except Exception as error:
             self._note(error)
             return error
         self._well()
         return None
+
+    def _write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
+        self._sink.write(batch, rows, punctuations)
+        self._delivered(rows.height)
 
     def close(self) -> None:
         """Try once more to deliver what waits, and close the sink. What still waits stays in the spool."""

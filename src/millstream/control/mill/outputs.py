@@ -32,7 +32,7 @@ class QueryOutput:
     ) -> None:
         self.schema = schema
         self._hidden, self._repeats = hidden, repeats
-        self.rows_out = 0
+        self.rows_made = 0
         self._sink = CollectingSink(schema)
         self._promised = [PunctuationSet() for _ in range(shards)]
         self._merged = PunctuationSet()
@@ -46,7 +46,7 @@ class QueryOutput:
             element = element.without(self._repeats)
         match element:
             case Page():
-                self.rows_out += element.tuples
+                self.rows_made += element.tuples
                 self._sink(Page(pick(element.frame, self.schema.names)))
             case Punctuations() if len(self._promised) > 1 and len(element):
                 self._promised[shard].add(element)

@@ -14,15 +14,21 @@ from millstream.algebra.python.code import find_code, provide
 from millstream.algebra.python.definition import Declaration, Definition
 from millstream.algebra.python.library import Library
 from millstream.algebra.python.reference import Reference
-from millstream.errors import PlanError
+from millstream.errors import PlanError, advice
 from millstream.logical.references import references
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
     from millstream.logical.plan import Plan
 
-MISSING = "register it before connect(), or connect(resume=False), register it, then mill.resume()"
-CHANGED = "register it as it was; or mill.resume(changed=True) goes on with the new code; or DROP the query"
+MISSING = (
+    "register it before connect(), or connect(resume=False), register it, then mill.resume()",
+    "--functions MODULE, with the module that registers it",
+)
+CHANGED = (
+    "register it as it was; or mill.resume(changed=True) goes on with the new code; or DROP the query",
+    "--keep goes on with the new code, --replace starts the query anew",
+)
 
 
 class PythonCode:
@@ -64,10 +70,10 @@ class PythonCode:
             elif not self._is_held(reference):
                 (missing if registered is None else different).append(self._described(reference, query))
         if missing:
-            raise PlanError("M3070", f"{missing[0]} is not registered", detail=_others(missing), hint=MISSING)
+            raise PlanError("M3070", f"{missing[0]} is not registered", detail=_others(missing), hint=advice(*MISSING))
         if different:
             message = f"{different[0]} has changed since the checkpoint was made"
-            raise PlanError("M3071", message, detail=_others(different), hint=CHANGED)
+            raise PlanError("M3071", message, detail=_others(different), hint=advice(*CHANGED))
 
     def changed(self) -> dict[str, str]:
         """The running queries whose code has changed, each with the code."""

@@ -6,6 +6,7 @@ driver may have ended at any moment, even after it wrote to one log and before i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -62,6 +63,16 @@ def recover(mill: Mill) -> None:
     _reconcile(mill)
     if not mill.time.wall and mill.placements.groups:
         mill.request_reports()  # to learn which operators wait for time
+
+
+def replay_statements(mill: Mill, notes: Iterable[Remember]) -> None:
+    """Bring a new mill in memory to the statements and options that these notes have."""
+    mill.journal.recovering = True
+    with mill.python_code.replaying():
+        for note in notes:
+            if note.mill == mill.name and note.kind in ("statement", "option", "drop", "python", "file"):
+                _replay(mill, note)
+    mill.journal.recovering = False
 
 
 def _find_placements(mill: Mill, job: Job) -> None:

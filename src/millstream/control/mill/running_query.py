@@ -24,6 +24,17 @@ class RunningQuery:
     start: str = "now"
     failure: Failure | None = None
     """None while it runs."""
+    delivered: int = 0
+    """Rows that its sink has taken."""
+
+    @property
+    def rows_out(self) -> int:
+        """Rows that its sink has taken, or that were kept for the program, since the job was opened. Rows that wait for
+        the sink are not out."""
+        return self.output.rows_made if self.sink is None else self.delivered
+
+    def count_delivered(self, rows: int) -> None:
+        self.delivered += rows
 
 
 def reads_punctuation(sink: Any) -> bool:

@@ -107,6 +107,13 @@ def exists(mill: Mill, statement: ast.Created) -> bool:
     return True
 
 
+def note_query(mill: Mill, query: RunningQuery, select: ast.Query) -> None:
+    """Note a query for recovery."""
+    mill.python_code.note(query.plan)
+    read = (*relations(select), *scanned(query.plan), *called(mill, select))
+    mill.journal.statement("query", query.name, query.text, read)
+
+
 def relations(node: ast.Node) -> Iterator[str]:
     """The names of all relations that a query reads, as spelled in its text."""
     if isinstance(node, ast.Source) and isinstance(node.relation, str):
@@ -182,8 +189,8 @@ def check_stage(stage: str) -> None:
         raise OptionError("M6002", f"stage cannot be {stage!r}: one of {', '.join(stages)}", hint=hint)
 
 
-def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
-    """Raise an error if the sink of a query that is explained is unknown, or an option of it."""
+def check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
+    """Raise an error if the sink of a query is unknown, or an option of it."""
     sink, options = sink_of(statement)
     if sink is not None:
         _, own = delivery_options({name: value for name, value in options.items() if name != "connector"}, sink)
@@ -192,7 +199,7 @@ def _check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
 
 def _explain(mill: Mill, statement: ast.Explain) -> str:
     if not isinstance(statement.statement, ast.CreateDerivedStream):
-        _check_sink(statement.statement)
+        check_sink(statement.statement)
     plan = _bound(mill, statement)
     stage, options = statement.stage.upper(), mill.options
     if stage == "LOGICAL":
@@ -257,7 +264,7 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
 def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
         return "\n".join(
-            f"{q.name}: {q.output.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
+            f"{q.name}: {q.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
             for q in mill.queries.values()
             for trouble in [_trouble(mill, q)]
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.errors import BindError
-from millstream.ingest.rows import read_rows
+from millstream.ingest.rows import check_rows, read_rows
 from millstream.ingest.tables import repeated_key
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def extend_table(mill: Mill, name: str, rows: Any) -> None:
         hint = f"fill it before {what} '{reader}' reads it"
         raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
     table = mill.catalog.table(name)
+    check_rows(name, rows)
     read = read_rows(rows, table.schema, (*table.primary_key, *table.not_null))
     if read.bad.height:
         line, reason = read.bad.row(0)[:2]

@@ -14,12 +14,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 from millstream.errors import OptionError
 
@@ -55,13 +57,26 @@ class JsonFormatter(logging.Formatter):
         return _line(record.created, record.levelname, record.name, record.getMessage(), exception)
 
 
+class TerminalHandler(logging.StreamHandler[TextIO]):
+    """Writes to the standard error. In a terminal that shows something live, such as the progress line, messages appear
+    above it: whatever is live stands in for `sys.stderr` meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._own = self.stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr if self._own.isatty() else self._own
+        super().emit(record)
+
+
 @contextmanager
 def logging_to(path: Path | None, kind: str = "text") -> Iterator[None]:
     """For a program: append messages to a file, and write Millstream's warnings to the standard error. Errors are left
     to the caller. What libraries log goes to the file alone."""
     root, propagated, level = logging.getLogger(), LOG.propagate, LOG.level
     with ExitStack() as stack:
-        console = logging.StreamHandler()
+        console = TerminalHandler()
         console.setFormatter(logging.Formatter("warning: %(message)s"))
         console.addFilter(lambda record: record.levelno == logging.WARNING)
         _attach(console, LOG, stack)

@@ -58,7 +58,7 @@ OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
     (GAUGE, "batch_end_timestamp_seconds", "Time of the last delivery.", lambda batch: batch.ended),
 )
-ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows emitted.", lambda q: q.rows_out)
+ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows that the sink has taken.", lambda q: q.rows_out)
 FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
 SPOOLED: tuple[Family, ...] = (
     (GAUGE, "sink_failing", "1 if the sink of the query fails, else 0.", lambda o: float(o.trouble is not None)),

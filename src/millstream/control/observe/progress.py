@@ -6,6 +6,7 @@ query.progress().to_dict()        # plain values, for JSON
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -44,10 +45,11 @@ class Progress:
 
     | | |
     |---|---|
+    | `batch` | the last batch since the job was opened; -1: there was none |
     | `batch_seconds`, `shard_seconds` | time to compute and deliver the batch; the longest time that a shard worked |
     | `rows_in` | rows read from the streams of the query, or fed to them, since the job was opened; late and bad too |
-    | `rows_per_second` | rows of all streams that the job took in the last batch |
-    | `rows_out` | rows of the query since the job was opened |
+    | `rows_per_second` | rows of all streams that the job took, over the last ten seconds or three batches |
+    | `rows_out` | rows that the sink has taken, or that were kept for the program, since the job was opened |
     | `punctuations` | punctuations emitted by the query's shards; each shard counts its own |
     | `state_rows`, `state_bytes` | state of the query's operators, including those shared with other queries |
     | `state_bytes_written` | bytes that the query's shards wrote in the last batch, for all queries in them |
@@ -93,10 +95,8 @@ class Progress:
         return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])
 
     def _heading(self) -> Iterator[str]:
-        yield (
-            f"{self.query}: batch {self.batch}, {self.batch_seconds:.2f} s (shards {self.shard_seconds:.2f} s), "
-            f"{self.rows_per_second:,.0f} rows/s"
-        )
+        batch = f"{batch_text(self.batch)}, {self.batch_seconds:.2f} s (shards {self.shard_seconds:.2f} s)"
+        yield f"{self.query}: {batch}, {self.rows_per_second:,.0f} rows/s"
         behind = "" if self.behind is None else f", {self.behind:,} behind"
         lag = "" if self.lag is None else f", newest event {self.lag:,.1f} s old"
         numbers = (("late", sum(stream.late for stream in self.streams)), ("bad", sum(s.bad for s in self.streams)))
@@ -140,8 +140,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         batch_seconds=last.seconds,
         shard_seconds=max((status.seconds for status in statuses), default=0.0),
         rows_in=rows_in(mill, read),
-        rows_out=query.output.rows_out,
-        rows_per_second=last.rows_per_second,
+        rows_out=query.rows_out,
+        rows_per_second=job.rate.at(time.monotonic()),
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
         state_rows=sum(status.state.get(part.name, 0) for part, _, status in reports),
         state_bytes=sum(operator.state_bytes for operator in operators),
@@ -164,7 +164,7 @@ def _failed(query: RunningQuery, failure: Failure) -> Progress:
         batch_seconds=0.0,
         shard_seconds=0.0,
         rows_in=sum(failure.counts.values()),
-        rows_out=query.output.rows_out,
+        rows_out=query.rows_out,
         rows_per_second=0.0,
         punctuations=0,
         state_rows=0,
@@ -191,6 +191,14 @@ def running(mill: Mill, job: Job | None = None) -> Iterator[Progress]:
 def durations(job: Job) -> dict[str, float]:
     """Seconds per phase of the last batch that Spark has reported."""
     return {phase: millis / 1000 for phase, millis in (job.report or {}).get("durationMs", {}).items()}
+
+
+def batch_text(batch: int) -> str:
+    """
+    >>> batch_text(0), batch_text(-1)
+    ('batch 0', 'no batch yet')
+    """
+    return f"batch {batch}" if batch >= 0 else "no batch yet"
 
 
 def size_text(count: float) -> str:

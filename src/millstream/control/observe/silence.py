@@ -40,7 +40,7 @@ def why_silent(mill: Mill, name: str) -> str:
         return ""
     read = sorted({scan.stream for scan in scans(query.plan)})
     rows = {stream: found.get(base_stream(stream), Losses()) for stream in read}
-    if query.output.rows_out or not any(_given(stream, held) for stream, held in rows.items()):
+    if query.output.rows_made or not any(_given(stream, held) for stream, held in rows.items()):
         return ""
     own = {stream: held for stream, held in rows.items() if stream == base_stream(stream)}
     if lost := [text for stream, held in own.items() if (text := _all_lost(stream, held))]:

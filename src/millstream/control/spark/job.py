@@ -18,7 +18,8 @@ from millstream.algebra.element import Page
 from millstream.algebra.python.code import code_of, find_code
 from millstream.algebra.python.definition import Definition
 from millstream.algebra.python.reference import Reference
-from millstream.control.job.base import Job, Result, explained
+from millstream.control.job.base import Job, Result
+from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
 from millstream.control.spark.session import QUERY_SETTINGS
 from millstream.errors import OptionError
@@ -195,9 +196,14 @@ class SparkJob(Job):
             try:
                 if self._query is not None and not self._query.isActive:
                     error: Any = self._query.exception()
-                    raise OptionError("M6051", "the Spark query has ended") if error is None else explained(error)
+                    raise OptionError("M6051", "the Spark query has ended") if error is None else self._explained(error)
             finally:
                 self._lifecycle.release()
+
+    def _explained(self, error: BaseException) -> Exception:
+        cause = explained(error, self.checkpoint)
+        cause.__cause__ = None if cause is error else error
+        return cause
 
     # --- reports ----------------------------------------------------------------------------------------------------
 
@@ -230,7 +236,7 @@ class SparkJob(Job):
             self.deliver(batch, _results(rows), _reports(rows), begun)
         except Exception as error:
             if self._query is not None:  # not while it is being stopped
-                self._failure = explained(error)
+                self._failure = self._explained(error)
             raise
         finally:
             self._delivering = None

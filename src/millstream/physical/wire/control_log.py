@@ -82,7 +82,9 @@ class ControlLog:
         except OSError as error:
             os.ftruncate(self._file, size)
             message = f"cannot write to the checkpoint '{self.path.parent}': {error.strerror}"
-            raise OptionError("M6062", message, hint="make room, then start again") from error
+            raise OptionError(
+                "M6062", message, hint="make room, then start again; it continues where it stopped"
+            ) from error
         self._end = position
         return position
 

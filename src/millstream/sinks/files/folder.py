@@ -4,6 +4,7 @@
 |---|---|
 | nothing, or hidden files only | the query takes it |
 | results of the same query, columns and run | the run continues |
+| the same, but the query is new: it replaces one that was dropped | refused, or replaced with `overwrite` |
 | results of another run, or with other columns | refused, or replaced with `overwrite` |
 | results of another query of the same run | refused: that query is writing them |
 | anything else | refused: Millstream removes only files that it wrote |
@@ -49,27 +50,42 @@ def clear_errors(path: Path) -> Iterator[None]:
         raise OptionError("M6042", f"cannot write '{path}'", detail=str(error)) from error
 
 
-def claim(folder: Path, owner: Owner, *, overwrite: bool) -> None:
-    """Take the folder for this owner, or raise OptionError. Remove the files that a crash left half written."""
+def claim(folder: Path, owner: Owner, *, overwrite: bool, anew: bool = False) -> None:
+    """Take the folder for this owner, or raise OptionError. Remove the files that a crash left half written. `anew`:
+    the query is new, so results that are there are not its own."""
     with clear_errors(folder):
         is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         if is_new:
             force_to_disk(folder.parent)
-        holder = _holder(folder)
-        if holder is not None and holder != owner:
-            _check_replaceable(folder, holder, owner, overwrite=overwrite)
+        holder = check(folder, owner, overwrite=overwrite, anew=anew)
+        same = holder == owner and not anew
         names = [entry.name for entry in folder.iterdir()]
         for name in names:
-            if name.startswith(TEMPORARY) or (holder != owner and _PART.fullmatch(name)):
+            if name.startswith(TEMPORARY) or (not same and _PART.fullmatch(name)):
                 (folder / name).unlink()
         force_to_disk(folder)
-        if holder != owner:
+        if not same:
             # Last, so that a crash before this line leaves the old owner and the next start replaces again.
             write_whole(folder / MARKER, f"{owner.model_dump_json(indent=2)}\n".encode(), durable=True)
 
 
-def _holder(folder: Path) -> Owner | None:
+def check(folder: Path, owner: Owner, *, overwrite: bool, anew: bool) -> Owner | None:
+    """Return the present owner of the folder, None if it is free; raise OptionError if this owner may not take it."""
+    with clear_errors(folder):
+        holder = holder_of(folder) if folder.exists() else None
+        own = holder is not None and (holder.run, holder.query) == (owner.run, owner.query)
+        free = holder is None or (own and not _has_results(folder) if anew else holder == owner)
+        if holder is not None and not free:
+            _check_replaceable(folder, holder, owner, overwrite=overwrite, anew=anew)
+        return holder
+
+
+def _has_results(folder: Path) -> bool:
+    return any(_PART.fullmatch(entry.name) for entry in folder.iterdir())
+
+
+def holder_of(folder: Path) -> Owner | None:
     """Return the present owner; None if the folder is free."""
     try:
         return Owner.model_validate_json((folder / MARKER).read_bytes())
@@ -86,7 +102,7 @@ def _holder(folder: Path) -> Owner | None:
         raise OptionError("M6041", message, hint="choose another path, or empty the folder") from None
 
 
-def _check_replaceable(folder: Path, holder: Owner, owner: Owner, *, overwrite: bool) -> None:
+def _check_replaceable(folder: Path, holder: Owner, owner: Owner, *, overwrite: bool, anew: bool) -> None:
     if holder.run == owner.run and holder.query != owner.query:
         message = f"'{folder}' holds the results of query '{holder.query}' of the same run"
         raise OptionError("M6041", message, hint="give every query a path of its own")
@@ -95,6 +111,9 @@ def _check_replaceable(folder: Path, holder: Owner, owner: Owner, *, overwrite: 
     hint = "choose another path, or replace the results by overwrite = true"
     if holder.query != owner.query:
         raise OptionError("M6041", f"'{folder}' holds the results of query '{holder.query}'", hint=hint)
+    if anew and holder.run == owner.run:
+        message = f"'{folder}' holds the results of the query '{holder.query}' that was dropped"
+        raise OptionError("M6041", message, detail="Those of the new query would be mixed with them.", hint=hint)
     if holder.columns != owner.columns:
         message = f"'{folder}' holds results of query '{holder.query}' with other columns"
         detail = f"It has {holder.schema_text}, the query {owner.schema_text}."

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -19,8 +20,10 @@ from pydantic import Field, field_validator
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.atomic_file import drafted
-from millstream.sinks.files.folder import Owner, claim, clear_errors
+from millstream.sinks.files.folder import MARKER, Owner, check, claim, clear_errors
 from millstream.sinks.options import SinkOptions
+
+LOG = logging.getLogger("millstream")
 
 
 class ParquetOptions(SinkOptions):
@@ -41,18 +44,42 @@ class ParquetSink:
         self._overwrite = options.overwrite
         # Without a run id, every start is a run of its own.
         self._run = options.run or uuid4().hex
+        self._anew, self._resumes = options.anew, bool(options.run) and not options.anew
         self._columns: tuple[str, ...] = ()
+        self._owner = Owner(query="", run=self._run, columns=())
 
     def open(self, query: str, schema: Schema) -> None:
         columns = tuple((attribute.name, attribute.type.value) for attribute in schema)
-        claim(self.folder, Owner(query=query, run=self._run, columns=columns), overwrite=self._overwrite)
+        self._owner = Owner(query=query, run=self._run, columns=columns)
+        if self._resumes and not self.folder.exists():
+            self._warn_removed()
+        claim(self.folder, self._owner, overwrite=self._overwrite, anew=self._anew)
         self._columns = schema.names
+
+    def check(self, query: str) -> None:
+        """Raise OptionError if the folder has other results than those of this query, which is new."""
+        check(self.folder, Owner(query=query, run=self._run, columns=()), overwrite=self._overwrite, anew=True)
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002
         if rows.height:
             part = self.folder / f"part-{batch:010d}.parquet"
+            with clear_errors(part):
+                self._keep_folder()
             with clear_errors(part), drafted(part, durable=True) as draft:
                 rows.select(self._columns).write_parquet(draft, compression="zstd")
+
+    def _keep_folder(self) -> None:
+        """Take the folder again if it was removed meanwhile, or emptied."""
+        if not (self.folder / MARKER).exists():
+            claim(self.folder, self._owner, overwrite=False)
+            self._warn_removed()
+
+    def _warn_removed(self) -> None:
+        LOG.warning(
+            "the folder '%s' of query '%s' was removed: it is made again, without the results that it had",
+            self.folder,
+            self._owner.query,
+        )
 
     def close(self) -> None:
         pass

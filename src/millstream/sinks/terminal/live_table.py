@@ -14,8 +14,8 @@ from rich.text import Text
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Attribute, Schema
+from millstream.rate import Rate
 from millstream.sinks.terminal.cells import Cell, cells, harmless, is_right_aligned, shorten
-from millstream.sinks.terminal.rate import Rate
 from millstream.sinks.terminal.widths import Width, fit
 
 GAP = 2

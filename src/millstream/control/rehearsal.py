@@ -1,0 +1,117 @@
+"""A file of statements, tried before Spark starts: a mistake in it is reported at once, not some seconds later.
+
+The statements run in a mill in memory, after those that the checkpoint has. No row is read: queries are planned, and
+their sources and sinks are checked and not opened for results. What only the run itself can find, it finds later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from millstream.config import Options
+from millstream.control.folders import checkpoint_folder
+from millstream.control.job.ownership import check_unowned
+from millstream.control.mill.local import LocalMill
+from millstream.control.mill.outputs import QueryOutput
+from millstream.control.mill.recovery import replay_statements
+from millstream.control.mill.running_query import RunningQuery
+from millstream.control.mill.statements import check_sink, note_query, run_statement, scanned
+from millstream.errors import MillstreamError
+from millstream.lang import ast, parse
+from millstream.logical.bind import bind_table
+from millstream.physical.shard.topology import base_stream
+from millstream.physical.wire.control_log import ControlLog
+from millstream.physical.wire.records import Remember
+
+LOG = logging.getLogger("millstream")
+Compare = Callable[[LocalMill], list[ast.Statement]]
+
+
+class Rehearsal(LocalMill):
+    """A mill whose queries are planned, and read nothing."""
+
+    def execute(self, text: str) -> str:
+        self.try_out(parse(text))
+        return ""
+
+    def set_option(self, name: str, value: Any) -> None:
+        if name.lower() == "shards" or self.journal.recovering:
+            super().set_option(name, value)
+        else:  # names of operators are known once queries run
+            self.options.change(name, value)
+            self.journal.option(name, value)
+
+    def try_out(self, statements: Iterable[ast.Statement]) -> None:
+        for statement in statements:
+            with statement.placing():
+                self._try(statement)
+
+    def _try(self, statement: ast.Statement) -> None:
+        match statement:
+            case ast.CreateTable() if statement.name not in self.catalog:
+                table = bind_table(statement, self.catalog)
+                self.catalog.add_table(table)
+                self.tables[table.name] = pl.DataFrame(schema={a.name: a.type.polars for a in table.schema})
+                self.journal.statement("relation", table.name, statement.text, ())
+            case ast.CreateQuery() if statement.name not in self.queries:
+                self._plan(statement.name, statement.text, statement)
+            case ast.SelectStatement():
+                name = self.free_name()
+                self._plan(name, ast.query_text(name, statement, "now"), statement)
+            case ast.Explain() | ast.ExplainNamed() | ast.Show():
+                pass  # they may need results
+            case _:
+                run_statement(self, statement)
+
+    def _plan(self, name: str, text: str, statement: ast.CreateQuery | ast.SelectStatement) -> None:
+        plan = self.plan(statement.select)
+        if not self.journal.recovering:
+            check_sink(statement)
+            self.connectors.open_all(self.connectors.read_by(plan))
+            if statement.start.how == "beginning":
+                self.connectors.check_rereadable(base_stream(stream) for stream in scanned(plan))
+        self.queries[name] = RunningQuery(name, text, plan, QueryOutput(plan.schema, 1))
+        note_query(self, self.queries[name], statement.select)
+
+
+def rehearse(
+    statements: Sequence[ast.Statement], checkpoint: Path | None, options: dict[str, Any], compare: Compare
+) -> None:
+    """Raise the error that these statements will raise, if it can be known. `compare` returns those that are left to
+    run if the checkpoint has statements already."""
+    known = {name: value for name, value in options.items() if name in Options.model_fields and name != "shards"}
+    if (checkpoint := checkpoint_folder(checkpoint)) is not None:
+        check_unowned(checkpoint)
+    with _silently():
+        try:
+            mill = Rehearsal(Options.read(**known))
+            replay_statements(mill, _notes(checkpoint))
+            mill.try_out(compare(mill) if mill.journal.noted else statements)
+        except MillstreamError:
+            raise
+        except Exception as error:  # the run itself decides
+            LOG.debug("the statements could not be tried out: %s", error, exc_info=True)
+
+
+def _notes(checkpoint: Path | None) -> Iterator[Remember]:
+    path = None if checkpoint is None else checkpoint / "driver.log"
+    if path is not None and path.exists():
+        log = ControlLog(path)
+        yield from (record for record in log.read(0, log.end()) if isinstance(record, Remember))
+
+
+@contextmanager
+def _silently() -> Iterator[None]:
+    """Log no warning: the run itself does."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -281,6 +281,14 @@ class SetOperation(Node):
 Query = Select | SetOperation
 
 
+class Write(Node):
+    """A statement that writes a table, once or for each tuple of a stream (`table.ast`)."""
+
+
+Runs = Query | Write
+"""What a query may run."""
+
+
 # --- statements -------------------------------------------------------------------------------------------------------
 
 
@@ -362,7 +370,7 @@ NOW = Start()
 
 
 class CreateQuery(Created):
-    select: Query
+    select: Runs
     into: str | None = None
     into_options: Options = ()
     start: Start = field(default_factory=Start)
@@ -371,7 +379,7 @@ class CreateQuery(Created):
 
 
 class SelectStatement(Statement):
-    select: Query
+    select: Runs
     into: str | None = None
     into_options: Options = ()
 

@@ -36,9 +36,10 @@ from millstream.control.mill.placing import place
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
 from millstream.control.mill.running_query import RunningQuery, reads_punctuation
-from millstream.control.mill.statements import called, relations, run_statement, scanned
+from millstream.control.mill.statements import called, run_statement, scanned
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
+from millstream.control.mill.written import WrittenTables
 from millstream.control.observe.stream_progress import read_counts, stream_progress
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.source import StreamSource
@@ -46,6 +47,7 @@ from millstream.lang import ast, parse
 from millstream.lang.names import new_name
 from millstream.lang.spelling import spelled
 from millstream.logical.bind import bind_select
+from millstream.logical.bind.table.once import relations
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.window_aggregate import window_starts
 from millstream.logical.plan import Plan
@@ -82,6 +84,7 @@ class Mill(Registration):
         self.failures = self.deliveries.failures = Failures(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
+        self.written = WrittenTables(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
@@ -116,7 +119,7 @@ class Mill(Registration):
         self,
         name: str,
         text: str,
-        select: ast.Query,
+        select: ast.Runs,
         sink: Any = None,
         sink_options: Mapping[str, str] | None = None,
         start: ast.Start = ast.NOW,
@@ -129,6 +132,7 @@ class Mill(Registration):
         plan = self.plan(select)
         if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
             sink = None  # its output is what `take_rows` takes
+        self.written.begin(plan)
         if name not in self.placements.of:  # otherwise it was recovered
             place(self, name, plan, start, punctuated=reads_punctuation(sink))
         output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels), window_starts(plan), repeats(plan))
@@ -143,7 +147,7 @@ class Mill(Registration):
         self.python_code.note(plan)
         self.journal.statement("query", name, text, (*relations(select), *scanned(plan), *called(self, select)))
 
-    def plan(self, select: ast.Query) -> Plan:
+    def plan(self, select: ast.Runs) -> Plan:
         """The optimized plan of a query."""
         return self.optimized(bind_select(select, self.catalog))
 
@@ -178,15 +182,16 @@ class Mill(Registration):
             self.placements.remove(name)
             self.readings.leave(placement.job, counts)
 
-    def free_name(self) -> str:
+    def free_name(self, stem: str = "query") -> str:
         """Return an unused name for a query."""
-        return next(name for n in count(1) if (name := f"query_{n}") not in self.queries)
+        return next(name for n in count(1) if (name := f"{stem}_{n}") not in self.queries)
 
     def forget(self, relation: str) -> None:
         """Forget a dropped stream or table."""
         if relation in self.feeds.sources:
             self.readings.forget(relation)
         self.feeds.forget(relation)
+        self.written.forget(relation)
         self.tables.pop(relation, None)
         self.bad_rows.pop(relation, None)
         self.diverted.forget(relation)
@@ -352,7 +357,8 @@ class Mill(Registration):
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""
         if (table := stream.lower()) in self.tables:
-            return {"accepted": self.tables[table].height, "late": 0, "bad": self.bad_rows.get(table, 0)}
+            rows, bad = self.written.count(table)
+            return {"accepted": rows, "late": 0, "bad": bad}
         if stream.lower() in self.catalog.derived:
             return self.diverted.all_counts(stream.lower())
         definition = self.catalog.stream(stream)

@@ -158,7 +158,7 @@ def _replay(mill: Mill, note: Remember) -> None:
 def _reconcile(mill: Mill) -> None:
     """Complete what the driver left half-done. It writes to a job's log before its own: a query that only the job knows
     was being started; a query that the job has stopped and the driver still knows was being stopped."""
-    for name in mill.placements.of.keys() - mill.queries.keys():
+    for name in mill.placements.of.keys() - mill.queries.keys() - mill.written.reconcile():
         mill.placements.remove(name)
     for name, query in [*mill.queries.items()]:
         if query.failure is not None:

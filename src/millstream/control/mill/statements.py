@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.algebra.program.program import Program
 from millstream.algebra.python.definition import Declaration
+from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import warn_unpunctuated
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.sharing import explain_running, explain_start
@@ -18,7 +19,9 @@ from millstream.lang import ast, parse
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
 from millstream.lang.statements import STAGES
+from millstream.lang.table.ast import Write, WriteStatement
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
+from millstream.logical.bind.table.once import over_tables, relations
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
@@ -74,8 +77,12 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             mill.journal.statement(aggregate_kind(statement), statement.name, statement.text, ())
         case ast.CreateQuery():
             mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement), statement.start)
+        case WriteStatement(select=write) if _runs_once(mill, write):
+            mill.written.write(write)
+        case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
+            return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():
-            name = mill.free_name()
+            name = mill.free_name(_stem(statement.select))
             text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
@@ -89,6 +96,16 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
+
+
+def _runs_once(mill: Mill, write: Write) -> bool:
+    """Return whether no stream drives a statement that writes a table."""
+    return write.source is None or over_tables(write, mill.catalog)
+
+
+def _stem(runs: ast.Runs) -> str:
+    """The name of a query that was not named, but for its number."""
+    return f"{type(runs.statement).__name__.lower()}_{runs.statement.table}" if isinstance(runs, Write) else "query"
 
 
 def exists(mill: Mill, statement: ast.Created) -> bool:
@@ -105,14 +122,6 @@ def exists(mill: Mill, statement: ast.Created) -> bool:
     if isinstance(existing, ast.Created) and replace(existing, unless_exists=True) != statement:
         logger.warning("'%s' exists already with another definition, which stays: %s", name, text)
     return True
-
-
-def relations(node: ast.Node) -> Iterator[str]:
-    """The names of all relations that a query reads, as spelled in its text."""
-    if isinstance(node, ast.Source) and isinstance(node.relation, str):
-        yield node.relation
-    for child in node.children():
-        yield from relations(child)
 
 
 def scanned(plan: Plan) -> Iterator[str]:

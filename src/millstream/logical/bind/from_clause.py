@@ -45,7 +45,7 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
             schema = catalog.table(relation).schema
             if source.window is not None or source.denoising is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
-            return Entry(alias, schema, written, table=relation)
+            return Entry(alias, schema, written, table=relation, changes=catalog.written(relation))
         plan = _denoised(source, catalog.plan(relation))
     return Entry(alias, plan.schema, written, plan)
 

@@ -129,6 +129,8 @@ class Status:
     """The queries, or parts of queries, that have failed in the batch, each with its error as text."""
     parked: Parked = ()
     """What operators of queries that failed before held."""
+    fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
+    """Rows of tables that the driver has asked for, by the number of the request."""
 
 
 def run_batch(
@@ -159,7 +161,8 @@ def run_batch(
 
 def brief_status(host: ShardHost, position: int, made: Made, seconds: float, written: int) -> Status:
     """The part of the report that the driver needs after every batch."""
-    sources = host.take_reported()
+    sources, fetched = host.take_reported(), host.fetched
+    host.fetched = {}
     return Status(
         position,
         host.setup.group,
@@ -175,6 +178,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).rows},
         failed=made.failed,
         parked=made.parked,
+        fetched=fetched,
     )
 
 

@@ -1,7 +1,7 @@
 """A program compiled to a Python class, once per program in a process.
 
 The class has the methods of `RowAggregate`. Local tables are `Table`s, or plain attributes where a table always has
-one row. The source is in `SOURCE` of the class.
+one row. The source is in `SOURCE` of the class, the indexes of its tables by attribute in `INDEXES`.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def _class(module: _Compiler, text: str) -> type[Any]:
         "save": save,
         "load": load,
         "SOURCE": text,
+        "INDEXES": indexes,
         "new_inwindow": staticmethod(lambda: Inwindow(window_indexes)),
         **{name: module.globals[name] for name in _METHODS},
     }

@@ -1,0 +1,90 @@
+"""Binds what runs once over tables: a SELECT over tables alone, and a statement that no stream drives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from millstream.algebra.program.program import LocalTable, Program
+from millstream.algebra.program.statement import RETURN, Insert
+from millstream.algebra.schema import Attribute
+from millstream.errors import PlanError
+from millstream.lang import ast
+from millstream.lang.table.ast import Write
+from millstream.logical.bind.aggregate.calls import Calls
+from millstream.logical.bind.aggregate.query import Body, Columns
+from millstream.logical.bind.aggregate.scope import LocalScope
+from millstream.logical.bind.aggregate.types import wide
+from millstream.logical.bind.table.write import WriteBinder, written_table
+from millstream.logical.catalog import Catalog
+
+
+def relations(node: ast.Node) -> Iterator[str]:
+    """The names of all relations that a query reads or writes, as spelled in its text."""
+    if isinstance(node, Write):
+        yield node.statement.table
+    if isinstance(node, ast.Source) and isinstance(node.relation, str):
+        yield node.relation
+    for child in node.children():
+        yield from relations(child)
+
+
+def over_tables(query: ast.Runs, catalog: Catalog) -> bool:
+    """Return whether a query reads tables alone, so that it runs once."""
+    read = [*relations(query)]
+    return bool(read) and all(catalog.is_table(name) or catalog.view(name) is not None for name in read)
+
+
+def bind_once(query: ast.Query, catalog: Catalog) -> Program:
+    """Return the program of a SELECT over tables, which returns its rows."""
+    query = expanded(query, catalog)
+    tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
+    with query.placing():
+        found = Body(tables, Calls(catalog, "a query over tables", True)).union(query, LocalScope(()))
+        (_, columns), *others = found
+        for _, other in others:
+            if [each.type for each in other] != [each.type for each in columns]:
+                raise PlanError("M2018", "UNION ALL of columns of different types")
+        statement = Insert(RETURN, tuple(made for made, _ in found))
+        held = tuple(LocalTable(name, own) for name, own in tables.items())
+        return Program("select", (), _unique(columns), held, (), (statement,))
+
+
+def _columns(name: str, catalog: Catalog) -> Columns:
+    return tuple(Attribute(each.name, wide(each.type)) for each in catalog.table(name).schema)
+
+
+def _unique(columns: Columns) -> Columns:
+    """The columns of a result, equal names numbered: `k`, `k_1`."""
+    made: list[Attribute] = []
+    for column in columns:
+        name, number = column.name, 0
+        while any(name == other.name for other in made):
+            number += 1
+            name = f"{column.name}_{number}"
+        made.append(replace(column, name=name))
+    return tuple(made)
+
+
+def expanded(node: Any, catalog: Catalog) -> Any:
+    """Return a query with the views over tables replaced by their queries."""
+    if isinstance(node, tuple):
+        return tuple(expanded(part, catalog) for part in node)
+    if not isinstance(node, ast.Node):
+        return node
+    if isinstance(node, ast.Source) and isinstance(node.relation, str):
+        view = catalog.view(node.relation)
+        return node if view is None else replace(node, relation=view, alias=node.alias or node.relation)
+    changed = {part.name: expanded(getattr(node, part.name), catalog) for part in fields(node)}
+    return replace(node, **changed)
+
+
+def bind_written_once(write: Write, catalog: Catalog) -> Program:
+    """Return the program of a statement that no stream drives: VALUES, or a change of the rows that there are."""
+    with write.placing():
+        definition = written_table(write.statement.table, catalog)
+        if write.source is not None:
+            hint = "A stream drives INSERT … SELECT, UPDATE … FROM and DELETE … USING; VALUES inserts rows once."
+            raise PlanError("M2123", "the statement reads tables alone", hint=hint, **write.source.place)
+        return WriteBinder(definition, catalog, (), "", write.alias).once(write)

@@ -36,7 +36,7 @@ def create(cursor: Cursor) -> ast.Statement:
     """Parse the rest of a CREATE statement."""
     if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
         return create_aggregate(cursor)
-    kind = cursor.choice(KINDS, "STREAM, TABLE, VIEW, QUERY or AGGREGATE")
+    kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY, VIEW or AGGREGATE")
     unless = cursor.accept("IF", "NOT", "EXISTS") is not None
     name = cursor.new_name(f"the name of the {kind.lower()}")
     return replace(_CREATED[kind](cursor, name), unless_exists=unless)

@@ -71,7 +71,7 @@ def _check_height(root: ast.Node) -> None:
 
 
 def _drop(cursor: Cursor) -> ast.Statement:
-    kind = cursor.choice(DROPPED, "STREAM, TABLE, VIEW, QUERY, FUNCTION or AGGREGATE")
+    kind = cursor.choice(DROPPED, "STREAM, TABLE, QUERY, VIEW, FUNCTION or AGGREGATE")
     if_exists = cursor.accept("IF", "EXISTS") is not None
     return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
 

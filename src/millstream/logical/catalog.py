@@ -156,6 +156,11 @@ class Catalog:
         self.check_free(name)
         self._views[name] = query
 
+    @property
+    def views(self) -> tuple[tuple[str, ast.Query], ...]:
+        """The views over tables alone."""
+        return tuple(self._views.items())
+
     def view(self, name: str) -> ast.Query | None:
         """The query of a view over tables alone."""
         return self._views.get(name.lower())

@@ -40,7 +40,7 @@ from millstream.control.mill.statements import called, run_statement, scanned
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
-from millstream.control.observe.stream_progress import read_counts, stream_progress
+from millstream.control.observe.stream_progress import counts_of, read_counts
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
@@ -356,17 +356,7 @@ class Mill(Registration):
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""
-        if (table := stream.lower()) in self.tables:
-            rows, bad = self.written.count(table)
-            return {"accepted": rows, "late": 0, "bad": bad}
-        if stream.lower() in self.catalog.derived:
-            return self.diverted.all_counts(stream.lower())
-        definition = self.catalog.stream(stream)
-        fed = self.fed(definition.name)
-        if fed is None and not self.time.wall:
-            self.report_all()
-        read = stream_progress(self).get(definition.name) if fed is None else fed
-        return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}
+        return counts_of(self, stream)
 
     def drain(self) -> None:
         """Read the streams with a connector up to their newest rows, or to their end."""

@@ -121,6 +121,8 @@ def _replay(mill: Mill, note: Remember) -> None:
     match note.kind, note.value:
         case "statement", str(text):
             mill.execute(text)
+        case "once", str(text):
+            mill.journal.ran(text)
         case "python", Declaration() as declared:
             mill.python_code.replay(declared)
         case "python", (Reference() as reference, str(digest)):

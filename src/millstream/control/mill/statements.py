@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.algebra.program.program import Program
 from millstream.algebra.python.definition import Declaration
+from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import warn_unpunctuated
 from millstream.control.mill.journal import aggregate_name
@@ -19,13 +21,15 @@ from millstream.lang import ast, parse
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
 from millstream.lang.statements import STAGES
-from millstream.lang.table.ast import Write, WriteStatement
+from millstream.lang.table.ast import CreateView, Write, WriteStatement
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
-from millstream.logical.bind.table.once import over_tables, relations
+from millstream.logical.bind.table.once import bind_once, over_tables, relations
+from millstream.logical.catalog import TableDefinition
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
@@ -72,6 +76,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             if held.bad and not mill.journal.recovering:
                 logger.warning(held.report(table.name))
             mill.journal.statement("relation", table.name, statement.text, ())
+        case CreateView():
+            _create_view(mill, statement)
         case CreateAggregate():
             mill.catalog.add_aggregate(bind_aggregate(statement, mill.catalog))
             mill.journal.statement(aggregate_kind(statement), statement.name, statement.text, ())
@@ -79,6 +85,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement), statement.start)
         case WriteStatement(select=write) if _runs_once(mill, write):
             mill.written.write(write)
+            mill.journal.ran(statement.text)
         case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
             return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():
@@ -96,6 +103,22 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
+
+
+def _create_view(mill: Mill, statement: CreateView) -> None:
+    """Add a view: over tables alone it is a query that runs once wherever it is read, otherwise a derived stream."""
+    select = statement.select
+    read = [*relations(select), *called(mill, select)]
+    if over_tables(select, mill.catalog):
+        mill.catalog.check_free(statement.name)
+        bind_once(select, mill.catalog)
+        mill.catalog.add_view(statement.name, select)
+    else:
+        plan = bind_select(select, mill.catalog)
+        mill.catalog.add_derived(statement.name, plan)
+        mill.python_code.note(plan)
+        read += scanned(plan)
+    mill.journal.statement("relation", statement.name, statement.text, read)
 
 
 def _runs_once(mill: Mill, write: Write) -> bool:
@@ -176,11 +199,16 @@ def _drop(mill: Mill, statement: ast.Drop) -> None:
     readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]
-        reading = "query" if what == "query" else "stream"
-        message = f"{kind} '{name}' is read by {reading} '{reader}'"
+        reading = "query" if what == "query" else "view" if _is_view(mill, reader) else "stream"
+        writes = what == "query" and isinstance(mill.queries[reader].plan, TableWrite)
+        message = f"{kind} '{name}' is {'written' if writes and kind == 'table' else 'read'} by {reading} '{reader}'"
         raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
     if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
         mill.forget(name)
+
+
+def _is_view(mill: Mill, name: str) -> bool:
+    return isinstance(parse(mill.journal.texts["relation", name])[0], CreateView)
 
 
 def check_stage(stage: str) -> None:
@@ -263,6 +291,18 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
     return "" if outlet is None or outlet.trouble is None else f", {outlet.trouble}"
 
 
+def _shown_table(mill: Mill, table: TableDefinition) -> str:
+    counts = mill.written.counts(table.name)
+    bad = f", {counts['bad']} bad" if counts["bad"] else ""
+    written = ", written by streams" if mill.catalog.written(table.name) is not None else ""
+    return f"{table.name} {table.schema}: {counts['accepted']} rows{bad}{written}"
+
+
+def _shown_views(mill: Mill) -> Iterator[str]:
+    """The views over tables alone; other views are derived streams."""
+    return (f"{name} {Schema(bind_once(query, mill.catalog).results)}: view" for name, query in mill.catalog.views)
+
+
 def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
         return "\n".join(
@@ -273,10 +313,7 @@ def _show(mill: Mill, what: str) -> str:
     if what == "FUNCTIONS":
         return "\n".join(str(declared) for declared in mill.catalog.library if declared.kind == "function")
     if what == "TABLES":
-        held = ((table, mill.tables[table.name].height, mill.bad_rows.get(table.name)) for table in mill.catalog.tables)
-        return "\n".join(
-            f"{table.name} {table.schema}: {rows} rows{f', {bad} bad' if bad else ''}" for table, rows, bad in held
-        )
+        return "\n".join([*map(partial(_shown_table, mill), mill.catalog.tables), *_shown_views(mill)])
     if what == "AGGREGATES":
         programs = [program for each in mill.catalog.aggregates.values() for program in each.versions]
         lines = [f"{_signature(program)}: {'window' if program.window else 'base'} version" for program in programs]

@@ -16,20 +16,23 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
-from millstream.errors import BindError, OptionError
+from millstream.errors import BindError, OptionError, OutOfRange
 from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
 from millstream.lang.spelling import spelled
 from millstream.lang.table.ast import Write
-from millstream.logical.bind.table.once import bind_once, bind_written_once
+from millstream.logical.bind.table.once import bind_once, bind_values, bind_written_once, insertion
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
+from millstream.logical.written import touched
 from millstream.physical.wire.records import Fetch, Record, WriteOnce
 from millstream.runtime.program.compile import compiled
 from millstream.runtime.table import written_table
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
+    from millstream.control.mill.placement import Placement
 
 
 def part_name(table: str) -> str:
@@ -46,14 +49,14 @@ class WrittenTables:
 
     def begin(self, plan: Plan) -> None:
         """Place the tables that a new query writes or reads, unless they are there."""
-        mill, used = self._mill, dict.fromkeys(touched(plan))
+        mill, used = self._mill, touched(plan)
         if isinstance(plan, TableWrite):
             self._check_unread(plan)
         if used and (
             frames := [d.name for d in mill.connectors.read_by(plan).values() if d.name in mill.connectors.frames]
         ):
             hint = "let the stream be read from files, or derive rows from the DataFrame in Spark"
-            message = f"table '{next(iter(used)).table}' cannot be used together with the DataFrame '{frames[0]}'"
+            message = f"table '{used[0].table}' cannot be used together with the DataFrame '{frames[0]}'"
             raise OptionError("M2124", message, hint=hint)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
@@ -112,7 +115,7 @@ class WrittenTables:
 
     def _rows(self, tables: Iterable[str]) -> dict[str, pl.DataFrame]:
         names = [*dict.fromkeys(tables)]
-        live = [name for name in names if part_name(name) in self._mill.placements.of]
+        live = [name for name in names if self.live(name)]
         return {name: self._mill.tables[name] for name in names if name not in live} | self._fetched(live)
 
     def _fetched(self, tables: list[str]) -> dict[str, pl.DataFrame]:
@@ -124,36 +127,63 @@ class WrittenTables:
         found = mill.deliveries.fetched.pop(number)
         return {name: found[name].drop(ROW) for name in tables}
 
-    def count(self, table: str) -> tuple[int, int]:
-        """The number of rows of a table, and of those refused."""
+    def counts(self, table: str, *, fresh: bool = True) -> dict[str, int]:
+        """Numbers of rows in a table, and of rows that were refused. Without `fresh`, as last reported."""
         mill = self._mill
         placement = mill.placements.of.get(part_name(table))
-        if placement is None:
-            return mill.tables[table].height, mill.bad_rows.get(table, 0)
-        mill.report_all()
-        found = [status for _, _, status in placement.reports()]
-        return sum(status.state.get(part_name(table), 0) for status in found), 0
+        rows, bad = mill.tables[table].height, mill.bad_rows.get(table, 0)
+        if placement is not None:
+            if fresh:
+                mill.report_all()
+            rows, refused = (sum(n) for n in zip((0, 0), *self._reported(placement, table), strict=True))
+            bad += refused
+        return {"accepted": rows, "late": 0, "bad": bad}
+
+    @staticmethod
+    def _reported(placement: Placement, table: str) -> list[tuple[int, int]]:
+        return [status.tables.get(table, (0, 0)) for _, _, status in placement.reports()]
 
     def write(self, write: Write) -> None:
         """Run a statement that no stream drives."""
-        mill = self._mill
-        program = bind_written_once(write, mill.catalog)
-        table = write.statement.table
-        if part_name(table) in mill.placements.of:
-            self._send(table, lambda part: WriteOnce(part.group.group, table, program))
+        mill, table, rows = self._mill, write.statement.table, None
+        if isinstance(write.statement, body.Insert) and write.source is None:
+            rows = self._values(write)
+            program = insertion(mill.catalog.table(table), mill.catalog, write.conflict)
+        else:
+            program = bind_written_once(write, mill.catalog)
+        if self.live(table):
+            self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
             return
         if readers := mill.journal.readers(table):
             message, hint = f"table '{table}' is static and in use", f"drop {readers[0][0]} '{readers[0][1]}' first"
             raise BindError("M2096", message, hint=hint)
-        mill.tables[table] = self._written(table, program)
+        mill.tables[table] = self._written(table, program, rows)
         mill.journal.note("table", (table, mill.tables[table]))
 
-    def _written(self, table: str, program: Program) -> pl.DataFrame:
+    def insert(self, table: str, rows: pl.DataFrame) -> None:
+        """Insert rows of the API into a table that streams write."""
+        program = insertion(self._mill.catalog.table(table), self._mill.catalog)
+        self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
+
+    def live(self, table: str) -> bool:
+        """Return whether streams write a table, or have written it."""
+        return part_name(table) in self._mill.placements.of
+
+    def _values(self, write: Write) -> pl.DataFrame:
+        """The rows of VALUES."""
+        program, schema = bind_values(write, self._mill.catalog), self._mill.catalog.table(write.statement.table).schema
+        try:
+            found = compiled(program)().iterate()
+        except OutOfRange as error:
+            raise BindError("M2095", str(error)) from None
+        return pl.DataFrame(found, schema={each.name: each.type.polars for each in schema}, orient="row")
+
+    def _written(self, table: str, program: Program, rows: pl.DataFrame | None) -> pl.DataFrame:
         """The rows of a static table after a statement; all rows fit, or none is written."""
         schema = self._mill.catalog.table(table).schema
         plan = WrittenTable(table, schema)
         held = written_table.WrittenTable(plan.schema, table, schema, self._mill.tables[table])
-        held.once(program)
+        held.once(program, rows)
         if held.bad:
             raise BindError("M2095", f"a row does not fit table '{table}'", detail=f"{held.reason}.")
         return held.content().drop(ROW)
@@ -162,9 +192,3 @@ class WrittenTables:
         placement = self._mill.placements.of[part_name(table)]
         made: Record = record(placement.parts[0])
         self._mill.placements.append(made, placement.job)
-
-
-def touched(plan: Plan) -> list[WrittenTable]:
-    """The tables that a plan writes or reads."""
-    written = [plan.target] if isinstance(plan, TableWrite) else []
-    return written + [part for part in plan.walk() if isinstance(part, WrittenTable)]

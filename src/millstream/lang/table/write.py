@@ -61,16 +61,16 @@ def _conflict(cursor: Cursor) -> Conflict | None:
         if cursor.accept("NOTHING"):
             return Conflict(key, **token.place)
         cursor.expect("UPDATE", "SET")
-        return Conflict(key, cursor.listed(assignment), where(cursor), **token.place)
+        return Conflict(key, _assignments(cursor), _where(cursor), **token.place)
 
 
 def _update(cursor: Cursor, here: Place) -> Write:
     with cursor.like("UPDATE t SET v = s.v FROM s WHERE t.k = s.k"):
         table, alias = _target(cursor)
         cursor.expect("SET")
-        assignments = cursor.listed(assignment)
+        assignments = _assignments(cursor)
         read = source(cursor) if cursor.accept("FROM") else None
-        return Write(body.Update(table, assignments, where(cursor), **here), read, alias, **here)
+        return Write(body.Update(table, assignments, _where(cursor), **here), read, alias, **here)
 
 
 def _delete(cursor: Cursor, here: Place) -> Write:
@@ -78,7 +78,17 @@ def _delete(cursor: Cursor, here: Place) -> Write:
         cursor.expect("FROM")
         table, alias = _target(cursor)
         read = source(cursor) if cursor.accept("USING") else None
-        return Write(body.Delete(table, where(cursor), **here), read, alias, **here)
+        return Write(body.Delete(table, _where(cursor), **here), read, alias, **here)
+
+
+def _assignments(cursor: Cursor) -> tuple[body.Assignment, ...]:
+    with cursor.subqueries(query):
+        return cursor.listed(assignment)
+
+
+def _where(cursor: Cursor) -> ast.Expr | None:
+    with cursor.subqueries(query):
+        return where(cursor)
 
 
 def _target(cursor: Cursor) -> tuple[str, str | None]:

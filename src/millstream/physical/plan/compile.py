@@ -136,9 +136,9 @@ class Compiler:
         found = {name: self.table(name) for name in names}
         return {name: held[1].content() for name, held in found.items() if held is not None}
 
-    def write_once(self, name: str, program: Program) -> None:
+    def write_once(self, name: str, program: Program, rows: pl.DataFrame | None) -> None:
         """Run a statement on a table that streams write."""
-        if (found := self.table(name)) is not None and (changes := found[1].once(program)) is not None:
+        if (found := self.table(name)) is not None and (changes := found[1].once(program, rows)) is not None:
             found[0].buffer.append(Page(changes))
             self._graph.run()
 

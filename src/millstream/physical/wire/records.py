@@ -228,11 +228,12 @@ class Fetch:
 @value("write_once")
 @dataclass(frozen=True, slots=True)
 class WriteOnce:
-    """Run a statement without a stream on a table that streams write."""
+    """Run a statement without a stream on a table that streams write: once, or for each of these rows."""
 
     group: int
     table: str
     program: Program
+    rows: pl.DataFrame | None = None
 
 
 @value("forget_stream")

@@ -127,10 +127,12 @@ class WrittenTable(Operator):
             self._write(shared, self._statements[port], taken[at], time)
         return self._made(shared)
 
-    def once(self, program: Program) -> pl.DataFrame | None:
-        """Run a program without arguments, at the time that the table has reached; return the changes."""
+    def once(self, program: Program, rows: pl.DataFrame | None = None) -> pl.DataFrame | None:
+        """Run a program at the time that the table has reached, once or for each row; return the changes."""
         shared = self._loaded()
-        self._write(shared, statement(program, shared), (), self._reached)
+        run = statement(program, shared)
+        for row in [()] if rows is None else rows.select(each.name for each in program.arguments).rows():
+            self._write(shared, run, row, self._reached)
         return self._made(shared)
 
     def _write(self, shared: Shared, run: Any, row: tuple[Any, ...], time: int) -> None:

@@ -11,13 +11,14 @@ from millstream.algebra.program.statement import RETURN, Insert
 from millstream.algebra.schema import Attribute
 from millstream.errors import PlanError
 from millstream.lang import ast
-from millstream.lang.table.ast import Write
+from millstream.lang.aggregate import ast as body
+from millstream.lang.table.ast import Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
 from millstream.logical.bind.aggregate.scope import LocalScope
 from millstream.logical.bind.aggregate.types import wide
 from millstream.logical.bind.table.write import WriteBinder, written_table
-from millstream.logical.catalog import Catalog
+from millstream.logical.catalog import Catalog, TableDefinition
 
 
 def relations(node: ast.Node) -> Iterator[str]:
@@ -75,13 +76,29 @@ def expanded(node: Any, catalog: Catalog) -> Any:
         return node
     if isinstance(node, ast.Source) and isinstance(node.relation, str):
         view = catalog.view(node.relation)
-        return node if view is None else replace(node, relation=view, alias=node.alias or node.relation)
+        return (
+            node if view is None else replace(node, relation=expanded(view, catalog), alias=node.alias or node.relation)
+        )
     changed = {part.name: expanded(getattr(node, part.name), catalog) for part in fields(node)}
     return replace(node, **changed)
 
 
+def insertion(table: TableDefinition, catalog: Catalog, conflict: Conflict | None = None) -> Program:
+    """The program that inserts rows of all columns of a table."""
+    columns = _columns(table.name, catalog)
+    return WriteBinder(table, catalog, columns, "excluded", None).insertion(conflict)
+
+
+def bind_values(write: Write, catalog: Catalog) -> Program:
+    """Return the program that returns the rows of VALUES."""
+    assert isinstance(write.statement, body.Insert)
+    with write.placing():
+        table = written_table(write.statement.table, catalog)
+        return WriteBinder(table, catalog, (), "", None).values(write.statement)
+
+
 def bind_written_once(write: Write, catalog: Catalog) -> Program:
-    """Return the program of a statement that no stream drives: VALUES, or a change of the rows that there are."""
+    """Return the program of an UPDATE or DELETE that no stream drives."""
     with write.placing():
         definition = written_table(write.statement.table, catalog)
         if write.source is not None:

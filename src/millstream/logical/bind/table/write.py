@@ -133,23 +133,25 @@ class WriteBinder(StatementBinder):
         super().__init__(Body({table.name: _columns(table)}, Calls(catalog, name, True)), arguments, REASON)
 
     def once(self, write: Write) -> Program:
-        """The program of a statement that no stream drives."""
-        statement, columns = write.statement, (LocalTable(self._table.name, _columns(self._table)),)
-        found: list[Statement] = []
-        if isinstance(statement, body.Insert):
-            for row in statement.rows:
-                found += self._row_inserted(statement, row, write.conflict)
-        else:
-            found += self.bind(write, None)
-        return Program(f"write_{self._table.name}", (), REASON, columns, (), tuple(found))
+        """The program of an UPDATE or DELETE that no stream drives."""
+        return self._program("once", self.bind(write, None))
 
-    def _row_inserted(
-        self, insert: body.Insert, row: tuple[ast.Expr, ...], conflict: Conflict | None
-    ) -> tuple[Statement, ...]:
-        (query,) = self._insert(replace(insert, rows=(row,))).queries
-        schema = self._table.schema
-        items = tuple(_fitting(item, each.type) for item, each in zip(query.items, schema, strict=True))
-        return self._written(items, conflict)
+    def values(self, insert: body.Insert) -> Program:
+        """The program that returns the rows of VALUES, with all columns of the table."""
+        schema, found = self._table.schema, []
+        for query in self._insert(insert).queries:
+            items = tuple(_fitting(item, each.type) for item, each in zip(query.items, schema, strict=True))
+            found.append(replace(query, items=items))
+        return replace(self._program("values", (Insert(RETURN, tuple(found)),)), results=_columns(self._table))
+
+    def insertion(self, conflict: Conflict | None) -> Program:
+        """The program that inserts its arguments, which are all columns of the table."""
+        items = tuple(self._item(column, column) for column in self._table.schema)
+        return self._program("insert", self._written(items, conflict))
+
+    def _program(self, name: str, statements: tuple[Statement, ...]) -> Program:
+        columns = (LocalTable(self._table.name, _columns(self._table)),)
+        return Program(name, self._arguments, REASON, columns, (), statements)
 
     def bind(self, write: Write, plan: Plan | None) -> tuple[Statement, ...]:
         match write.statement:

@@ -283,6 +283,11 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     return explain(plan) + shared
 
 
+def _output(query: RunningQuery) -> str:
+    plan = query.plan
+    return f"writes {plan.table}" if isinstance(plan, TableWrite) else f"{query.output.rows_out} rows out"
+
+
 def _trouble(mill: Mill, query: RunningQuery) -> str:
     """What is wrong with a query; empty if nothing is."""
     if query.failure is not None:
@@ -306,7 +311,7 @@ def _shown_views(mill: Mill) -> Iterator[str]:
 def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
         return "\n".join(
-            f"{q.name}: {q.output.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
+            f"{q.name}: {_output(q)}{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
             for q in mill.queries.values()
             for trouble in [_trouble(mill, q)]
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def extend_table(mill: Mill, name: str, rows: Any) -> None:
     """Insert rows into a table that streams write, or that no query reads yet."""
     live = mill.written.live(name)
-    if not live and (readers := mill.journal.readers(name)):
+    if not live and (readers := mill.written.static_readers(name)):
         what, reader = readers[0]
         hint = f"fill it before {what} '{reader}' reads it"
         raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)

@@ -68,12 +68,16 @@ class WrittenTables:
         """Refuse the first writer of a table that queries read as a static one."""
         if self._mill.catalog.written(plan.table) is not None:
             return
-        if readers := self._mill.journal.readers(plan.table):
+        if readers := self.static_readers(plan.table):
             what, reader = readers[0]
             reading = "query" if what == "query" else "stream"
             message = f"table '{plan.table}' is static in {reading} '{reader}', which would not see the writes"
             hint = f"DROP {reading.upper()} {spelled(reader)}, start the writer, then create it again"
             raise BindError("M2125", message, hint=hint)
+
+    def static_readers(self, table: str) -> list[tuple[str, str]]:
+        """The queries and derived streams that read a table as it is; views over tables read it anew."""
+        return [key for key in self._mill.journal.readers(table) if self._mill.catalog.view(key[1]) is None]
 
     def forget(self, table: str) -> None:
         """Remove a dropped table from its job."""
@@ -154,7 +158,7 @@ class WrittenTables:
         if self.live(table):
             self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
             return
-        if readers := mill.journal.readers(table):
+        if readers := self.static_readers(table):
             message, hint = f"table '{table}' is static and in use", f"drop {readers[0][0]} '{readers[0][1]}' first"
             raise BindError("M2096", message, hint=hint)
         mill.tables[table] = self._written(table, program, rows)

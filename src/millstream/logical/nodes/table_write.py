@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.program.program import Program
-from millstream.algebra.program.statement import Insert
+from millstream.algebra.program.statement import RETURN, Insert, Statement, Update
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import WAITING, StatePart, finite, waiting
+from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Names, Need, Plan
@@ -36,7 +36,18 @@ class TableWrite(Passing, Stateless):
         return self.target.table
 
     def describe(self) -> str:
-        return f"TableWrite {'; '.join(map(str, self.program.iterate))}"
+        return f"TableWrite {'; '.join(map(self._described, self.program.iterate))}"
+
+    def _described(self, statement: Statement) -> str:
+        """The statement as text, with the names of columns."""
+        if isinstance(statement, Insert) and statement.table == RETURN:
+            return "refuse rows that do not fit"
+        if not isinstance(statement, Update):
+            return str(statement)
+        names = self.target.table_schema.names
+        values = ", ".join(f"{names[position]} = {value}" for position, value in statement.assignments)
+        condition = "" if statement.condition is None else f" WHERE {statement.condition}"
+        return f"UPDATE {self.table} SET {values}{condition}"
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         return self, (Need(frozenset(argument.name for argument in self.program.arguments)),)
@@ -49,12 +60,10 @@ class TableWrite(Passing, Stateless):
         table = self.target
         if not any(isinstance(each, Insert) and each.table == table.table for each in self.program.iterate):
             return ()
-        if table.key and finite(table.table_schema, table.key):
-            return (StatePart("rows", ("a key that has finitely many values",), purged=False),)
-        return (StatePart("rows", lacks=f"a row of {table.table} stays until a DELETE removes it"),)
+        return (replace(table.rows(), side=0),)
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
-        return [] if part.name == WAITING else [f"delete old rows: DELETE FROM {self.table} USING … WHERE …"]
+        return [] if part.name == WAITING else self.target.advice(part, ())
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema", "table", "program")

@@ -12,7 +12,7 @@ from typing import Any
 
 from millstream.algebra.schema import Schema
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import StatePart, waiting
+from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
@@ -57,6 +57,9 @@ class WrittenJoin(TableJoin):
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return inputs[0].renamed(self.sides[0].names)
+
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
+        return [] if part.name == WAITING else self.changes.advice(part, ())
 
     def parameters(self) -> dict[str, Any]:
         shared = self.values("table_schema", "schema", "keys", "residual", "outer")

@@ -15,7 +15,7 @@ from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.written import ALIVE, ROW
 from millstream.logical.contract.offers import Offers, Time
-from millstream.logical.contract.state_parts import StatePart
+from millstream.logical.contract.state_parts import StatePart, finite
 from millstream.logical.plan import Key, Names, Plan
 
 
@@ -56,8 +56,13 @@ class WrittenTable(Plan):
         return (self.rows(),)
 
     def rows(self) -> StatePart:
-        """The rows of the table: its writers say what bounds them."""
-        return StatePart("rows", (f"the writers of {self.table}",), purged=False)
+        """The rows of the table, which stay until a statement deletes them."""
+        if self.key and finite(self.table_schema, self.key):
+            return StatePart("rows", ("a key that has finitely many values",), purged=False)
+        return StatePart("rows", lacks=f"a row of {self.table} stays until a DELETE removes it", side=1)
+
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
+        return [f"delete old rows: DELETE FROM {self.table} USING … WHERE …"]
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return Offers(Time.MOVES, (f"the writers of {self.table}",))

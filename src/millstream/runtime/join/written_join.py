@@ -17,7 +17,7 @@ see; all tuples of a stretch of changes are looked up at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,9 @@ from millstream.runtime.operator.registry import Site, carries_out
 from millstream.runtime.state.table import StateTable
 
 STRETCH = 1 << 9
-"""Most changes that are looked up at once: a row may have as many versions."""
+"""Up to this many changes are looked up at once, however many of them are of one row."""
+VERSIONS = 8
+"""Beyond that, the most changes of one row: a tuple is compared with all versions of a row."""
 _ALWAYS = np.iinfo(np.int64).max
 
 
@@ -78,12 +80,11 @@ class WrittenJoin(TableJoin):
         times = changes.get_column(TS).to_numpy()
         seen = np.searchsorted(times, arrived.get_column(TS).to_numpy(), side="right")
         parts: list[pl.DataFrame] = []
-        for start in range(0, changes.height, STRETCH):
-            stretch = changes.slice(start, STRETCH)
-            last = start + STRETCH >= changes.height
-            first, end = map(int, np.searchsorted(seen, [start, _ALWAYS if last else start + STRETCH]))
-            if end > first:
-                found = self._among(arrived.slice(first, end - first), seen[first:end] - start, stretch)
+        for start, end in _stretches(changes.get_column(ROW).to_numpy(), 0, changes.height):
+            stretch = changes.slice(start, end - start)
+            first, last = map(int, np.searchsorted(seen, [start, _ALWAYS if end == changes.height else end]))
+            if last > first:
+                found = self._among(arrived.slice(first, last - first), seen[first:last] - start, stretch)
                 parts += [] if found is None else [found]
             self._apply(stretch)
         return Output(stack(parts) if parts else None, punctuations or None)
@@ -123,6 +124,20 @@ class WrittenJoin(TableJoin):
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"copy": self._copy}
+
+
+def _stretches(numbers: npt.NDArray[np.int64], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut changes of rows with these numbers into stretches that are looked up at once.
+
+    >>> [*_stretches(np.zeros(1024, dtype=np.int64), 0, 1024)], [*_stretches(np.arange(1024), 0, 1024)]
+    ([(0, 512), (512, 1024)], [(0, 1024)])
+    """
+    if end - start <= STRETCH or np.unique(numbers[start:end], return_counts=True)[1].max() <= VERSIONS:
+        yield start, end
+        return
+    middle = (start + end) // 2
+    yield from _stretches(numbers, start, middle)
+    yield from _stretches(numbers, middle, end)
 
 
 def _following(numbers: npt.NDArray[np.int64]) -> Places:

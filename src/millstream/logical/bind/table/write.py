@@ -37,6 +37,8 @@ from millstream.logical.plan import Plan
 
 REASON = (Attribute("reason", Type.VARCHAR),)
 """What a program returns for a row that it does not write."""
+NULL = Literal(Type.VARCHAR, None)
+"""A NULL without a type in a select list."""
 _NARROW = (Type.INT, Type.REAL)
 
 
@@ -106,10 +108,14 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
     if len(names) != len(plan.schema):
         wanted = f"{len(names)} column{'s' if len(names) != 1 else ''} ({', '.join(names)})"
         raise BindError("M2045", f"'{definition.name}' takes {wanted}, found {len(plan.schema)}")
-    if plan.schema.names == tuple(names):
+    nulls = {name for name, item in plan.items if item == NULL} if isinstance(plan, Project) else set()
+    if plan.schema.names == tuple(names) and not nulls:
         return plan
-    pairs = zip(names, plan.schema, strict=True)
-    return Project(plan, tuple((name, Column(each.type, each.name)) for name, each in pairs))
+    made: list[tuple[str, Expression]] = []
+    for name, each in zip(names, plan.schema, strict=True):
+        type_ = definition.schema.type_of(name)
+        made.append((name, Literal(type_, None) if each.name in nulls else Column(each.type, each.name)))
+    return Project(plan, tuple(made))
 
 
 def _used(statements: Iterable[Statement]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_join import WrittenJoin
+from millstream.runtime.join import written_join
 from tests.reference import plan as reference
 from tests.reference.written_table import written
 from tests.tries import tries
@@ -72,10 +74,16 @@ def in_order(rows: list[tuple[Any, ...]], late: int = 0) -> list[tuple[Any, ...]
     restarts=st.booleans(),
     initial=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=2, unique_by=lambda row: row[0]),
     strategy=st.sampled_from(["dfs", "bfs", "batch:2"]),
+    stretch=st.sampled_from([2, written_join.STRETCH]),
 )
 def test_every_reader_sees_the_writes_before_it(
-    case: str, rows: Any, order: Any, shards: int, restarts: bool, initial: Any, strategy: str
+    case: str, rows: Any, order: Any, shards: int, restarts: bool, initial: Any, strategy: str, stretch: int
 ) -> None:
+    with patch.multiple(written_join, STRETCH=stretch, VERSIONS=1):
+        check(case, rows, order, shards, restarts, initial, strategy)
+
+
+def check(case: str, rows: Any, order: Any, shards: int, restarts: bool, initial: Any, strategy: str) -> None:
     table, statements = CASES[case]
     given = {name: in_order(own, late=name == "b") for name, own in rows.items()}
     ends = {name: (99, 99, END + 10 * (name != "r")) for name in given}

@@ -221,8 +221,10 @@ def written_join(plan: WrittenJoin, stream: Rows, history: History, initial: lis
     return [pair for row, ts in by_time(stream) for pair in table_join(plan, [(row, ts)], as_of(history, initial, ts))]
 
 
-def written_table(plan: WrittenTable, initial: list[Row], *writers: tuple[TableWrite, Rows]) -> History:
-    return written(plan.table_schema.names, initial, [(write.program, rows) for write, rows in writers])[0]
+def written_table(plan: WrittenTable, initial: list[Row], *writers: tuple[TableWrite, Rows]) -> Rows:
+    """The table after each write."""
+    taken = [(write.program, rows) for write, rows in writers]
+    return [({plan.table: rows}, ts) for ts, rows in written(plan.table_schema.names, initial, taken)[0]]
 
 
 def key_join(plan: KeyJoin, left: Rows, right: Rows) -> Rows:
@@ -337,7 +339,7 @@ def by_row(plan: Any) -> bool:
     return any(isinstance(call, RowCall) for call in plan.calls)
 
 
-MEANT: dict[str, Callable[..., Any]] = {
+MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
     "divert": divert,
     "project": project,

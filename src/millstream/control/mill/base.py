@@ -199,7 +199,7 @@ class Mill(Registration):
         self.journal.drop("relation", relation)
 
     def set_option(self, name: str, value: Any) -> None:
-        if name.lower() == "shards" and self.queries:
+        if name.lower() == "shards" and (self.queries or (self.placements.of and not self.journal.recovering)):
             raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
         before = self.options.model_copy()
         self.options.change(name, value)

@@ -129,6 +129,10 @@ class WrittenTables:
         self._send(tables[0], lambda part: Fetch(part.group.group, number, tuple(tables)))
         mill.sync()
         found = mill.deliveries.fetched.pop(number)
+        for name in tables:
+            if name not in found:
+                hint = "DROP the queries on it and the table, and start anew"
+                raise BindError("M2126", f"table '{name}' has failed", hint=hint)
         return {name: found[name].drop(ROW) for name in tables}
 
     def counts(self, table: str, *, fresh: bool = True) -> dict[str, int]:

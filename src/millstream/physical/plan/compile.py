@@ -78,7 +78,9 @@ class Compiler:
         sink = self._graph.sink(compiled.node, _discard if silent else deliver, name=f"sink:{name}")
         self._queries[name] = _key(plan, since), sink
         parts = dict.fromkeys(_with_operators(_key(plan, since)))
-        self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), sink.name)
+        written = self.table(plan.table) if isinstance(plan, TableWrite) else None
+        shared = () if written is None else (written[0].name,)  # a writer fails with its table
+        self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), *shared, sink.name)
 
     def remove(self, name: str) -> None:
         """Remove a query's sink and every operator that no other query reads, also of a query whose operators could

@@ -93,14 +93,14 @@ def bind_values(write: Write, catalog: Catalog) -> Program:
     """Return the program that returns the rows of VALUES."""
     assert isinstance(write.statement, body.Insert)
     with write.placing():
-        table = written_table(write.statement.table, catalog)
+        table = written_table(write.statement, catalog)
         return WriteBinder(table, catalog, (), "", None).values(write.statement)
 
 
 def bind_written_once(write: Write, catalog: Catalog) -> Program:
     """Return the program of an UPDATE or DELETE that no stream drives."""
     with write.placing():
-        definition = written_table(write.statement.table, catalog)
+        definition = written_table(write.statement, catalog)
         if write.source is not None:
             hint = "A stream drives INSERT … SELECT, UPDATE … FROM and DELETE … USING; VALUES inserts rows once."
             raise PlanError("M2123", "the statement reads tables alone", hint=hint, **write.source.place)

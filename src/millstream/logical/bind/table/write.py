@@ -45,7 +45,7 @@ _NARROW = (Type.INT, Type.REAL)
 def bind_write(write: Write, catalog: Catalog) -> TableWrite:
     """Return the plan of a statement that writes a table for each tuple of a stream."""
     with write.placing():
-        definition = written_table(write.statement.table, catalog)
+        definition = written_table(write.statement, catalog)
         if write.source is None:
             hint = "INSERT … SELECT, UPDATE … FROM and DELETE … USING name the stream that drives them"
             raise PlanError("M2123", "the statement reads no stream", hint=hint)
@@ -73,12 +73,21 @@ def bind_write(write: Write, catalog: Catalog) -> TableWrite:
         return TableWrite(plan, target, program)
 
 
-def written_table(name: str, catalog: Catalog) -> TableDefinition:
-    """The definition of a table that may be written; raise BindError for anything else."""
+_OF_STREAMS: dict[type[body.Local], str] = {
+    body.Insert: "rows come from a connector, or from mill.insert('s', rows); results go INTO a sink",
+    body.Update: "a stream only grows; a query computes changed values",
+    body.Delete: "punctuation and windows purge old tuples",
+}
+"""What to do instead of writing a stream."""
+
+
+def written_table(write: body.Local, catalog: Catalog) -> TableDefinition:
+    """The definition of the table that a statement writes; raise BindError if it may not be written."""
+    name = write.table
     if not catalog.is_table(name):
         if name in catalog:
-            hint = f"CREATE STREAM {name} AS SELECT … derives a stream"
-            raise BindError("M2120", f"'{name}' is not a table, and only tables are written", hint=hint)
+            message = f"'{name}' is not a table, and only tables are written"
+            raise BindError("M2120", message, hint=_OF_STREAMS[type(write)])
         known = [table.name for table in catalog.tables]
         raise BindError("M2002", f"unknown table '{name}'", hint=did_you_mean(name, known))
     definition = catalog.table(name)

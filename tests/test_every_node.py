@@ -15,7 +15,7 @@ from millstream.lang import ast, parse
 from millstream.lang.table.ast import Write
 from millstream.logical import nodes
 from millstream.logical.bind import bind_select
-from millstream.logical.bind.table.once import over_tables
+from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import NODES, Plan

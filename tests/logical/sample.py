@@ -6,7 +6,7 @@ from millstream.lang import ast, parse, parse_one
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.table.ast import CreateView, Write
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
-from millstream.logical.bind.table.once import over_tables
+from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan

@@ -44,7 +44,7 @@ from millstream.control.spark.session import current_session, separate_session, 
 from millstream.errors import MillstreamError, OptionError
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
-from millstream.logical.bind.table.once import over_tables
+from millstream.logical.bind.table.relations import over_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

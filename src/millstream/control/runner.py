@@ -28,7 +28,7 @@ from millstream.control.stopping import Stop, Stopped
 from millstream.errors import MillstreamError, OptionError
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
-from millstream.logical.bind.table.once import over_tables
+from millstream.logical.bind.table.relations import over_tables
 from millstream.sinks.terminal.screen import TERMINAL
 
 Differing = Literal["refuse", "keep", "replace"]

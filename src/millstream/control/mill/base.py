@@ -47,7 +47,7 @@ from millstream.lang import ast, parse
 from millstream.lang.names import new_name
 from millstream.lang.spelling import spelled
 from millstream.logical.bind import bind_select
-from millstream.logical.bind.table.once import relations
+from millstream.logical.bind.table.relations import relations
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.window_aggregate import window_starts
 from millstream.logical.plan import Plan

@@ -23,7 +23,9 @@ from millstream.lang.spelling import spelled
 from millstream.lang.statements import STAGES
 from millstream.lang.table.ast import CreateView, Write, WriteStatement
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
-from millstream.logical.bind.table.once import bind_once, over_tables, relations
+from millstream.logical.bind.table.driven import driven
+from millstream.logical.bind.table.once import bind_once
+from millstream.logical.bind.table.relations import over_tables, relations
 from millstream.logical.catalog import TableDefinition
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
@@ -123,6 +125,7 @@ def _create_view(mill: Mill, statement: CreateView) -> None:
 
 def _runs_once(mill: Mill, write: Write) -> bool:
     """Return whether no stream drives a statement that writes a table."""
+    write = driven(write, mill.catalog)
     return write.source is None or over_tables(write, mill.catalog)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -17,24 +16,9 @@ from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
 from millstream.logical.bind.aggregate.scope import LocalScope
 from millstream.logical.bind.aggregate.types import wide
+from millstream.logical.bind.table.relations import relations
 from millstream.logical.bind.table.write import WriteBinder, written_table
 from millstream.logical.catalog import Catalog, TableDefinition
-
-
-def relations(node: ast.Node) -> Iterator[str]:
-    """The names of all relations that a query reads or writes, as spelled in its text."""
-    if isinstance(node, Write):
-        yield node.statement.table
-    if isinstance(node, ast.Source) and isinstance(node.relation, str):
-        yield node.relation
-    for child in node.children():
-        yield from relations(child)
-
-
-def over_tables(query: ast.Runs, catalog: Catalog) -> bool:
-    """Return whether a query reads tables alone, so that it runs once."""
-    read = [*relations(query)]
-    return bool(read) and all(catalog.is_table(name) or catalog.view(name) is not None for name in read)
 
 
 def bind_once(query: ast.Query, catalog: Catalog) -> Program:

@@ -28,6 +28,7 @@ from millstream.logical.bind.aggregate.types import assigned, wide
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.from_clause import bind_entries
 from millstream.logical.bind.query import bind_select
+from millstream.logical.bind.table.driven import driven
 from millstream.logical.bind.table.scope import StreamScope
 from millstream.logical.bind.table.time import check_time
 from millstream.logical.catalog import Catalog, TableDefinition
@@ -45,6 +46,7 @@ _NARROW = (Type.INT, Type.REAL)
 def bind_write(write: Write, catalog: Catalog) -> TableWrite:
     """Return the plan of a statement that writes a table for each tuple of a stream."""
     with write.placing():
+        write = driven(write, catalog)
         definition = written_table(write.statement, catalog)
         if write.source is None:
             hint = "INSERT … SELECT, UPDATE … FROM and DELETE … USING name the stream that drives them"

@@ -12,8 +12,10 @@ import pytest
 
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
+from millstream.lang.table.ast import Write
 from millstream.logical import nodes
 from millstream.logical.bind import bind_select
+from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import NODES, Plan
@@ -90,6 +92,10 @@ def run_by_transcripts() -> frozenset[str]:
     return frozenset(found)
 
 
+def once(runs: ast.Runs, catalog: Catalog) -> bool:
+    return over_tables(runs, catalog) or (isinstance(runs, Write) and runs.source is None)
+
+
 def planned(transcript: str) -> Iterator[Plan]:
     catalog = Catalog()
     for step in parse_transcript(transcript):
@@ -100,5 +106,5 @@ def planned(transcript: str) -> Iterator[Plan]:
                 declare(statement, catalog)
             if isinstance(statement, ast.Drop) and statement.kind.lower() != "query":
                 catalog.drop(statement.kind, statement.name)
-            if isinstance(statement, ast.SelectStatement | ast.CreateQuery):
+            if isinstance(statement, ast.SelectStatement | ast.CreateQuery) and not once(statement.select, catalog):
                 yield optimize(bind_select(statement.select, catalog), catalog)

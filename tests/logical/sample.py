@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from millstream.lang import ast, parse, parse_one
 from millstream.lang.aggregate.ast import CreateAggregate
+from millstream.lang.table.ast import CreateView, Write
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
+from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.catalog import Catalog
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from tests.paths import GOLDEN
 
@@ -46,6 +49,15 @@ def declare(statement: ast.Statement, catalog: Catalog) -> None:
         case ast.CreateDerivedStream():
             derived = bind_derived(statement, catalog)
             catalog.add_derived(statement.name, derived.plan, derived.bad)
+        case CreateView() if over_tables(statement.select, catalog):
+            catalog.add_view(statement.name, statement.select)
+        case CreateView():
+            catalog.add_derived(statement.name, bind_select(statement.select, catalog))
+        case ast.SelectStatement(select=Write() as write) | ast.CreateQuery(select=Write() as write):
+            if write.source is not None and not over_tables(write, catalog):
+                plan = bind_select(write, catalog)
+                assert isinstance(plan, TableWrite)
+                catalog.add_writer(plan)
         case CreateAggregate():
             catalog.add_aggregate(bind_aggregate(statement, catalog))
 

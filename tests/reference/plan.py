@@ -29,14 +29,18 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.nodes.written_join import WrittenJoin
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import Gather
 from tests.reference.aggregate import apply
 from tests.reference.over import over
 from tests.reference.row_over import row_over
+from tests.reference.written_table import History, as_of, written
 
 Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
@@ -212,6 +216,17 @@ def table_join(plan: TableJoin, stream: Rows, table: list[Row]) -> Rows:
     return found
 
 
+def written_join(plan: WrittenJoin, stream: Rows, history: History, initial: list[Row]) -> Rows:
+    """Each tuple with the table as of its time."""
+    return [pair for row, ts in by_time(stream) for pair in table_join(plan, [(row, ts)], as_of(history, initial, ts))]
+
+
+def written_table(plan: WrittenTable, initial: list[Row], *writers: tuple[TableWrite, Rows]) -> Rows:
+    """The table after each write."""
+    taken = [(write.program, rows) for write, rows in writers]
+    return [({plan.table: rows}, ts) for ts, rows in written(plan.table_schema.names, initial, taken)[0]]
+
+
 def key_join(plan: KeyJoin, left: Rows, right: Rows) -> Rows:
     """By time, the left side first; of the earlier tuples in their window the first comes first."""
     keys, sides = plan.keys, (plan.left_prefix, plan.right_prefix)
@@ -340,6 +355,9 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "key_join": key_join,
     "multi_join": multi_join,
     "table_join": table_join,
+    "table_write": unchanged,
+    "written_table": written_table,
+    "written_join": written_join,
     "sequence": sequence,
     "window_aggregate": window_aggregate,
     "pane_aggregate": pane_aggregate,

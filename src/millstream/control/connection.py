@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+import polars as pl
+
 from millstream import scratch
 from millstream.arguments import check_function, check_seconds
 from millstream.config import Options
@@ -43,6 +45,8 @@ from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.control.spark.session import current_session, separate_session, start_session
 from millstream.errors import BindError, MillstreamError, OptionError, SqlSyntaxError, did_you_mean
 from millstream.lang import ast, parse
+from millstream.lang.table.ast import WriteStatement
+from millstream.logical.bind.table.relations import over_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -179,23 +183,28 @@ class Connection:
 
     def sql(self, text: str) -> Query:
         """Run statements and return the result of the last one: a `Query` for SELECT and CREATE QUERY, `Text` for
-        EXPLAIN and SHOW, None otherwise. The annotation names the result that a program chains on; `Query.explain`
-        is typed as text. A SELECT without INTO runs after `start` or `to_df`; CREATE QUERY runs at once."""
-        result: Query | Text | None = None
+        EXPLAIN and SHOW, a Polars frame for a SELECT over tables alone, None otherwise. The annotation names the
+        result that a program chains on; `Query.explain` is typed as text. A SELECT without INTO runs after `start` or
+        `to_df`; CREATE QUERY, and a statement that writes a table for each tuple of a stream, run at once."""
+        result: Query | Text | pl.DataFrame | None = None
         self._check_open()
         for statement in parse(text):
             result = self.run(statement)
         return cast("Query", result)
 
-    def run(self, statement: ast.Statement) -> Query | Text | None:
+    def run(self, statement: ast.Statement) -> Query | Text | pl.DataFrame | None:
         """Run a parsed statement, as `sql` does; errors have the positions of the text that it was parsed from."""
         self._check_open()
         given: Any = statement
         if not isinstance(given, ast.Statement):
             hint = "sql('…') runs a text"
             raise SqlSyntaxError("M1010", f"expected a parsed statement, found {type(given).__name__}", hint=hint)
+        if isinstance(statement, WriteStatement):
+            return self._write(statement)
         if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
             with statement.placing():
+                if over_tables(statement.select, self.mill.catalog):
+                    return self._select(statement.select)
                 plan = self.mill.plan(statement.select)
             return Query(self, statement, plan.schema)
         self.mill.batch()
@@ -205,6 +214,21 @@ class Connection:
             name = statement.name if isinstance(statement, ast.CreateQuery) else [*self.mill.queries][-1]
             return Query(self, statement, self.mill.schema(name), self.mill.queries[name])
         return Text(text) if text else None
+
+    def _select(self, select: ast.Runs) -> pl.DataFrame:
+        """The rows of a SELECT over tables, after everything fed; in this process, after a batch of the streams."""
+        self.mill.batch()
+        self._work()
+        return self.mill.written.select(select)
+
+    def _write(self, statement: WriteStatement) -> Query | None:
+        before = {*self.mill.queries}
+        self.mill.batch()
+        run_statement(self.mill, statement)
+        started = [name for name in self.mill.queries if name not in before]
+        if started or self.mill.queries:
+            self._start()
+        return self.query(started[0]) if started else None
 
     def query(self, name: str) -> Query:
         """Return the running query of that name."""

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
 from rich.console import Console
 
 from millstream import __version__
+from millstream.algebra.types import format_value
 from millstream.control.connection import Connection, connect
 from millstream.control.mill.base import Mill
 from millstream.control.mill.comparison import remaining
@@ -27,6 +29,8 @@ from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped
 from millstream.errors import InputError, MillstreamError, OptionError
 from millstream.lang import ast, parse
+from millstream.lang.table.ast import WriteStatement
+from millstream.logical.bind.table.relations import over_tables
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.sinks.terminal.screen import TERMINAL
 
@@ -73,11 +77,12 @@ def run_file(
         left: Sequence[ast.Statement] = statements
         if connection.mill.journal.noted:
             left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
-        _run_statements(connection, statements, left, console)
+        last = _run_statements(connection, statements, left, console)
         if connection.mill.queries:
             _await_end(connection, seconds, console)
-        else:
+        elif not last:
             _say(console, "no query runs")
+        _print_tables(connection, last, console)
     except MillstreamError as error:
         if checkpoint is None and error.code in ("M6051", "M6062"):
             error.hint = "--checkpoint keeps the state; without it the next start begins anew"
@@ -88,20 +93,25 @@ def run_file(
 
 def _run_statements(
     connection: Connection, statements: Sequence[ast.Statement], left: Sequence[ast.Statement], console: Console
-) -> None:
-    journal = connection.mill.journal
+) -> list[ast.Statement]:
+    """Run the statements that are left; return the SELECTs over tables, which are for the end."""
+    journal, last = connection.mill.journal, list[ast.Statement]()
     with connection.together():
         for statement in left:
             number = next(n for n, each in enumerate(statements) if each is statement)
             journal.note_file(number)
             LOG.info("statement %d: %s", number + 1, " ".join(statement.text.split()))
-            _run(connection, statement, console)
+            if _over_tables(connection, statement):
+                last.append(statement)
+            else:
+                _run(connection, statement, console)
         journal.note_file(None)
         for name in connection.mill.failures.of():  # those of an earlier run
             _say(console, start_again(connection.mill, name))
     for stream in _unfed(connection.mill):
         hint = "WITH (connector = 'csv', path = '…') reads files; a Python program can insert rows"
         LOG.warning("%s", InputError("M5062", f"nothing feeds stream '{stream}'", hint=hint))
+    return last
 
 
 def _unfed(mill: Mill) -> list[str]:
@@ -167,11 +177,31 @@ def _resume(
 
 
 def _run(connection: Connection, statement: ast.Statement, console: Console) -> None:
+    if isinstance(statement, WriteStatement):
+        connection.run(statement)
+        return
     if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
         statement = replace(statement, into="console", text=f"{statement.text} INTO console")
     result = connection.run(statement)
     if isinstance(result, str):
         console.print(result, markup=False)
+
+
+def _over_tables(connection: Connection, statement: ast.Statement) -> bool:
+    """Return whether a statement is a SELECT over tables alone."""
+    if not isinstance(statement, ast.SelectStatement) or isinstance(statement, WriteStatement) or statement.into:
+        return False
+    return over_tables(statement.select, connection.mill.catalog)
+
+
+def _print_tables(connection: Connection, statements: Sequence[ast.Statement], console: Console) -> None:
+    """Print the rows of SELECTs over tables, as they are at the end."""
+    for statement in statements:
+        rows = connection.run(statement)
+        assert isinstance(rows, pl.DataFrame)
+        console.print(" | ".join(rows.columns), markup=False)
+        for row in rows.rows():
+            console.print(" | ".join(map(format_value, row)), markup=False)
 
 
 def _say(console: Console, text: str) -> None:

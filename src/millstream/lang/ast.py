@@ -6,7 +6,7 @@ from dataclasses import field
 
 from millstream.lang.names import quoted
 from millstream.lang.tree import *  # noqa: F403 - one name for the whole tree: `ast.Select`, `ast.CreateStream`
-from millstream.lang.tree import Duration, Name, Node, Query, TypeName
+from millstream.lang.tree import Duration, Name, Node, Query, Runs, TypeName
 
 
 class Statement(Node):
@@ -87,7 +87,7 @@ NOW = Start()
 
 
 class CreateQuery(Created):
-    select: Query
+    select: Runs
     into: str | None = None
     into_options: Options = ()
     start: Start = field(default_factory=Start)
@@ -96,7 +96,7 @@ class CreateQuery(Created):
 
 
 class SelectStatement(Statement):
-    select: Query
+    select: Runs
     into: str | None = None
     into_options: Options = ()
 

@@ -14,6 +14,8 @@ from millstream.lang.durations import duration
 from millstream.lang.expressions import type_name
 from millstream.lang.options import options
 from millstream.lang.query import query, query_into
+from millstream.lang.table.ast import CreateView
+from millstream.lang.table.write import WRITES, write
 from millstream.lang.tokens import Kind, Token
 
 CLAUSES = (
@@ -26,7 +28,7 @@ CLAUSES = (
     "CLOSES",
     "WITH",
 )
-KINDS = ("STREAM", "TABLE", "QUERY")
+KINDS = ("STREAM", "TABLE", "QUERY", "VIEW")
 CLASSES = ("+", "#", "-")
 
 
@@ -34,7 +36,7 @@ def create(cursor: Cursor) -> ast.Statement:
     """Parse the rest of a CREATE statement."""
     if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
         return create_aggregate(cursor)
-    kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY or AGGREGATE")
+    kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY, VIEW or AGGREGATE")
     unless = cursor.accept("IF", "NOT", "EXISTS") is not None
     name = cursor.new_name(f"the name of the {kind.lower()}")
     return replace(_CREATED[kind](cursor, name), unless_exists=unless)
@@ -44,8 +46,14 @@ def _query(cursor: Cursor, name: str) -> ast.CreateQuery:
     start = _start(cursor)
     cursor.expect("AS")
     first = cursor.token
-    parsed = query_into(cursor)
-    return ast.CreateQuery(name, *parsed, start, body=cursor.text[first.start : cursor.previous.end])
+    runs: ast.Runs
+    into: str | None = None
+    given: ast.Options = ()
+    if cursor.at_any(*WRITES):
+        runs = write(cursor)
+    else:
+        runs, into, given = query_into(cursor)
+    return ast.CreateQuery(name, runs, into, given, start, body=cursor.text[first.start : cursor.previous.end])
 
 
 def _stream(cursor: Cursor, name: str) -> ast.CreateStream | ast.CreateDerivedStream:
@@ -60,6 +68,12 @@ def _stream(cursor: Cursor, name: str) -> ast.CreateStream | ast.CreateDerivedSt
     while clauses.take(cursor):
         pass
     return ast.CreateStream(name, columns, **clauses.found)
+
+
+def _view(cursor: Cursor, name: str) -> CreateView:
+    with cursor.like("CREATE VIEW v AS SELECT … FROM s"):
+        cursor.expect("AS")
+    return CreateView(name, query(cursor))
 
 
 def _start(cursor: Cursor) -> ast.Start:
@@ -233,4 +247,9 @@ def _template(cursor: Cursor, clauses: _Clauses) -> tuple[tuple[str, str], ...]:
     return cursor.in_parentheses(column)
 
 
-_CREATED: dict[str, Callable[[Cursor, str], ast.Created]] = {"STREAM": _stream, "TABLE": _table, "QUERY": _query}
+_CREATED: dict[str, Callable[[Cursor, str], ast.Created]] = {
+    "STREAM": _stream,
+    "TABLE": _table,
+    "QUERY": _query,
+    "VIEW": _view,
+}

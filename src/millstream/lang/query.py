@@ -123,12 +123,12 @@ def _alias(cursor: Cursor) -> str | None:
 
 def _sources(cursor: Cursor) -> tuple[ast.JoinedSource, ...]:
     token = cursor.token
-    found = [ast.JoinedSource(_source(cursor), **token.place)]
+    found = [ast.JoinedSource(source(cursor), **token.place)]
     while True:
         token = cursor.token
         here = token.place
         if cursor.accept_symbol(","):
-            found.append(ast.JoinedSource(_source(cursor), "CROSS", **here))
+            found.append(ast.JoinedSource(source(cursor), "CROSS", **here))
         elif cursor.at_any(*_JOINS):
             found.append(_join(cursor))
         else:
@@ -144,7 +144,7 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
         cursor.accept("OUTER")
     with cursor.like("LEFT JOIN bids b ON a.id = b.auction"):
         cursor.expect("JOIN")
-    source = _source(cursor)
+    joined = source(cursor)
     on: ast.Expr | None = None
     using: tuple[str, ...] = ()
     if cursor.accept("ON"):
@@ -153,10 +153,10 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
         using = cursor.names("a column")
     elif kind != "CROSS":
         cursor.fail("ON or USING", hint="CROSS JOIN needs neither")
-    return ast.JoinedSource(source, kind, on, using, **token.place)
+    return ast.JoinedSource(joined, kind, on, using, **token.place)
 
 
-def _source(cursor: Cursor) -> ast.Source:
+def source(cursor: Cursor) -> ast.Source:
     """Parse a relation, its alias and its window; the alias may precede or follow the window."""
     token = cursor.token
     relation: str | ast.Query

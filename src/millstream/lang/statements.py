@@ -11,6 +11,8 @@ from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.create import KINDS, create
 from millstream.lang.cursor import Cursor
 from millstream.lang.query import query_into
+from millstream.lang.table.ast import WriteStatement
+from millstream.lang.table.write import WRITES, write
 from millstream.lang.tokens import Kind
 
 STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")
@@ -19,7 +21,7 @@ DROPPED = (*KINDS, "FUNCTION", "AGGREGATE")
 MAXIMUM_HEIGHT = 120
 _AFTER = ("WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "INTO", "JOIN", "LEFT", "RIGHT")
 """The keywords that a misspelt word after a query may stand for."""
-STARTS = ("CREATE", "SELECT", "DROP", "EXPLAIN", "SHOW", "SET")
+STARTS = ("CREATE", "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "EXPLAIN", "SHOW", "SET")
 
 
 def script(cursor: Cursor) -> list[ast.Statement]:
@@ -42,6 +44,8 @@ def statement(cursor: Cursor) -> ast.Statement:
     found: ast.Statement
     if cursor.at("SELECT") or cursor.at_symbol("("):
         found = ast.SelectStatement(*query_into(cursor))
+    elif start.upper in WRITES:
+        found = WriteStatement(write(cursor))
     elif start.upper in _PARSERS:
         cursor.advance()
         found = _PARSERS[start.upper](cursor)
@@ -67,14 +71,14 @@ def _check_height(root: ast.Node) -> None:
 
 
 def _drop(cursor: Cursor) -> ast.Statement:
-    kind = cursor.choice(DROPPED, "STREAM, TABLE, QUERY, FUNCTION or AGGREGATE")
+    kind = cursor.choice(DROPPED, "STREAM, TABLE, QUERY, VIEW, FUNCTION or AGGREGATE")
     if_exists = cursor.accept("IF", "EXISTS") is not None
     return ast.Drop(kind, cursor.name(f"the name of a {kind.lower()}"), if_exists)
 
 
 def _explain(cursor: Cursor) -> ast.Statement:
     stage = cursor.advance().upper if cursor.at_any(*STAGES) else "OPTIMIZED"
-    if not (cursor.at_any("SELECT", "CREATE") or cursor.at_symbol("(")):
+    if not (cursor.at_any("SELECT", "CREATE", *WRITES) or cursor.at_symbol("(")):
         if stage == "CONTRACT":
             return ast.ExplainNamed(cursor.name("a query (SELECT …) or the name of one"))
         alone = cursor.ahead().kind is Kind.END or cursor.ahead().text == ";"
@@ -118,7 +122,6 @@ def _value(cursor: Cursor) -> int | float | str | bool:
 _NOT_YET = {
     "EVENT": "SEQ(a, b) MODE RECENT pairs two streams",
     "ALTER": "DROP it, then CREATE it again",
-    "INSERT": "rows come from a connector, or from mill.insert('s', rows); results go INTO a sink",
     "PROD": "",
     "FEEDBACK": "",
 }

@@ -278,3 +278,11 @@ class SetOperation(Node):
 
 
 Query = Select | SetOperation
+
+
+class Write(Node):
+    """A statement that writes a table, once or for each tuple of a stream (`table.ast`)."""
+
+
+Runs = Query | Write
+"""What a query may run."""

@@ -9,9 +9,9 @@ A query reads a stream that another stream closes through a Closing node; tuples
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from millstream.algebra.aggregate import functions
 from millstream.algebra.program.program import Program
@@ -22,11 +22,14 @@ from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
+from millstream.lang import ast
 from millstream.lang.spelling import spelled
 from millstream.logical import library
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.union import Union
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 
 Definition = TypeVar("Definition")
@@ -117,6 +120,12 @@ class Catalog:
         self._tables: dict[str, TableDefinition] = {}
         self._derived: dict[str, Plan] = {}
         self._bad: dict[str, Plan] = {}
+        self._written: dict[str, WrittenTable] = {}
+        """The tables that streams write, or have written."""
+        self._writings = 0
+        """Number of tables that streams have begun to write."""
+        self._views: dict[str, ast.Query] = {}
+        """The views over tables alone; other views are derived streams."""
         self.library = Library(LIBRARY)
         """The functions and aggregates written in Python."""
         self.aggregates: dict[str, UserAggregate] = {}
@@ -129,6 +138,34 @@ class Catalog:
     def add_table(self, definition: TableDefinition) -> None:
         self.check_free(definition.name)
         self._tables[definition.name] = definition
+
+    def new_written(self, table: TableDefinition, unit: int) -> WrittenTable:
+        """A table that streams are about to write, in the unit of their time."""
+        return WrittenTable(table.name, table.schema, table.primary_key, unit, self._writings)
+
+    def add_writer(self, write: TableWrite) -> None:
+        """Note that a table is written from now on."""
+        if write.table not in self._written:
+            self._written[write.table] = write.target
+            self._writings += 1
+
+    def written(self, name: str) -> WrittenTable | None:
+        """The table of this name if streams write it, or have written it."""
+        return self._written.get(name.lower())
+
+    def add_view(self, name: str, query: ast.Query) -> None:
+        """Add a view over tables alone; queries that read it read the query's tables."""
+        self.check_free(name)
+        self._views[name] = query
+
+    @property
+    def views(self) -> tuple[tuple[str, ast.Query], ...]:
+        """The views over tables alone."""
+        return tuple(self._views.items())
+
+    def view(self, name: str) -> ast.Query | None:
+        """The query of a view over tables alone."""
+        return self._views.get(name.lower())
 
     def add_derived(self, name: str, plan: Plan, bad: Plan | None = None) -> None:
         """Add a stream that is the result of a query; its readers read the query's plan. `bad` is the plan of its
@@ -177,7 +214,7 @@ class Catalog:
             raise BindError("M2010", f"'{name}' is a reserved name", hint=hint)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._streams or name in self._tables or name in self._derived
+        return any(name in place for place in (self._streams, self._tables, self._derived, self._views))
 
     @property
     def streams(self) -> tuple[StreamDefinition, ...]:
@@ -242,13 +279,13 @@ class Catalog:
         name = name.lower()
         if kind.lower() == "aggregate":
             return self._drop_aggregate(name, if_exists=if_exists)
-        places: list[dict[str, StreamDefinition] | dict[str, TableDefinition] | dict[str, Plan]]
-        places = [self._tables] if kind.lower() == "table" else [self._streams, self._derived]
+        places: list[dict[str, Any]] = _PLACES[kind.lower()](self)
         for place in places:
             if name in place:
                 self._check_unread(kind, name)
                 del place[name]
                 self._bad.pop(name, None)
+                self._written.pop(name, None)
                 return True
         if if_exists:
             return False
@@ -257,7 +294,7 @@ class Catalog:
 
     def forget(self, name: str) -> None:
         """Remove the definition of this name, if there is one."""
-        for place in (self._streams, self._tables, self._derived, self._bad):
+        for place in (self._streams, self._tables, self._derived, self._bad, self._written, self._views):
             place.pop(name, None)
 
     def _check_unread(self, kind: str, name: str) -> None:
@@ -272,6 +309,14 @@ class Catalog:
             if reader != name and scanned & names:
                 hint = f"DROP STREAM {spelled(reader)} first"
                 raise BindError("M2019", f"{kind.lower()} '{name}' is read by stream '{reader}'", hint=hint)
+
+
+_PLACES: dict[str, Callable[[Catalog], list[dict[str, Any]]]] = {
+    "stream": lambda catalog: [catalog._streams, catalog._derived],
+    "table": lambda catalog: [catalog._tables],
+    "view": lambda catalog: [catalog._views, catalog._derived],
+}
+"""Where each kind of relation is found to be dropped."""
 
 
 def _find(place: Mapping[str, Definition], name: str, kind: str) -> Definition:

@@ -19,6 +19,7 @@ from millstream.control.mill import LocalMill
 from millstream.control.mill.base import Mill
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
+from millstream.lang import ast, parse
 from millstream.testing.compare import Row, difference, same_row, show
 from millstream.testing.files import Files
 from millstream.testing.transcript import (
@@ -28,6 +29,7 @@ from millstream.testing.transcript import (
     Feed,
     File,
     Restart,
+    Rows,
     Statement,
     Step,
     TranscriptError,
@@ -189,6 +191,8 @@ class Run:
                 self._statement(step)
             case Expect():
                 self._expect(step)
+            case Rows():
+                self._rows(step)
             case Count():
                 self._count(step)
             case Restart():
@@ -251,12 +255,19 @@ class Run:
         schema = self.mill.schema(step.query)
         if step.punctuation:
             expected: list[Row] = [(parse_pattern(text, schema).format(schema),) for _, text in step.rows]
-            _compare(step, expected, [(text,) for text in patterns], ordered=False)
+            _compare(step, f"expect {step.query}", expected, [(text,) for text in patterns], ordered=False)
             patterns.clear()
         else:
             expected = [_expected_row(at, text, schema) for at, text in step.rows]
-            _compare(step, expected, rows, ordered=step.ordered and self.variant.shards == 1)
+            _compare(step, f"expect {step.query}", expected, rows, ordered=step.ordered and self.variant.shards == 1)
             rows.clear()
+
+    def _rows(self, step: Rows) -> None:
+        (statement,) = parse(step.text)
+        assert isinstance(statement, ast.SelectStatement)
+        schema, found = self.mill.written.once(statement.select)
+        expected = [_expected_row(at, text, schema) for at, text in step.rows]
+        _compare(step, "rows", expected, found.rows(), ordered="order by" in step.text.lower())
 
     def _count(self, step: Count) -> None:
         if step.what == "state":
@@ -274,7 +285,7 @@ def _expected_row(line: int, text: str, schema: Schema) -> Row:
         raise Failure(f"line {line}: '{text}' is not a row of {schema}: {error}") from error
 
 
-def _compare(step: Expect, expected: list[Row], found: list[Row], *, ordered: bool) -> None:
+def _compare(step: Step, what: str, expected: list[Row], found: list[Row], *, ordered: bool) -> None:
     """Raise Failure if they differ. `ordered`: in the order of the rows too, which only the rows of one shard have."""
     if ordered:
         if len(expected) == len(found) and all(map(same_row, expected, found)):
@@ -287,4 +298,4 @@ def _compare(step: Expect, expected: list[Row], found: list[Row], *, ordered: bo
         if not missing and not extra:
             return
         listed = [f"  missing: {show(row)}" for row in missing] + [f"  extra:   {show(row)}" for row in extra]
-    raise Failure(f"line {step.line}: expect {step.query}\n" + "\n".join(listed))
+    raise Failure(f"line {step.line}: {what}\n" + "\n".join(listed))

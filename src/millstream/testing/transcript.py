@@ -57,6 +57,14 @@ class Expect(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Rows(Step):
+    """`rows SELECT …`: the rows of a query over tables, which runs once."""
+
+    text: str
+    rows: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Count(Step):
     """`state q N`, `late s N`, `bad s N`."""
 
@@ -191,6 +199,12 @@ def _expect(header: Header, body: Lines) -> Parsed:
     return [Expect(header.line, name, rows, "ordered" in flags, "punctuation" in flags)], body[end:]
 
 
+def _rows(header: Header, body: Lines) -> Parsed:
+    if not header.rest:
+        raise header.error("M7002", "a SELECT is expected after 'rows'")
+    return [Rows(header.line, " ".join(header.rest), _stripped(body))], []
+
+
 def _stripped(lines: Lines) -> tuple[tuple[int, str], ...]:
     return tuple((number, line.strip()) for number, line in lines)
 
@@ -229,6 +243,7 @@ _PARSERS: dict[str, Parser] = {
     "input": _input,
     "file": _file,
     "expect": _expect,
+    "rows": _rows,
     "state": _count,
     "late": _count,
     "bad": _count,

@@ -30,13 +30,13 @@ from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
-from millstream.physical.wire.records import Feed, OpenGroup, Promise, Record, Send, Unpark
+from millstream.physical.wire.records import Feed, Fetch, OpenGroup, Promise, Record, Send, Unpark, WriteOnce
 from millstream.rate import Rate
 
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
 
-PASSING = (Feed, Promise, Send, Unpark)
+PASSING = (Feed, Promise, Send, Unpark, Fetch, WriteOnce)
 """Records that a log can drop once shards have applied them."""
 REPEATABLE = 4
 """Number of last batches whose records are kept; Spark replays at most one."""
@@ -243,6 +243,7 @@ class Job(ABC):
                 received.append((label, status))
                 if status.parked and tenant.failures is not None:
                     tenant.failures.take_parcels(self, label, status.parked)
+                tenant.fetched |= status.fetched
                 if not again:
                     self.ledger.note(tenant.name, status)
         rows = _distinct(taken)

@@ -39,7 +39,8 @@ from millstream.control.mill.running_query import RunningQuery, reads_punctuatio
 from millstream.control.mill.statements import note_query, run_statement
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
-from millstream.control.observe.stream_progress import read_counts, stream_progress
+from millstream.control.mill.written import WrittenTables
+from millstream.control.observe.stream_progress import counts_of, read_counts
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
@@ -82,6 +83,7 @@ class Mill(Registration):
         self.failures = self.deliveries.failures = Failures(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
+        self.written = WrittenTables(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
@@ -116,7 +118,7 @@ class Mill(Registration):
         self,
         name: str,
         text: str,
-        select: ast.Query,
+        select: ast.Runs,
         sink: Any = None,
         sink_options: Mapping[str, str] | None = None,
         start: ast.Start = ast.NOW,
@@ -129,6 +131,7 @@ class Mill(Registration):
         plan = self.plan(select)
         if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
             sink = None  # its output is what `take_rows` takes
+        self.written.begin(plan)
         if name not in self.placements.of:  # otherwise it was recovered
             place(self, name, plan, start, punctuated=reads_punctuation(sink))
         output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels), window_starts(plan), repeats(plan))
@@ -143,7 +146,7 @@ class Mill(Registration):
             del self.queries[name]
             raise
 
-    def plan(self, select: ast.Query) -> Plan:
+    def plan(self, select: ast.Runs) -> Plan:
         """The optimized plan of a query."""
         return self.optimized(bind_select(select, self.catalog))
 
@@ -178,15 +181,16 @@ class Mill(Registration):
             self.placements.remove(name)
             self.readings.leave(placement.job, counts)
 
-    def free_name(self) -> str:
+    def free_name(self, stem: str = "query") -> str:
         """Return an unused name for a query."""
-        return next(name for n in count(1) if (name := f"query_{n}") not in self.queries)
+        return next(name for n in count(1) if (name := f"{stem}_{n}") not in self.queries)
 
     def forget(self, relation: str) -> None:
         """Forget a dropped stream or table."""
         if relation in self.feeds.sources:
             self.readings.forget(relation)
         self.feeds.forget(relation)
+        self.written.forget(relation)
         self.tables.pop(relation, None)
         self.bad_rows.pop(relation, None)
         self.diverted.forget(relation)
@@ -194,7 +198,7 @@ class Mill(Registration):
         self.journal.drop("relation", relation)
 
     def set_option(self, name: str, value: Any) -> None:
-        if name.lower() == "shards" and self.queries:
+        if name.lower() == "shards" and (self.queries or (self.placements.of and not self.journal.recovering)):
             raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
         before = self.options.model_copy()
         self.options.change(name, value)
@@ -351,16 +355,7 @@ class Mill(Registration):
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""
-        if (table := stream.lower()) in self.tables:
-            return {"accepted": self.tables[table].height, "late": 0, "bad": self.bad_rows.get(table, 0)}
-        if stream.lower() in self.catalog.derived:
-            return self.diverted.all_counts(stream.lower())
-        definition = self.catalog.stream(stream)
-        fed = self.fed(definition.name)
-        if fed is None and not self.time.wall:
-            self.report_all()
-        read = stream_progress(self).get(definition.name) if fed is None else fed
-        return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}
+        return counts_of(self, stream)
 
     def drain(self) -> None:
         """Read the streams with a connector up to their newest rows, or to their end."""

@@ -25,11 +25,12 @@ from millstream.control.mill.statements import aggregate_kind, sink_of
 from millstream.lang import ast, parse_one
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
+from millstream.lang.table.ast import CreateView, WriteStatement
 
-_FREE = re.compile(r"query_\d+")
+_FREE = re.compile(r"(query|insert_.*|update_.*|delete_.*)_\d+")
 CONSOLE = "console"
 """Sink of a query in a file that names none."""
-Created = ast.CreateStream | ast.CreateDerivedStream | ast.CreateTable | ast.CreateQuery | CreateAggregate
+Created = ast.CreateStream | ast.CreateDerivedStream | ast.CreateTable | ast.CreateQuery | CreateAggregate | CreateView
 
 
 @dataclass(slots=True)
@@ -123,6 +124,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                 | ast.CreateTable()
                 | ast.CreateQuery()
                 | CreateAggregate()
+                | CreateView()
             ):
                 wanted[_keys(statement)[0]] = statement
     unnamed = {key: query for key, query in have.items() if key not in wanted and _FREE.fullmatch(key[1])}
@@ -144,10 +146,13 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                 | ast.CreateTable()
                 | ast.CreateQuery()
                 | CreateAggregate()
+                | CreateView()
             ):
                 key = _keys(statement)[0]
                 if wanted.get(key) is statement and (key not in have or key in again):
                     found.run.append(statement)
+            case ast.SelectStatement() if statement.text in mill.journal.once:
+                pass
             case ast.SelectStatement():
                 equal = next((key for key, query in unnamed.items() if _same(statement, key[1]) == query), None)
                 if equal is None:
@@ -185,6 +190,8 @@ def _readers(mill: Mill, key: Key) -> list[Key]:
 
 def _same(statement: ast.Statement, name: str = "") -> ast.Statement:
     """The statement without differences that mean nothing. A query without a name gets this one."""
+    if isinstance(statement, WriteStatement):
+        return ast.CreateQuery(name, statement.select)
     if isinstance(statement, ast.SelectStatement):
         into = statement.into if statement.into or statement.into_options else CONSOLE
         statement = ast.CreateQuery(name, statement.select, into, statement.into_options)

@@ -95,5 +95,5 @@ def _could_end(mill: Mill, stream: str) -> bool:
 
 def _filled_by(node: Contract, part: StatePart) -> set[str]:
     """The streams whose tuples a part of the state is made of."""
-    inputs = node.plan.inputs if part.name == WAITING else (node.plan.inputs[part.side],)
+    inputs = node.plan.inputs if part.name == WAITING else node.plan.inputs[part.side : part.side + 1]
     return {base_stream(scan.stream) for input_ in inputs for scan in scans(input_)}

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from millstream.algebra.element import Element
 from millstream.control.mill.outlet import LOG, Outlet
 from millstream.control.mill.placement import Placement, Placements
@@ -41,6 +43,8 @@ class Deliveries:
         """Takes the sources that shards of a job have reported in a batch."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
+        self.fetched: dict[int, Mapping[str, pl.DataFrame]] = {}
+        """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}
         self.lock = threading.RLock()
         """Guards outputs and sinks."""

@@ -19,6 +19,7 @@ from millstream.control.mill.readings import readable
 from millstream.control.observe.stream_progress import read_counts
 from millstream.errors import MillstreamError, advice
 from millstream.lang.spelling import spelled
+from millstream.logical.written import touched
 from millstream.physical.failure.transport import as_text, read_error
 from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.topology import base_stream, scans
@@ -113,6 +114,8 @@ class Failures:
     def _places(self, name: str, batch: int, *, spooled: bool) -> dict[str, Any] | None:
         """Where the streams of a query stood before its results were lost; None if one cannot be read again."""
         placement, query = self._mill.placements.of[name], self._mill.queries[name]
+        if touched(query.plan):
+            return None  # the tables have been written on
         before, after = placement.job.span(batch)
         places, found = after if spooled else before, dict[str, Any]()
         for part in placement.parts:

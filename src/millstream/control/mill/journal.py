@@ -5,6 +5,7 @@
 | statement | a statement that has run |
 | drop | a query, relation or aggregate that was dropped |
 | option, table | a new value |
+| once | a statement that has written a table and is not run again |
 | failed, started | a query has failed, with its error; it was started again |
 | python | the declaration of Python code that later statements call; or the digest of code that was accepted instead |
 | sources | the state of the clock and of the streams fed from the driver; only the last note counts |
@@ -38,6 +39,8 @@ class Journal:
         """The statement of each relation and each query, in the order in which they were made."""
         self.options: dict[str, object] = {}
         """The options that were set, with their last values."""
+        self.once: list[str] = []
+        """The statements that have run once and that no stream drives."""
         self.recovering = False
         self.noted = 0
         """Number of notes, without those of which only the last counts."""
@@ -54,6 +57,11 @@ class Journal:
         bases = {base.lower().removesuffix("__late").removesuffix("__bad") for base in reads}
         self._reads[kind, name], self.texts[kind, name] = frozenset(bases), text
         self.note("statement", text)
+
+    def ran(self, text: str) -> None:
+        """Note a statement that has run once; it is not run again."""
+        self.once.append(text)
+        self.note("once", text)
 
     def option(self, name: str, value: object) -> None:
         self.options[name.lower()] = value

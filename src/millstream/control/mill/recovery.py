@@ -132,6 +132,8 @@ def _replay(mill: Mill, note: Remember) -> None:
     match note.kind, note.value:
         case "statement", str(text):
             mill.execute(text)
+        case "once", str(text):
+            mill.journal.ran(text)
         case "python", Declaration() as declared:
             mill.python_code.replay(declared)
         case "python", (Reference() as reference, str(digest)):
@@ -169,7 +171,7 @@ def _replay(mill: Mill, note: Remember) -> None:
 def _reconcile(mill: Mill) -> None:
     """Complete what the driver left half-done. It writes to a job's log before its own: a query that only the job knows
     was being started; a query that the job has stopped and the driver still knows was being stopped."""
-    for name in mill.placements.of.keys() - mill.queries.keys():
+    for name in mill.placements.of.keys() - mill.queries.keys() - mill.written.reconcile():
         mill.placements.remove(name)
     for name, query in [*mill.queries.items()]:
         if query.failure is not None:

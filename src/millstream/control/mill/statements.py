@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.algebra.program.program import Program
 from millstream.algebra.python.definition import Declaration
+from millstream.algebra.schema import Schema
+from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import warn_unpunctuated
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.sharing import explain_running, explain_start
@@ -18,11 +21,17 @@ from millstream.lang import ast, parse
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
 from millstream.lang.statements import STAGES
+from millstream.lang.table.ast import CreateView, Write, WriteStatement
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
+from millstream.logical.bind.table.driven import driven
+from millstream.logical.bind.table.once import bind_once
+from millstream.logical.bind.table.relations import over_tables, relations
+from millstream.logical.catalog import TableDefinition
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
@@ -69,13 +78,20 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             if held.bad and not mill.journal.recovering:
                 logger.warning(held.report(table.name))
             mill.journal.statement("relation", table.name, statement.text, ())
+        case CreateView():
+            _create_view(mill, statement)
         case CreateAggregate():
             mill.catalog.add_aggregate(bind_aggregate(statement, mill.catalog))
             mill.journal.statement(aggregate_kind(statement), statement.name, statement.text, ())
         case ast.CreateQuery():
             mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement), statement.start)
+        case WriteStatement(select=write) if _runs_once(mill, write):
+            mill.written.write(write)
+            mill.journal.ran(statement.text)
+        case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
+            return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():
-            name = mill.free_name()
+            name = mill.free_name(_stem(statement.select))
             text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
@@ -89,6 +105,33 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
+
+
+def _create_view(mill: Mill, statement: CreateView) -> None:
+    """Add a view: over tables alone it is a query that runs once wherever it is read, otherwise a derived stream."""
+    select = statement.select
+    read = [*relations(select), *called(mill, select)]
+    if over_tables(select, mill.catalog):
+        mill.catalog.check_free(statement.name)
+        bind_once(select, mill.catalog)
+        mill.catalog.add_view(statement.name, select)
+    else:
+        plan = bind_select(select, mill.catalog)
+        mill.catalog.add_derived(statement.name, plan)
+        mill.python_code.note(plan)
+        read += scanned(plan)
+    mill.journal.statement("relation", statement.name, statement.text, read)
+
+
+def _runs_once(mill: Mill, write: Write) -> bool:
+    """Return whether no stream drives a statement that writes a table."""
+    write = driven(write, mill.catalog)
+    return write.source is None or over_tables(write, mill.catalog)
+
+
+def _stem(runs: ast.Runs) -> str:
+    """The name of a query that was not named, but for its number."""
+    return f"{type(runs.statement).__name__.lower()}_{runs.statement.table}" if isinstance(runs, Write) else "query"
 
 
 def exists(mill: Mill, statement: ast.Created) -> bool:
@@ -107,19 +150,11 @@ def exists(mill: Mill, statement: ast.Created) -> bool:
     return True
 
 
-def note_query(mill: Mill, query: RunningQuery, select: ast.Query) -> None:
+def note_query(mill: Mill, query: RunningQuery, select: ast.Runs) -> None:
     """Note a query for recovery."""
     mill.python_code.note(query.plan)
     read = (*relations(select), *scanned(query.plan), *called(mill, select))
     mill.journal.statement("query", query.name, query.text, read)
-
-
-def relations(node: ast.Node) -> Iterator[str]:
-    """The names of all relations that a query reads, as spelled in its text."""
-    if isinstance(node, ast.Source) and isinstance(node.relation, str):
-        yield node.relation
-    for child in node.children():
-        yield from relations(child)
 
 
 def scanned(plan: Plan) -> Iterator[str]:
@@ -174,11 +209,16 @@ def _drop(mill: Mill, statement: ast.Drop) -> None:
     readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]
-        reading = "query" if what == "query" else "stream"
-        message = f"{kind} '{name}' is read by {reading} '{reader}'"
+        reading = "query" if what == "query" else "view" if _is_view(mill, reader) else "stream"
+        writes = what == "query" and isinstance(mill.queries[reader].plan, TableWrite)
+        message = f"{kind} '{name}' is {'written' if writes and kind == 'table' else 'read'} by {reading} '{reader}'"
         raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
     if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
         mill.forget(name)
+
+
+def _is_view(mill: Mill, name: str) -> bool:
+    return isinstance(parse(mill.journal.texts["relation", name])[0], CreateView)
 
 
 def check_stage(stage: str) -> None:
@@ -253,6 +293,11 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     return explain(plan) + shared
 
 
+def _output(query: RunningQuery) -> str:
+    plan = query.plan
+    return f"writes {plan.table}" if isinstance(plan, TableWrite) else f"{query.rows_out} rows out"
+
+
 def _trouble(mill: Mill, query: RunningQuery) -> str:
     """What is wrong with a query; empty if nothing is."""
     if query.failure is not None:
@@ -261,20 +306,29 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
     return "" if outlet is None or outlet.trouble is None else f", {outlet.trouble}"
 
 
+def _shown_table(mill: Mill, table: TableDefinition) -> str:
+    counts = mill.written.counts(table.name)
+    bad = f", {counts['bad']} bad" if counts["bad"] else ""
+    written = ", written by streams" if mill.catalog.written(table.name) is not None else ""
+    return f"{table.name} {table.schema}: {counts['accepted']} rows{bad}{written}"
+
+
+def _shown_views(mill: Mill) -> Iterator[str]:
+    """The views over tables alone; other views are derived streams."""
+    return (f"{name} {Schema(bind_once(query, mill.catalog).results)}: view" for name, query in mill.catalog.views)
+
+
 def _show(mill: Mill, what: str) -> str:
     if what == "QUERIES":
         return "\n".join(
-            f"{q.name}: {q.rows_out} rows out{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
+            f"{q.name}: {_output(q)}{'' if q.start == 'now' else f', start = {q.start}'}{trouble}"
             for q in mill.queries.values()
             for trouble in [_trouble(mill, q)]
         )
     if what == "FUNCTIONS":
         return "\n".join(str(declared) for declared in mill.catalog.library if declared.kind == "function")
     if what == "TABLES":
-        held = ((table, mill.tables[table.name].height, mill.bad_rows.get(table.name)) for table in mill.catalog.tables)
-        return "\n".join(
-            f"{table.name} {table.schema}: {rows} rows{f', {bad} bad' if bad else ''}" for table, rows, bad in held
-        )
+        return "\n".join([*map(partial(_shown_table, mill), mill.catalog.tables), *_shown_views(mill)])
     if what == "AGGREGATES":
         programs = [program for each in mill.catalog.aggregates.values() for program in each.versions]
         lines = [f"{_signature(program)}: {'window' if program.window else 'base'} version" for program in programs]

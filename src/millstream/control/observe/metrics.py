@@ -67,12 +67,24 @@ SPOOLED: tuple[Family, ...] = (
 )
 SHARDS: Family = (GAUGE, "shard_seconds", "Time that a shard worked in the last batch.", float)
 ROWS: Family = (COUNTER, "stream_rows", "Rows that have arrived.", float)
+OF_TABLES: tuple[Family, ...] = (
+    (GAUGE, "table_rows", "Rows in the table.", lambda counts: counts["accepted"]),
+    (
+        COUNTER,
+        "table_rows_bad",
+        "Rows that did not fit and were not written.",
+        lambda counts: counts["bad"],
+    ),
+)
 PHASES: Family = (GAUGE, "batch_phase_seconds", "The last batch: time per phase, as Spark reports it.", float)
 
 
 class MillCollector(Collector):
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
+
+    def _counts(self, table: str) -> dict[str, int]:
+        return self._mill.written.counts(table, fresh=False)
 
     def collect(self) -> Iterator[Metric]:
         queries, streams = list(running(self._mill)), list(stream_progress(self._mill).values())
@@ -88,6 +100,8 @@ class MillCollector(Collector):
         rows = [((s.name, what), getattr(s, what)) for s in streams for what in ("accepted", "late", "bad")]
         yield from _filled((ROWS,), ("stream", "outcome"), rows)
         yield from _filled(OF_STREAMS, ("stream",), [((s.name,), s) for s in streams])
+        tables = [((table.name,), self._counts(table.name)) for table in self._mill.catalog.tables]
+        yield from _filled(OF_TABLES, ("table",), tables)
         jobs = self._mill.jobs.all()
         yield from _filled(OF_JOBS, ("job",), [((job.title,), job) for job in jobs])
         yield from _filled(OF_BATCHES, ("job",), [((job.title,), job.last) for job in jobs if job.batches])

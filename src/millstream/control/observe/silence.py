@@ -10,6 +10,7 @@ from millstream.control.observe.progress import Progress, progress_of
 from millstream.errors import MillstreamError
 from millstream.ingest.losses import Losses
 from millstream.logical.catalog import BAD, LATE
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.shard.topology import base_stream, scans
 
@@ -36,7 +37,7 @@ def why_silent(mill: Mill, name: str) -> str:
     """Return why a query has emitted no row since the connection was opened; empty if no rows came in, if it has
     emitted some, if it has failed, or if the reason is unknown."""
     query, found = mill.query(name), losses(mill)
-    if query.failure is not None:
+    if query.failure is not None or isinstance(query.plan, TableWrite):
         return ""
     read = sorted({scan.stream for scan in scans(query.plan)})
     rows = {stream: found.get(base_stream(stream), Losses()) for stream in read}

@@ -131,3 +131,17 @@ def _groups(mill: Mill) -> Iterable[_Readers]:
 def _has_wall_time(stream: StreamDefinition) -> bool:
     kind, time = stream.schema.kind, stream.schema.time
     return kind is TimeKind.EXTERNAL and time is not None and stream.schema.type_of(time) is Type.TIMESTAMP
+
+
+def counts_of(mill: Mill, stream: str) -> dict[str, int]:
+    """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""
+    if (table := stream.lower()) in mill.tables:
+        return mill.written.counts(table)
+    if stream.lower() in mill.catalog.derived:
+        return mill.diverted.all_counts(stream.lower())
+    definition = mill.catalog.stream(stream)
+    fed = mill.fed(definition.name)
+    if fed is None and not mill.time.wall:
+        mill.report_all()
+    read = stream_progress(mill).get(definition.name) if fed is None else fed
+    return {what: getattr(read, what, 0) for what in ("accepted", "late", "bad")}

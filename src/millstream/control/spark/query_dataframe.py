@@ -23,6 +23,7 @@ from millstream.errors import BindError, OptionError
 from millstream.lang import ast
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.references import references
+from millstream.logical.written import touched
 from millstream.physical.plan import stages
 from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.topology import base_stream, scans
@@ -61,6 +62,9 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
     if spark is None:
         raise OptionError("M6057", "a DataFrame needs Spark", hint="connect() without local=True")
     plan = mill.plan(statement.select)
+    for target in touched(plan):
+        hint = "start the query instead: a DataFrame of its own has no access to the table"
+        raise BindError("M2124", f"a query on table '{target.table}', which streams write, has no DataFrame", hint=hint)
     names = sorted({base_stream(scan.stream) for scan in scans(plan)})
     for name in names:
         if not mill.catalog.stream(name).options.get("connector"):

@@ -48,7 +48,7 @@ def _insert(cursor: Cursor) -> body.Insert:
             cursor.fail("VALUES or SELECT")
         return body.Insert(table, columns, query=query(cursor), **here)
     rows = cursor.listed(_row)
-    return body.Insert(table, columns, rows, _where(cursor), **here)
+    return body.Insert(table, columns, rows, where(cursor), **here)
 
 
 def _row(cursor: Cursor) -> tuple[ast.Expr, ...]:
@@ -62,10 +62,10 @@ def _update(cursor: Cursor) -> body.Update:
     here = cursor.previous.place
     table = cursor.name("a local table")
     cursor.expect("SET")
-    return body.Update(table, cursor.listed(_assignment), _where(cursor), **here)
+    return body.Update(table, cursor.listed(assignment), where(cursor), **here)
 
 
-def _assignment(cursor: Cursor) -> body.Assignment:
+def assignment(cursor: Cursor) -> body.Assignment:
     token = cursor.token
     name = cursor.name("a column")
     cursor.expect_symbol("=")
@@ -75,10 +75,10 @@ def _assignment(cursor: Cursor) -> body.Assignment:
 def _delete(cursor: Cursor) -> body.Delete:
     here = cursor.previous.place
     cursor.expect("FROM")
-    return body.Delete(cursor.name("a local table"), _where(cursor), **here)
+    return body.Delete(cursor.name("a local table"), where(cursor), **here)
 
 
-def _where(cursor: Cursor) -> ast.Expr | None:
+def where(cursor: Cursor) -> ast.Expr | None:
     return expression(cursor) if cursor.accept("WHERE") else None
 
 

@@ -45,7 +45,12 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
             schema = catalog.table(relation).schema
             if source.window is not None or source.denoising is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
-            return Entry(alias, schema, written, table=relation)
+            return Entry(alias, schema, written, table=relation, changes=catalog.written(relation))
+        if catalog.view(relation) is not None:
+            hint = "join its tables"
+            raise PlanError(
+                "M3081", f"'{relation}' is a view over tables, which a stream cannot be joined with", hint=hint
+            )
         plan = _denoised(source, catalog.plan(relation))
     return Entry(alias, plan.schema, written, plan)
 

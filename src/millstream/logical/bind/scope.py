@@ -16,6 +16,7 @@ from millstream.algebra.window import WINDOW_END, WINDOW_START, WINDOW_TIME
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.bind.foreign_functions import INSTEAD, WITHOUT_CALL
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 
 CURRENT_TIME = "current_time"
@@ -31,6 +32,8 @@ class Entry:
     written: ast.JoinedSource
     plan: Plan | None = None
     table: str = ""
+    changes: WrittenTable | None = None
+    """The table that streams write."""
 
     @property
     def visible(self) -> Iterator[str]:

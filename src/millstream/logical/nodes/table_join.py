@@ -42,6 +42,10 @@ class TableJoin(Stateless, Paired):
 
     @property
     def schema(self) -> Schema:
+        return self.joined_schema()
+
+    def joined_schema(self) -> Schema:
+        """The columns of both sides, with the time of the stream."""
         sides = self.sides
         source = sides[0].schema
         time = None if source.time is None else prefixed(source.time, self.stream_prefix)

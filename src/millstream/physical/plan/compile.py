@@ -7,14 +7,15 @@ They share the operators that have no history: sources, selections, and projecti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import polars as pl
 
-from millstream.algebra.element import Element
+from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Column
 from millstream.algebra.identity import digest
+from millstream.algebra.program.program import Program
 from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
@@ -22,13 +23,19 @@ from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.table_write import TableWrite
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.physical.plan.operators import ALONE, build, build_pipeline
-from millstream.runtime.engine import Graph, Sink, Source
+from millstream.runtime.engine import Graph, Sink, Source, ports
+from millstream.runtime.engine.graph import ENDED
+from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import Hear, OperatorNode, Producer
 from millstream.runtime.engine.port import Port
+from millstream.runtime.join.written_join import WrittenJoin
 from millstream.runtime.operator.contract import Operator
 from millstream.runtime.operator.registry import Site
+from millstream.runtime.table.written_table import WrittenTable as TableOperator
 from millstream.strategies import Owner
 
 TableFrames = Mapping[str, pl.DataFrame]
@@ -65,16 +72,22 @@ class Compiler:
     def add(self, name: str, plan: Plan, deliver: Callable[[Element], None], since: int = 0) -> None:
         """Build the operators that the graph lacks, and a sink for the query."""
         compiled = self._compile(_key(plan, since))
-        sink = self._graph.sink(compiled.node, deliver, name=f"sink:{name}")
+        if isinstance(plan, TableWrite):
+            self._attach(plan, compiled.node)
+        silent = isinstance(plan, TableWrite | WrittenTable)
+        sink = self._graph.sink(compiled.node, _discard if silent else deliver, name=f"sink:{name}")
         self._queries[name] = _key(plan, since), sink
         parts = dict.fromkeys(_with_operators(_key(plan, since)))
-        self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), sink.name)
+        written = self.table(plan.table) if isinstance(plan, TableWrite) else None
+        shared = () if written is None else (written[0].name,)  # a writer fails with its table
+        self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), *shared, sink.name)
 
     def remove(self, name: str) -> None:
         """Remove a query's sink and every operator that no other query reads, also of a query whose operators could
         not all be built."""
         if (added := self._queries.pop(name, None)) is not None:
             del self._nodes[name]
+            self._detach(added[0])
             self._graph.remove(added[1])
         needed = {part for key, _ in self._queries.values() for part in _with_operators(key)}
         for key in reversed(list(self._compiled)):
@@ -85,13 +98,17 @@ class Compiler:
                     del self._sources[plan.stream]
                 elif isinstance(unread, OperatorNode) and self._graph.operators.get(unread.name) is unread:
                     self._graph.remove(unread)
+                if isinstance(plan, WrittenTable) and isinstance(unread, OperatorNode):
+                    self._graph.remove(self._graph.sources[f"{unread.name}~"])
 
     def reach(self, name: str, reached: Callable[[str], int], known: Set[Port | Sink]) -> None:
         """Tell a query the time that its streams reached before it was added. `known`: the readers from before, which
         know it."""
         for part in dict.fromkeys(_with_operators(self._queries[name][0])):
             node = self._compiled[part].node
-            if isinstance(node, Source) or all(port in known for port in node.ports):
+            if isinstance(part[0], WrittenTable) and isinstance(node, OperatorNode):
+                self._graph.reach(node, node.bound(), known)
+            elif isinstance(node, Source) or all(port in known for port in node.ports):
                 self._graph.reach(node, self._reached(part, reached), known)
 
     def _reached(self, key: _Key, reached: Callable[[str], int]) -> int:
@@ -105,6 +122,49 @@ class Compiler:
         if node.prone:
             return node.bound()
         return self._reached(_key(_chain(plan)[-1].inputs[0], since), reached)
+
+    # --- tables that streams write --------------------------------------------------------------------------------
+
+    def table(self, name: str) -> tuple[MergeNode, TableOperator] | None:
+        """The node and the operator of a table that streams write; None if it is not in this shard."""
+        for (plan, _), held in self._compiled.items():
+            if isinstance(plan, WrittenTable) and plan.table == name:
+                assert isinstance(held.node, MergeNode) and isinstance(held.operator, TableOperator)
+                return held.node, held.operator
+        return None
+
+    def fetch(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
+        """The rows of tables that streams write, as far as they are in this shard."""
+        found = {name: self.table(name) for name in names}
+        return {name: held[1].content() for name, held in found.items() if held is not None}
+
+    def write_once(self, name: str, program: Program, rows: pl.DataFrame | None) -> None:
+        """Run a statement on a table that streams write."""
+        if (found := self.table(name)) is not None and (changes := found[1].once(program, rows)) is not None:
+            found[0].buffer.append(Page(changes))
+            self._graph.run()
+
+    def _attach(self, plan: TableWrite, writer: Producer) -> None:
+        """Let the table read a writer."""
+        if (found := self.table(plan.table)) is not None:
+            node, operator = found
+            operator.attach(plan.program)
+            ports.attach(self._graph, node, writer, ordered=_in_order(plan))
+
+    def _detach(self, key: _Key) -> None:
+        """End the reading of a writer, if the query is one."""
+        if isinstance(key[0], TableWrite) and (found := self.table(key[0].table)) is not None:
+            node, operator = found
+            operator.detach(ports.detach(self._graph, node, self._compiled[key].node))
+            node.arrange()
+
+    def _new_table(self, plan: WrittenTable, name: str) -> _Compiled:
+        """A table without writers. Its first port reads a source that has ended."""
+        none = self._graph.source(f"{name}~", plan.schema)
+        operator = build(plan, Site(self._tables, *self.place))
+        node = self._graph.add(operator, [none], name=name)
+        self._graph.push(none, ENDED)
+        return _Compiled(node, operator)
 
     def push(self, stream: str, element: Element) -> None:
         """Push an element to the queries that read a stream, if there are any."""
@@ -157,12 +217,16 @@ class Compiler:
             source = self._graph.source(name, plan.schema, self._hear(plan.stream))
             self._sources[plan.stream] = source
             compiled = _Compiled(source, None)
+        elif isinstance(plan, WrittenTable):
+            compiled = self._new_table(plan, name)
         else:
             chain = _chain(plan)
             read = chain[-1].inputs
             inputs = [self._compile(_key(part, since)).node for part in read]
             operator = build(plan, Site(self._tables, *self.place)) if len(chain) == 1 else build_pipeline(chain)
-            ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in read)
+            ordered = tuple(map(_in_order, read))
+            if isinstance(operator, WrittenJoin) and (found := self.table(plan.table)) is not None:  # type: ignore[attr-defined]
+                operator.adopt(found[1].content())
             compiled = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
         self._compiled[key] = compiled
         return compiled
@@ -180,7 +244,18 @@ def _chain(plan: Plan) -> list[Plan]:
     return chain
 
 
+def _discard(element: Element) -> None:
+    """Take the output of a query without results."""
+    del element
+
+
+def _in_order(plan: Plan) -> bool:
+    return plan.schema.ordered and plan.schema.kind is not TimeKind.LATENT
+
+
 def _key(plan: Plan, since: int) -> _Key:
+    if isinstance(plan, WrittenTable):
+        return plan, 0  # all queries share it, whenever they were added
     return plan, since if any(map(_has_history, plan.walk())) else 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import EVERYWHERE, Key, Plan
+from millstream.logical.written import touched
 from millstream.physical.plan.compile import Compiler, labels
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partitioning import Keys
@@ -28,9 +29,11 @@ def explain_physical(prepared: Sequence[PreparedPart], shards: int, schedule: Sc
 
 
 def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> Iterator[str]:
-    yield _spread(made.keys, query, shards)
+    tables = [target.table for target in touched(made.plan)]
+    yield f"one shard: {_all_of(tables)}" if tables and shards > 1 else _spread(made.keys, query, shards)
     streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
-    yield f"reads {', '.join(streams)}"
+    if streams:
+        yield f"reads {', '.join(streams)}"
     for counted in dict.fromkeys(part for part in made.plan.walk() if isinstance(part, Placeholders)):
         (stream,) = (part.stream for part in counted.walk() if isinstance(part, Scan))
         yield f"{stream} is counted on every shard, which joins its own by ({', '.join(counted.key)})"
@@ -63,6 +66,11 @@ def _spread(keys: Keys | None, query: str, shards: int) -> str:
         return "one shard: an operator has no key to partition by" if shards > 1 else "one shard"
     hashed = dict.fromkeys(f"{_named(stream, query)} {_by(key)}" for stream, key in sorted(keys.items()))
     return f"{shards} shard{'s' if shards > 1 else ''}: {', '.join(hashed)}"
+
+
+def _all_of(tables: list[str]) -> str:
+    named = f"table {tables[0]} is" if len(tables) == 1 else f"tables {', '.join(tables)} are"
+    return f"{named} there, with all queries that write or read {'it' if len(tables) == 1 else 'them'}"
 
 
 def _by(key: Key) -> str:

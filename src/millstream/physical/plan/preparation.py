@@ -10,6 +10,8 @@ import polars as pl
 from millstream.algebra.schema import TimeKind
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.written_join import WrittenJoin
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partial import Partial, split_aggregate
@@ -33,6 +35,13 @@ class PreparedPart:
     def keys(self) -> Keys | None:
         return self.part.keys if self.part.keys is None or not self.partials else partition_keys(self.plan)
 
+    def _tables(self) -> set[str]:
+        """The tables whose rows it has from the start: static ones, and one that streams begin to write."""
+        if isinstance(self.plan, WrittenTable):
+            return {self.plan.table}
+        found = (p for p in self.plan.walk() if isinstance(p, TableJoin) and not isinstance(p, WrittenJoin))
+        return {part.table for part in found}
+
     def start(
         self,
         query: str,
@@ -54,7 +63,7 @@ class PreparedPart:
             groups[part.name].group,
             query if sending is None else part.name,
             self.plan,
-            {p.table: tables[p.table] for p in self.plan.walk() if isinstance(p, TableJoin)},
+            {name: tables[name] for name in self._tables()},
             {name: streams[name] for name in self.reads if name in streams},
             self.partials,
             punctuated or sending is not None,

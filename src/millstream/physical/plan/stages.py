@@ -13,7 +13,8 @@ for the oldest group of any shard, not of its own shard alone.
 
 An operator without a key (an aggregate of everything) runs on one shard; its inputs run on many. A plan is not cut and
 runs on one shard if it has operators above a cut whose result depends on the position of tuples of equal time (count
-windows, sequences), or if it reads the late tuples of a stream that another one closes.
+windows, sequences), if it reads the late tuples of a stream that another one closes, or if it writes or reads a table
+that streams write.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from millstream.algebra.schema import Schema
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.table_write import TableWrite
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
 from millstream.optimizer.context import bottom_up
 from millstream.physical.plan.exchange import MARK, Exchange, Gather
@@ -55,11 +58,16 @@ class QueryPart:
 
 def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
     """Return the parts of a query, readers before the parts they read; one part if it need not be cut."""
-    if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
+    if shards == 1 or any(map(_on_one_shard, plan.walk())):
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
     positional = any(below.positional for part in made if part.stage > 0 for below in part.plan.walk())
     return [uncut(query, plan)] if positional else made
+
+
+def _on_one_shard(plan: Plan) -> bool:
+    """True if a node keeps a plan on one shard: all statements on a table that streams write meet there."""
+    return isinstance(plan, WrittenTable | TableWrite) or (isinstance(plan, Closing) and plan.only_late)
 
 
 def uncut(query: str, plan: Plan) -> QueryPart:

@@ -32,6 +32,7 @@ from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import NodeStatistics
 from millstream.runtime.engine.demand import Levels
 from millstream.runtime.pipeline.divert import Divert
+from millstream.runtime.table.written_table import WrittenTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,10 @@ class Status:
     """The queries, or parts of queries, that have failed in the batch, each with its error as text."""
     parked: Parked = ()
     """What operators of queries that failed before held."""
+    tables: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """For each table that streams write: the numbers of its rows, and of rows that were refused."""
+    fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
+    """Rows of tables that the driver has asked for, by the number of the request."""
 
 
 def run_batch(
@@ -159,7 +164,8 @@ def run_batch(
 
 def brief_status(host: ShardHost, position: int, made: Made, seconds: float, written: int) -> Status:
     """The part of the report that the driver needs after every batch."""
-    sources = host.take_reported()
+    sources, fetched = host.take_reported(), host.fetched
+    host.fetched = {}
     return Status(
         position,
         host.setup.group,
@@ -175,6 +181,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).rows},
         failed=made.failed,
         parked=made.parked,
+        fetched=fetched,
     )
 
 
@@ -190,12 +197,18 @@ def full_status(host: ShardHost, brief: Status) -> Status:
         newest={name: newest for name, source in host.sources.items() if (newest := source.newest) is not None},
         points=host.points(),
         diverted=_diverted(host),
+        tables=_tables(host),
     )
 
 
 def _sizes(host: ShardHost) -> dict[str, int]:
     held = {name: node.operator.tables().values() for name, node in host.graph.operators.items()}
     return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
+
+
+def _tables(host: ShardHost) -> dict[str, tuple[int, int]]:
+    held = [node.operator for node in host.graph.operators.values() if isinstance(node.operator, WrittenTable)]
+    return {operator.table: (operator.state_rows(), operator.bad) for operator in held}
 
 
 def _diverted(host: ShardHost) -> dict[str, tuple[str, int, int]]:

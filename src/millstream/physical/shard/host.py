@@ -31,6 +31,7 @@ from millstream.physical.wire.records import (
     CloseGroup,
     Configure,
     Feed,
+    Fetch,
     ForgetStream,
     Hold,
     OpenGroup,
@@ -42,6 +43,7 @@ from millstream.physical.wire.records import (
     StartQuery,
     StopQuery,
     Unpark,
+    WriteOnce,
 )
 from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
@@ -69,13 +71,13 @@ class ShardHost:
         """Streams read by the job whose time was once requested; they promise it in every batch from then on."""
         self.outputs: list[tuple[str, Element]] = []
         self.inputs = 0
-        """How often it has received elements or time: the point from which a query reads that starts now."""
+        """How often it has received elements or time: where a query that starts now reads from."""
         self.reported: dict[str, tuple[int, dict[str, Any]]] = {}
         """Sources of streams to report to the driver: the number of the reading, and the state."""
+        self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         self.parcels: dict[str, tuple[int, bytes]] = {}
         """What parts hold when they start, with the number of the parking, until the batch after their start."""
-        self.setup_changed = True
-        self.closed = False
+        self.setup_changed, self.closed = True, False
         if setup is not None and setup.settings is not None:
             self._belong(setup.group, setup.labels, setup.number)
             self._configure(setup.settings)
@@ -110,6 +112,10 @@ class ShardHost:
                 self.parcels[name] = number, parcel
             case Hold(streams=streams):
                 self._report(streams)
+            case Fetch(number=number, tables=tables):
+                self.fetched[number] = self.compiler.fetch(tables)
+            case WriteOnce(table=table, program=program, rows=rows):
+                self.compiler.write_once(table, program, rows)
             case ForgetStream(name=name):
                 self._forget(name)
             case StopQuery(name=name):
@@ -391,5 +397,4 @@ class ShardHost:
         self.graph.restore(values["graph"])
         for name, node in self._counting().items():
             node.counters = replace(values.get("counters", {}).get(name, node.counters))
-        self.messages = {}
-        self.outputs = []
+        self.messages, self.outputs = {}, []

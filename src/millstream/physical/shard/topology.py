@@ -24,6 +24,7 @@ from millstream.physical.wire.records import (
     CloseGroup,
     Configure,
     Feed,
+    Fetch,
     ForgetStream,
     Hold,
     OpenGroup,
@@ -35,6 +36,7 @@ from millstream.physical.wire.records import (
     StartQuery,
     StopQuery,
     Unpark,
+    WriteOnce,
 )
 from millstream.physical.wire.shard_split import PartialStream, Target
 
@@ -143,6 +145,8 @@ class Topology:
             case OpenGroup():
                 return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
             case StartQuery(group=number) | StopQuery(group=number) | Park(group=number):
+                return self.groups[number].addressed(record)
+            case Fetch(group=number) | WriteOnce(group=number) if number in self.groups:
                 return self.groups[number].addressed(record)
             case Unpark(group=group, number=number):
                 return [(self.groups[group].opened.labels[number], record)]

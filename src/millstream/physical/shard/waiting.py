@@ -27,4 +27,4 @@ def lags_of(host: ShardHost) -> Waiting:
 
 def _by_stream(host: ShardHost, levels: Levels) -> Levels:
     streams = {source.name: base_of(stream) for stream, source in host.compiler.sources().items()}
-    return merged(Lag(0, {streams[name]: level}) for name, level in levels.items()).levels
+    return merged(Lag(0, {streams[name]: level}) for name, level in levels.items() if name in streams).levels

@@ -19,6 +19,7 @@ import polars as pl
 from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
 from millstream.algebra.element import Element
 from millstream.algebra.program import call  # noqa: F401
+from millstream.algebra.program.program import Program
 from millstream.algebra.python import aggregate_call, definition  # noqa: F401
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
@@ -214,6 +215,27 @@ class Hold:
     streams: tuple[str, ...] = ()
 
 
+@value("fetch_tables")
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Report the rows of tables that streams write, under a number, as they are at this point."""
+
+    group: int
+    number: int
+    tables: tuple[str, ...]
+
+
+@value("write_once")
+@dataclass(frozen=True, slots=True)
+class WriteOnce:
+    """Run a statement without a stream on a table that streams write: once, or for each of these rows."""
+
+    group: int
+    table: str
+    program: Program
+    rows: pl.DataFrame | None = None
+
+
 @value("forget_stream")
 @dataclass(frozen=True, slots=True)
 class ForgetStream:
@@ -245,6 +267,8 @@ Record = (
     | Promise
     | Send
     | Hold
+    | Fetch
+    | WriteOnce
     | ForgetStream
     | Remember
 )

@@ -107,7 +107,7 @@ class Graph:
         self.operators[node.name] = node
         for port in node.ports:
             port.buffer.ports = (*port.buffer.ports, port)
-        self._reshape([node.buffer, *buffers])
+        self.reshape([node.buffer, *buffers])
         return node
 
     def sink(self, node: Producer, callback: Callable[[Element], None], name: str | None = None) -> Sink:
@@ -115,7 +115,7 @@ class Graph:
         sink = Sink(self._free_name(name or f"sink_{node.name}"), node.buffer, callback)
         node.buffer.sinks = (*node.buffer.sinks, sink)
         self.sinks[sink.name] = sink
-        self._reshape([node.buffer])
+        self.reshape([node.buffer])
         return sink
 
     def remove(self, node: Producer | Sink) -> None:
@@ -124,7 +124,7 @@ class Graph:
             self.sinks.pop(node.name)
             node.buffer.sinks = tuple(sink for sink in node.buffer.sinks if sink is not node)
             node.buffer.remembered.pop(node.name, None)
-            self._reshape([node.buffer])
+            self.reshape([node.buffer])
             self._remove_unread(node.buffer.producer)
             return
         if node.buffer.ports or node.buffer.sinks:
@@ -150,7 +150,7 @@ class Graph:
         buffers = list(dict.fromkeys(port.buffer for port in node.ports))
         for port in node.ports:
             port.detach()
-        self._reshape(buffers)
+        self.reshape(buffers)
         for buffer in buffers:
             self._remove_unread(buffer.producer)
 
@@ -161,7 +161,7 @@ class Graph:
             free = f"{name}_{number}"
         return free
 
-    def _reshape(self, buffers: Iterable[Buffer]) -> None:
+    def reshape(self, buffers: Iterable[Buffer]) -> None:
         """Update forks and table rows around these buffers after a change of topology. A buffer with several readers
         has a fork."""
         self.version += 1

@@ -27,8 +27,11 @@ VACANT = FOREVER + 1
 class MergeNode(OperatorNode):
     def __init__(self, name: str, operator: Operator, inputs: Sequence[Buffer], ordered: Sequence[bool]) -> None:
         super().__init__(name, operator, inputs, ordered)
-        count = len(self.ports)
-        tie_order = operator.tie_order
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Derive the order of the ports."""
+        count, tie_order = len(self.ports), self.operator.tie_order
         order = tie_order if tie_order is not None else tuple(range(count))
         self.precedence = tuple(self.ports[index] for index in order)
         """The ports, in the order in which equal timestamps are taken."""

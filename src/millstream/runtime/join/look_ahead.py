@@ -58,7 +58,8 @@ class LookAhead:
 
     def _useless(self, rows: pl.DataFrame, bounds: Integers) -> Mask:
         """Return a mask of the tuples that no tuple of their own bound on, or later, can join."""
-        times, gone = rows.get_column(TS).to_numpy(), bounds == FOREVER
+        times = rows.get_column(TS).to_numpy()
+        gone: Mask = bounds == FOREVER
         if self._range is not None:
             gone |= times < bounds - self._range
         near = np.flatnonzero((np.abs(bounds) < FAR) & ~gone)

@@ -12,13 +12,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from millstream.algebra.arrays import Places
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.expression.condition import Condition
@@ -27,6 +27,9 @@ from millstream.runtime.join.kernel import JoinColumns, named, paired
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, take, where
 from millstream.runtime.operator.registry import Site, carries_out
+
+Visible = Callable[[Places, Places], Mask]
+"""Tells which pairs of a tuple and a row, by their places, are of a tuple that sees the row."""
 
 
 @carries_out("table_join")
@@ -62,13 +65,20 @@ class TableJoin(Operator):
         [arrived], punctuations = self._columns.take(inputs), inputs[0].punctuations
         if punctuations is not None:
             punctuations = punctuations.select(self._columns.names[0])
-        return Output(None if arrived is None else self._join(arrived), punctuations or None)
+        made = None if arrived is None else self._join(arrived, self._table, self._index)
+        return Output(made, punctuations or None)
 
-    def _join(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        left, right = self._equality.match(rows, self._table, probing_left=True, known=self._index)
+    def _join(
+        self, rows: pl.DataFrame, table: pl.DataFrame, known: Lookup | None = None, visible: Visible | None = None
+    ) -> pl.DataFrame | None:
+        """Return the results of tuples with the rows of a table; `visible` tells which pairs count."""
+        left, right = self._equality.match(rows, table, probing_left=True, known=known)
+        if visible is not None:
+            seen = visible(left, right)
+            left, right = left[seen], right[seen]
         pairs = None
         if len(left):
-            pairs = paired(rows, self._table, (left, right), rows.get_column(TS).to_numpy().take(left))
+            pairs = paired(rows, table, (left, right), rows.get_column(TS).to_numpy().take(left))
             if self._residual is not None:
                 allowed = self._residual.holds(pairs)
                 left, pairs = left[allowed], where(pairs, allowed)

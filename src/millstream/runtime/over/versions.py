@@ -27,7 +27,7 @@ def _compiled(call: ProgramCall) -> Versions:
         call.program.ignore_nulls,
         body is not None and body.algebraic,
         body is None or body.reads_window or bool(body.expire),
-        () if window is None else window.INDEXES,
+        () if window is None else window.WINDOW_INDEXES,
         body is not None and body.reads_window,
         body is not None and body.deletes_from_window,
     )

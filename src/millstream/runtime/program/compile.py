@@ -1,7 +1,8 @@
 """A program compiled to a Python class, once per program in a process.
 
 The class has the methods of `RowAggregate`. Local tables are `Table`s, or plain attributes where a table always has
-one row. The source is in `SOURCE` of the class, the columns of the indexes of inwindow are in `INDEXES`.
+one row. The source is in `SOURCE` of the class, the indexes of its tables by attribute in `INDEXES`, the columns of
+the indexes of inwindow in `WINDOW_INDEXES`.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _class(module: _Compiler, text: str) -> type[Any]:
         "save": save,
         "load": load,
         "SOURCE": text,
-        "INDEXES": window_indexes,
+        "INDEXES": indexes,
+        "WINDOW_INDEXES": window_indexes,
         **{name: module.globals[name] for name in _METHODS},
     }
     return type(program.name, (), members)

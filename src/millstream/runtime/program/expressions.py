@@ -256,6 +256,8 @@ class Expressions:
                 return self._strict([operand], "str({0})".format)
             case Type.DOUBLE, Type.BIGINT:
                 return Code(self._strict([operand], "truncated({0})".format).text)
+            case Type.BIGINT, Type.INT:
+                return self._strict([operand], f"narrow({{0}}, {str(node)!r})".format)
         return self._through_page(node)
 
     def _call(self, node: Call) -> Code:

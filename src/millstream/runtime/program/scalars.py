@@ -30,6 +30,11 @@ def out_of_range(text: str, type_: str, value: Any) -> NoReturn:
     raise OutOfRange(f"{text} does not fit {type_}: {format_value(value)}")
 
 
+def narrow(value: int, text: str) -> int:
+    """An INT of the same value."""
+    return value if -(1 << 31) <= value < 1 << 31 else out_of_range(text, "INT", value)
+
+
 def both(left: bool | None, right: bool | None) -> bool | None:
     """AND of three values."""
     if left is False or right is False:

@@ -17,7 +17,7 @@ from millstream.runtime.program import scalars
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
-    scalars.moved, scalars.remainder, scalars.greatest, scalars.least, scalars.distinct, scalars.run,
+    scalars.narrow, scalars.moved, scalars.remainder, scalars.greatest, scalars.least, scalars.distinct, scalars.run,
     scalars.all_hold, scalars.both_used, scalars.either_used, scalars.ordered, scalars.limited,
 )  # fmt: skip
 

@@ -39,6 +39,12 @@ class Index:
             if not bucket:
                 del self.buckets[key]
 
+    def move(self, number: int, old: Row, row: Row) -> None:
+        """Follow a row that is replaced."""
+        if self._key(old) != self._key(row):
+            self.remove(number, old)
+            self.add(number, row)
+
     def _is_null(self, key: Any) -> bool:
         return key is None if self._single else None in key
 
@@ -70,8 +76,7 @@ class Table:
         if self.indexes:
             old = self.rows[number]
             for index in self.indexes:
-                index.remove(number, old)
-                index.add(number, row)
+                index.move(number, old, row)
         self.rows[number] = row
 
     def remove(self, number: int) -> None:

@@ -33,7 +33,7 @@ def bind_aggregate(statement: body.CreateAggregate, catalog: Catalog) -> Program
             detail = "ALGEBRAIC: the aggregate of the aggregates of parts is that of the whole."
             needs = "is a window version, with one argument of the type of its result"
             raise BindError("M2048", f"an ALGEBRAIC aggregate {needs}", detail=detail)
-        binder = _Binder(Body(tables, Calls(catalog, statement.name, statement.window)), arguments, results)
+        binder = StatementBinder(Body(tables, Calls(catalog, statement.name, statement.window)), arguments, results)
         bound = [(block.states, binder.block(block)) for block in statement.blocks]
         blocks = {state: statements for states, statements in bound for state in states}
         local = tuple(LocalTable(name, columns) for name, columns in tables.items() if name != INWINDOW)
@@ -96,7 +96,7 @@ def _check_blocks(statement: body.CreateAggregate) -> None:
             raise BindError("M2040", f"aggregate '{statement.name}' has no {state}", hint=hint)
 
 
-class _Binder:
+class StatementBinder:
     """Binds the statements of blocks."""
 
     def __init__(self, within: Body, arguments: Columns, results: Columns) -> None:
@@ -104,9 +104,9 @@ class _Binder:
         self._scope = LocalScope(arguments)
 
     def block(self, block: body.Block) -> tuple[Statement, ...]:
-        return tuple(self._statement(statement) for statement in block.statements)
+        return tuple(self.statement(statement) for statement in block.statements)
 
-    def _statement(self, statement: body.Local) -> Statement:
+    def statement(self, statement: body.Local) -> Statement:
         with statement.placing():
             match statement:
                 case body.Insert():

@@ -27,6 +27,7 @@ from millstream.logical.bind.join.key_join import check_key_join, key_joined
 from millstream.logical.bind.join.outer import OUTER, cuts_off
 from millstream.logical.bind.join.time import any_time_of, same_units, times_of, times_of_parts
 from millstream.logical.bind.scope import Entry
+from millstream.logical.bind.table.time import check_time
 from millstream.logical.join.graph import ENTRY_TIME, within
 from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.outer_join import OuterJoin
@@ -35,6 +36,7 @@ from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.window_join import WindowJoin
+from millstream.logical.nodes.written_join import WrittenJoin
 from millstream.logical.plan import Plan
 from millstream.logical.windows import join_window
 
@@ -144,16 +146,13 @@ class JoinBinder:
         right = frozenset({entry.alias})
         found = self._waiting.take(left.names, right) if kept is None else list(kept)
         placed = split_keys(self.keys.renamed(found), left.names, right)
-        plan = TableJoin(
-            left.plan,
-            entry.table,
-            entry.schema,
-            tuple((left.inner(one), other.split(".", 1)[1]) for one, other in placed.keys),
-            conjunction(placed.residual),
-            left.prefix,
-            entry.alias,
-            kept is not None,
-        )
+        keys = tuple((left.inner(one), other.split(".", 1)[1]) for one, other in placed.keys)
+        parts = left.plan, entry.table, entry.schema, keys, conjunction(placed.residual), left.prefix, entry.alias
+        if entry.changes is None:
+            plan = TableJoin(*parts, outer=kept is not None)
+        else:
+            check_time(left.plan.schema, entry.changes.unit, entry.table, entry.written.place)
+            plan = WrittenJoin(*parts, outer=kept is not None, changes=entry.changes)
         if kept is None:
             self.keys.add(placed.keys, plan.schema)
         return replace(left, plan=plan, names=left.names | right, prefix=None)

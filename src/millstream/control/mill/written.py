@@ -1,0 +1,202 @@
+"""The tables of a mill that streams write, and queries over tables that run once.
+
+A table becomes a part of a job with its first writer, with the rows that it has by then, and stays there until it is
+dropped. All of its writers and readers are in the same shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from millstream.algebra.program.program import Program
+from millstream.algebra.schema import Schema
+from millstream.algebra.written import ROW
+from millstream.control.mill.placing import place
+from millstream.errors import BindError, OptionError, OutOfRange
+from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
+from millstream.lang.spelling import spelled
+from millstream.lang.table.ast import Write
+from millstream.logical.bind.table.once import bind_once, bind_values, bind_written_once, insertion
+from millstream.logical.nodes.table_write import TableWrite
+from millstream.logical.nodes.written_table import WrittenTable
+from millstream.logical.plan import Plan
+from millstream.logical.written import touched
+from millstream.physical.wire.records import Fetch, Record, WriteOnce
+from millstream.runtime.program.compile import compiled
+from millstream.runtime.table import written_table
+
+if TYPE_CHECKING:
+    from millstream.control.mill.base import Mill
+    from millstream.control.mill.placement import Placement
+
+
+def part_name(table: str) -> str:
+    """The name of the part of a job that holds a table; no query has it."""
+    return f"@{table}"
+
+
+class WrittenTables:
+    def __init__(self, mill: Mill) -> None:
+        self._mill = mill
+        self._numbers = count(1)
+
+    # --- writers and readers ----------------------------------------------------------------------------------------
+
+    def begin(self, plan: Plan) -> None:
+        """Place the tables that a new query writes or reads, unless they are there."""
+        mill, used = self._mill, touched(plan)
+        if isinstance(plan, TableWrite):
+            self._check_unread(plan)
+        if used and (
+            frames := [d.name for d in mill.connectors.read_by(plan).values() if d.name in mill.connectors.frames]
+        ):
+            hint = "let the stream be read from files, or derive rows from the DataFrame in Spark"
+            message = f"table '{used[0].table}' cannot be used together with the DataFrame '{frames[0]}'"
+            raise OptionError("M2124", message, hint=hint)
+        for target in used:
+            if part_name(target.table) not in mill.placements.of:
+                place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
+        if isinstance(plan, TableWrite):
+            mill.catalog.add_writer(plan)
+
+    def _check_unread(self, plan: TableWrite) -> None:
+        """Refuse the first writer of a table that queries read as a static one."""
+        if self._mill.catalog.written(plan.table) is not None:
+            return
+        if readers := self.static_readers(plan.table):
+            what, reader = readers[0]
+            reading = "query" if what == "query" else "stream"
+            message = f"table '{plan.table}' is static in {reading} '{reader}', which would not see the writes"
+            hint = f"DROP {reading.upper()} {spelled(reader)}, start the writer, then create it again"
+            raise BindError("M2125", message, hint=hint)
+
+    def static_readers(self, table: str) -> list[tuple[str, str]]:
+        """The queries and derived streams that read a table as it is; views over tables read it anew."""
+        return [key for key in self._mill.journal.readers(table) if self._mill.catalog.view(key[1]) is None]
+
+    def forget(self, table: str) -> None:
+        """Remove a dropped table from its job."""
+        if part_name(table) in self._mill.placements.of and not self._mill.journal.recovering:
+            self._mill.placements.remove(part_name(table))
+
+    def reconcile(self) -> set[str]:
+        """The parts that hold the tables of the catalog. A table whose part has been stopped was being dropped."""
+        mill, kept = self._mill, set[str]()
+        for table in [table.name for table in mill.catalog.tables]:
+            placement = mill.placements.of.get(part_name(table))
+            if mill.catalog.written(table) is None or placement is None:
+                continue
+            if placement.stopped:
+                mill.catalog.forget(table)
+                mill.forget(table)
+            else:
+                kept.add(part_name(table))
+        return kept
+
+    # --- once -------------------------------------------------------------------------------------------------------
+
+    def select(self, query: ast.Runs) -> pl.DataFrame:
+        """The rows of a SELECT over tables, as they are between two batches."""
+        return self.once(query)[1]
+
+    def once(self, query: ast.Runs) -> tuple[Schema, pl.DataFrame]:
+        """The columns of a SELECT over tables, and its rows."""
+        assert isinstance(query, ast.Query)
+        program = bind_once(query, self._mill.catalog)
+        held = self._rows([table.name for table in program.tables])
+        made = compiled(program)()
+        for attribute, table in zip(type(made).INDEXES, program.tables, strict=True):
+            stored = getattr(made, attribute)
+            for row in held[table.name].select(column.name for column in table.columns).rows():
+                stored.insert(row)
+        types = {column.name: column.type.polars for column in program.results}
+        return Schema(program.results), pl.DataFrame(made.iterate(), schema=types, orient="row")
+
+    def _rows(self, tables: Iterable[str]) -> dict[str, pl.DataFrame]:
+        names = [*dict.fromkeys(tables)]
+        live = [name for name in names if self.live(name)]
+        return {name: self._mill.tables[name] for name in names if name not in live} | self._fetched(live)
+
+    def _fetched(self, tables: list[str]) -> dict[str, pl.DataFrame]:
+        if not tables:
+            return {}
+        mill, number = self._mill, next(self._numbers)
+        self._send(tables[0], lambda part: Fetch(part.group.group, number, tuple(tables)))
+        mill.sync()
+        found = mill.deliveries.fetched.pop(number)
+        for name in tables:
+            if name not in found:
+                hint = "DROP the queries on it and the table, and start anew"
+                raise BindError("M2126", f"table '{name}' has failed", hint=hint)
+        return {name: found[name].drop(ROW) for name in tables}
+
+    def counts(self, table: str, *, fresh: bool = True) -> dict[str, int]:
+        """Numbers of rows in a table, and of rows that were refused. Without `fresh`, as last reported."""
+        mill = self._mill
+        placement = mill.placements.of.get(part_name(table))
+        rows, bad = mill.tables[table].height, mill.bad_rows.get(table, 0)
+        if placement is not None:
+            if fresh:
+                mill.report_all()
+            rows, refused = (sum(n) for n in zip((0, 0), *self._reported(placement, table), strict=True))
+            bad += refused
+        return {"accepted": rows, "late": 0, "bad": bad}
+
+    @staticmethod
+    def _reported(placement: Placement, table: str) -> list[tuple[int, int]]:
+        return [status.tables.get(table, (0, 0)) for _, _, status in placement.reports()]
+
+    def write(self, write: Write) -> None:
+        """Run a statement that no stream drives."""
+        mill, table, rows = self._mill, write.statement.table, None
+        if isinstance(write.statement, body.Insert) and write.source is None:
+            rows = self._values(write)
+            program = insertion(mill.catalog.table(table), mill.catalog, write.conflict)
+        else:
+            program = bind_written_once(write, mill.catalog)
+        if self.live(table):
+            self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
+            return
+        if readers := self.static_readers(table):
+            message, hint = f"table '{table}' is static and in use", f"drop {readers[0][0]} '{readers[0][1]}' first"
+            raise BindError("M2096", message, hint=hint)
+        mill.tables[table] = self._written(table, program, rows)
+        mill.journal.note("table", (table, mill.tables[table]))
+
+    def insert(self, table: str, rows: pl.DataFrame) -> None:
+        """Insert rows of the API into a table that streams write."""
+        program = insertion(self._mill.catalog.table(table), self._mill.catalog)
+        self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
+
+    def live(self, table: str) -> bool:
+        """Return whether streams write a table, or have written it."""
+        return part_name(table) in self._mill.placements.of
+
+    def _values(self, write: Write) -> pl.DataFrame:
+        """The rows of VALUES."""
+        program, schema = bind_values(write, self._mill.catalog), self._mill.catalog.table(write.statement.table).schema
+        try:
+            found = compiled(program)().iterate()
+        except OutOfRange as error:
+            raise BindError("M2095", str(error)) from None
+        return pl.DataFrame(found, schema={each.name: each.type.polars for each in schema}, orient="row")
+
+    def _written(self, table: str, program: Program, rows: pl.DataFrame | None) -> pl.DataFrame:
+        """The rows of a static table after a statement; all rows fit, or none is written."""
+        schema = self._mill.catalog.table(table).schema
+        plan = WrittenTable(table, schema)
+        held = written_table.WrittenTable(plan.schema, table, schema, self._mill.tables[table])
+        held.once(program, rows)
+        if held.bad:
+            raise BindError("M2095", f"a row does not fit table '{table}'", detail=f"{held.reason}.")
+        return held.content().drop(ROW)
+
+    def _send(self, table: str, record: Any) -> None:
+        placement = self._mill.placements.of[part_name(table)]
+        made: Record = record(placement.parts[0])
+        self._mill.placements.append(made, placement.job)

@@ -1,0 +1,1 @@
+"""Statements that write tables, and views."""

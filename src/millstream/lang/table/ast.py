@@ -1,0 +1,33 @@
+"""The syntax tree of statements that write tables."""
+
+from __future__ import annotations
+
+from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
+
+
+class Conflict(ast.Node):
+    """`ON CONFLICT [(key)] DO NOTHING`, or `DO UPDATE SET …`, which has assignments."""
+
+    key: tuple[str, ...] = ()
+    assignments: tuple[body.Assignment, ...] = ()
+    where: ast.Expr | None = None
+
+
+class Write(ast.Write):
+    """`statement` runs once for each tuple of `source`; without it, once. `alias` names the row of the table."""
+
+    statement: body.Local
+    source: ast.Source | None = None
+    alias: str | None = None
+    conflict: Conflict | None = None
+
+
+class WriteStatement(ast.SelectStatement):
+    """A write by itself."""
+
+    select: Write
+
+
+class CreateView(ast.Created):
+    select: ast.Query

@@ -1,0 +1,1 @@
+"""Binds the statements that write tables, and queries over tables alone."""

@@ -1,0 +1,91 @@
+"""Binds what runs once over tables: a SELECT over tables alone, and a statement that no stream drives."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from millstream.algebra.program.program import LocalTable, Program
+from millstream.algebra.program.statement import RETURN, Insert
+from millstream.algebra.schema import Attribute
+from millstream.errors import PlanError
+from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
+from millstream.lang.table.ast import Conflict, Write
+from millstream.logical.bind.aggregate.calls import Calls
+from millstream.logical.bind.aggregate.query import Body, Columns
+from millstream.logical.bind.aggregate.scope import LocalScope
+from millstream.logical.bind.aggregate.types import wide
+from millstream.logical.bind.table.relations import relations
+from millstream.logical.bind.table.write import WriteBinder, written_table
+from millstream.logical.catalog import Catalog, TableDefinition
+
+
+def bind_once(query: ast.Query, catalog: Catalog) -> Program:
+    """Return the program of a SELECT over tables, which returns its rows."""
+    query = expanded(query, catalog)
+    tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
+    with query.placing():
+        found = Body(tables, Calls(catalog, "a query over tables", True)).union(query, LocalScope(()))
+        (_, columns), *others = found
+        for _, other in others:
+            if [each.type for each in other] != [each.type for each in columns]:
+                raise PlanError("M2018", "UNION ALL of columns of different types")
+        statement = Insert(RETURN, tuple(made for made, _ in found))
+        held = tuple(LocalTable(name, own) for name, own in tables.items())
+        return Program("select", (), _unique(columns), held, (), (statement,))
+
+
+def _columns(name: str, catalog: Catalog) -> Columns:
+    return tuple(Attribute(each.name, wide(each.type)) for each in catalog.table(name).schema)
+
+
+def _unique(columns: Columns) -> Columns:
+    """The columns of a result, equal names numbered: `k`, `k_1`."""
+    made: list[Attribute] = []
+    for column in columns:
+        name, number = column.name, 0
+        while any(name == other.name for other in made):
+            number += 1
+            name = f"{column.name}_{number}"
+        made.append(replace(column, name=name))
+    return tuple(made)
+
+
+def expanded(node: Any, catalog: Catalog) -> Any:
+    """Return a query with the views over tables replaced by their queries."""
+    if isinstance(node, tuple):
+        return tuple(expanded(part, catalog) for part in node)
+    if not isinstance(node, ast.Node):
+        return node
+    if isinstance(node, ast.Source) and isinstance(node.relation, str):
+        view = catalog.view(node.relation)
+        return (
+            node if view is None else replace(node, relation=expanded(view, catalog), alias=node.alias or node.relation)
+        )
+    changed = {part.name: expanded(getattr(node, part.name), catalog) for part in fields(node)}
+    return replace(node, **changed)
+
+
+def insertion(table: TableDefinition, catalog: Catalog, conflict: Conflict | None = None) -> Program:
+    """The program that inserts rows of all columns of a table."""
+    columns = _columns(table.name, catalog)
+    return WriteBinder(table, catalog, columns, "excluded", None).insertion(conflict)
+
+
+def bind_values(write: Write, catalog: Catalog) -> Program:
+    """Return the program that returns the rows of VALUES."""
+    assert isinstance(write.statement, body.Insert)
+    with write.placing():
+        table = written_table(write.statement, catalog)
+        return WriteBinder(table, catalog, (), "", None).values(write.statement)
+
+
+def bind_written_once(write: Write, catalog: Catalog) -> Program:
+    """Return the program of an UPDATE or DELETE that no stream drives."""
+    with write.placing():
+        definition = written_table(write.statement, catalog)
+        if write.source is not None:
+            hint = "A stream drives INSERT … SELECT, UPDATE … FROM and DELETE … USING; VALUES inserts rows once."
+            raise PlanError("M2123", "the statement reads tables alone", hint=hint, **write.source.place)
+        return WriteBinder(definition, catalog, (), "", write.alias).once(write)

@@ -1,0 +1,310 @@
+"""Binds INSERT, UPDATE and DELETE that run for each tuple of a stream, to a program over the table's rows.
+
+A row that breaks the key or NOT NULL is not written: the program returns the reason instead. A key that the table has
+is refused, unless ON CONFLICT says what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from millstream.algebra.expression import Binary, Case, Column, Expression, Literal, Unary, conjunction
+from millstream.algebra.program.expression import Argument, Exists, walk
+from millstream.algebra.program.program import LocalTable, Program
+from millstream.algebra.program.query import Query, Source
+from millstream.algebra.program.statement import RETURN, Insert, Statement, Update, expressions, queries
+from millstream.algebra.schema import Attribute
+from millstream.algebra.types import Type
+from millstream.errors import BindError, PlanError, did_you_mean
+from millstream.lang import ast
+from millstream.lang.aggregate import ast as body
+from millstream.lang.table.ast import Conflict, Write
+from millstream.logical.bind.aggregate.calls import Calls
+from millstream.logical.bind.aggregate.definition import StatementBinder
+from millstream.logical.bind.aggregate.query import Body, Columns
+from millstream.logical.bind.aggregate.scope import Entry, LocalScope
+from millstream.logical.bind.aggregate.types import assigned, wide
+from millstream.logical.bind.coercion import cast
+from millstream.logical.bind.from_clause import bind_entries
+from millstream.logical.bind.query import bind_select
+from millstream.logical.bind.table.driven import driven
+from millstream.logical.bind.table.scope import StreamScope
+from millstream.logical.bind.table.time import check_time
+from millstream.logical.catalog import Catalog, TableDefinition
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.table_write import TableWrite
+from millstream.logical.plan import Plan
+
+REASON = (Attribute("reason", Type.VARCHAR),)
+"""What a program returns for a row that it does not write."""
+NULL = Literal(Type.VARCHAR, None)
+"""A NULL without a type in a select list."""
+_NARROW = (Type.INT, Type.REAL)
+
+
+def bind_write(write: Write, catalog: Catalog) -> TableWrite:
+    """Return the plan of a statement that writes a table for each tuple of a stream."""
+    with write.placing():
+        write = driven(write, catalog)
+        definition = written_table(write.statement, catalog)
+        if write.source is None:
+            hint = "INSERT … SELECT, UPDATE … FROM and DELETE … USING name the stream that drives them"
+            raise PlanError("M2123", "the statement reads no stream", hint=hint)
+        source = write.source
+        (entry,) = bind_entries((ast.JoinedSource(source, **source.place),), catalog, bind_select)
+        plan = entry.plan
+        assert plan is not None
+        if entry.window is not None:
+            raise entry.fail("M3003", "the stream of a write has no windows", "Leave the bracket out.")
+        known = catalog.written(definition.name)
+        unit = plan.schema.unit if known is None else known.unit
+        check_time(plan.schema, unit, definition.name, source.place)
+        if isinstance(write.statement, body.Insert):
+            plan = _named(plan, write.statement, definition)
+        binder = WriteBinder(definition, catalog, _arguments(plan), source.alias or entry.alias, write.alias)
+        statements = binder.bind(write, plan)
+        names = _used(statements) or {plan.schema.names[0]}
+        kept = tuple(each for each in _arguments(plan) if each.name in names)
+        if len(kept) < len(plan.schema):
+            plan = Project(plan, tuple((each.name, Column(plan.schema.type_of(each.name), each.name)) for each in kept))
+        columns = (LocalTable(definition.name, _columns(definition)),)
+        name = f"{type(write.statement).__name__.lower()}_{definition.name}"
+        program = Program(name, kept, REASON, columns, (), statements)
+        target = known or catalog.new_written(definition, unit)
+        return TableWrite(plan, target, program)
+
+
+_OF_STREAMS: dict[type[body.Local], str] = {
+    body.Insert: "rows come from a connector, or from mill.insert('s', rows); results go INTO a sink",
+    body.Update: "a stream only grows; a query computes changed values",
+    body.Delete: "punctuation and windows purge old tuples",
+}
+"""What to do instead of writing a stream."""
+
+
+def written_table(write: body.Local, catalog: Catalog) -> TableDefinition:
+    """The definition of the table that a statement writes; raise BindError if it may not be written."""
+    name = write.table
+    if not catalog.is_table(name):
+        if name in catalog:
+            message = f"'{name}' is not a table, and only tables are written"
+            raise BindError("M2120", message, hint=_OF_STREAMS[type(write)])
+        known = [table.name for table in catalog.tables]
+        raise BindError("M2002", f"unknown table '{name}'", hint=did_you_mean(name, known))
+    definition = catalog.table(name)
+    if definition.options:
+        hint = f"a table without a connector can be written: CREATE TABLE {name} (…)"
+        raise BindError("M2120", f"table '{name}' is read from files and cannot be written", hint=hint)
+    return definition
+
+
+def _arguments(plan: Plan) -> Columns:
+    return tuple(Attribute(each.name, wide(each.type)) for each in plan.schema)
+
+
+def _columns(definition: TableDefinition) -> Columns:
+    return tuple(Attribute(each.name, wide(each.type)) for each in definition.schema)
+
+
+def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan:
+    """The rows to insert, under the names of the table's columns."""
+    names = insert.columns or definition.schema.names
+    for position, name in enumerate(names):
+        if name not in definition.schema:
+            hint = did_you_mean(name, definition.schema.names)
+            raise BindError("M2001", f"unknown column '{name}' of table '{definition.name}'", hint=hint)
+        if name in names[:position]:
+            raise BindError("M2015", f"column '{name}' appears twice")
+    if len(names) != len(plan.schema):
+        wanted = f"{len(names)} column{'s' if len(names) != 1 else ''} ({', '.join(names)})"
+        raise BindError("M2045", f"'{definition.name}' takes {wanted}, found {len(plan.schema)}")
+    nulls = {name for name, item in plan.items if item == NULL} if isinstance(plan, Project) else set()
+    if plan.schema.names == tuple(names) and not nulls:
+        return plan
+    made: list[tuple[str, Expression]] = []
+    for name, each in zip(names, plan.schema, strict=True):
+        type_ = definition.schema.type_of(name)
+        made.append((name, Literal(type_, None) if each.name in nulls else Column(each.type, each.name)))
+    return Project(plan, tuple(made))
+
+
+def _used(statements: Iterable[Statement]) -> set[str]:
+    """The columns of the stream that statements use."""
+    found: set[str] = set()
+    for statement in statements:
+        inside = [each for query in queries(statement) for each in query.expressions()]
+        for expression in (*expressions(statement), *inside):
+            found |= {node.name for node in walk(expression) if isinstance(node, Argument)}
+    return found
+
+
+class WriteBinder(StatementBinder):
+    """Binds one statement. `stream` and `row` are the aliases of the tuple and of the table's row."""
+
+    def __init__(
+        self, table: TableDefinition, catalog: Catalog, arguments: Columns, stream: str, row: str | None
+    ) -> None:
+        self._table, self._arguments, self._stream, self._row = table, arguments, stream, row or table.name
+        name = f"the statement on '{table.name}'"
+        super().__init__(Body({table.name: _columns(table)}, Calls(catalog, name, True)), arguments, REASON)
+
+    def once(self, write: Write) -> Program:
+        """The program of an UPDATE or DELETE that no stream drives."""
+        return self._program("once", self.bind(write, None))
+
+    def values(self, insert: body.Insert) -> Program:
+        """The program that returns the rows of VALUES, with all columns of the table."""
+        schema, found = self._table.schema, []
+        for query in self._insert(insert).queries:
+            items = tuple(_fitting(item, each.type) for item, each in zip(query.items, schema, strict=True))
+            found.append(replace(query, items=items))
+        return replace(self._program("values", (Insert(RETURN, tuple(found)),)), results=_columns(self._table))
+
+    def insertion(self, conflict: Conflict | None) -> Program:
+        """The program that inserts its arguments, which are all columns of the table."""
+        items = tuple(self._item(column, column) for column in self._table.schema)
+        return self._program("insert", self._written(items, conflict))
+
+    def _program(self, name: str, statements: tuple[Statement, ...]) -> Program:
+        columns = (LocalTable(self._table.name, _columns(self._table)),)
+        return Program(name, self._arguments, REASON, columns, (), statements)
+
+    def bind(self, write: Write, plan: Plan | None) -> tuple[Statement, ...]:
+        match write.statement:
+            case body.Insert() if plan is not None:
+                given = {each.name: each for each in plan.schema}
+                items = tuple(self._item(column, given.get(column.name)) for column in self._table.schema)
+                return self._written(items, write.conflict)
+            case body.Update() as update:
+                return self._updated(update)
+        return (self.statement(write.statement),)
+
+    def _row_scope(self, table: str, columns: Columns) -> LocalScope:
+        entry = Entry(self._row, table, columns)
+        return StreamScope(self._arguments, [entry], stream=self._stream, strict=self._stream != "excluded")
+
+    # --- INSERT ---------------------------------------------------------------------------------------------------
+
+    def _written(self, items: tuple[Expression, ...], conflict: Conflict | None) -> tuple[Statement, ...]:
+        """The statements that insert a row of these values, unless it is refused."""
+        values = dict(zip(self._table.schema.names, items, strict=True))
+        refused = [(_null(values[name]), f"column '{name}' is NULL") for name in self._required()]
+        before: tuple[Statement, ...] = ()
+        taken = self._taken(values)
+        if taken is None:
+            self._check_conflict(conflict)
+        elif conflict is None:
+            refused.append((taken, f"the table has its key ({', '.join(self._table.primary_key)})"))
+        else:
+            self._check_conflict(conflict)
+            before = self._replaced(conflict, values)
+        found = _any(condition for condition, _ in refused)
+        if conflict is not None and taken is not None:
+            found = taken if found is None else Binary(Type.BOOLEAN, "OR", found, taken)
+        allowed = None if found is None else Unary(Type.BOOLEAN, "NOT", found)
+        insert = Insert(self._table.name, (Query((), items, allowed),))
+        return (*_reported(refused), *before, insert)
+
+    def _item(self, column: Attribute, given: Attribute | None) -> Expression:
+        """The value of a column: a NULL if it is not named."""
+        if given is None:
+            return Literal(wide(column.type), None)
+        value = Argument(wide(given.type), given.name)
+        if given.type is column.type:
+            return value
+        return _fitting(assigned(value, wide(column.type), f"column '{column.name}'"), column.type)
+
+    def _required(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self._table.primary_key, *self._table.not_null)))
+
+    def _taken(self, values: dict[str, Expression]) -> Expression | None:
+        """The condition that the table has the key of a row; None if it has no key."""
+        if not self._table.primary_key:
+            return None
+        alias = self._body.alias(self._table.name)
+        source = Source(alias, self._table.name, self._table.schema.names)
+        return Exists(Type.BOOLEAN, Query((source,), (Literal(Type.INT, 1),), self._same_key(values, alias)))
+
+    def _same_key(self, values: dict[str, Expression], alias: str) -> Expression | None:
+        types = {each.name: each.type for each in _columns(self._table)}
+        return conjunction(
+            tuple(
+                Binary(Type.BOOLEAN, "=", Column(types[name], f"{alias}.{name}"), values[name])
+                for name in self._table.primary_key
+            )
+        )
+
+    def _check_conflict(self, conflict: Conflict | None) -> None:
+        if conflict is None:
+            return
+        key = self._table.primary_key
+        if not key:
+            hint = f"CREATE TABLE {self._table.name} (… PRIMARY KEY (…))"
+            message = f"ON CONFLICT: table '{self._table.name}' has no key"
+            raise BindError("M2121", message, hint=hint, **conflict.place)
+        if conflict.key and {*conflict.key} != {*key}:
+            message = f"ON CONFLICT ({', '.join(conflict.key)}): the key of '{self._table.name}' is ({', '.join(key)})"
+            raise BindError("M2121", message, **conflict.place)
+
+    def _replaced(self, conflict: Conflict, values: dict[str, Expression]) -> tuple[Statement, ...]:
+        """DO UPDATE: the row with the key of the tuple, changed."""
+        if not conflict.assignments:
+            return ()
+        update = body.Update(self._table.name, conflict.assignments, conflict.where, **conflict.place)
+        *reported, bound = self._updated(update)
+        assert isinstance(bound, Update)
+        same = self._same_key(values, self._table.name)
+        narrowed = replace(bound, condition=conjunction(tuple(c for c in (same, bound.condition) if c is not None)))
+        return (*reported, narrowed)
+
+    # --- UPDATE ---------------------------------------------------------------------------------------------------
+
+    def _updated(self, update: body.Update) -> tuple[Statement, ...]:
+        for assignment in update.assignments:
+            if assignment.column_name in self._table.primary_key:
+                hint = "DELETE the row, and INSERT another one"
+                message = f"column '{assignment.column_name}' is part of the key and cannot be changed"
+                raise BindError("M2122", message, hint=hint, **assignment.place)
+        bound = self.statement(update)
+        assert isinstance(bound, Update)
+        schema = self._table.schema
+        types = {position: each.type for position, each in enumerate(schema)}
+        made = tuple((position, _fitting(value, types[position])) for position, value in bound.assignments)
+        values = {schema.names[position]: value for position, value in made}
+        nulls = [(_null(values[name]), f"column '{name}' is NULL") for name in self._required() if name in values]
+        found = _any(condition for condition, _ in nulls)
+        if found is None:
+            return (replace(bound, assignments=made),)
+        source = Source(self._table.name, self._table.name, schema.names)
+        (reported,) = _reported(nulls)
+        (query,) = reported.queries
+        given = [bound.condition] if bound.condition is not None else []
+        refused = replace(query, sources=(source,), condition=conjunction((*given, found)))
+        allowed = conjunction((*given, Unary(Type.BOOLEAN, "NOT", found)))
+        return Insert(RETURN, (refused,)), replace(bound, assignments=made, condition=allowed)
+
+
+def _fitting(value: Expression, wanted: Type) -> Expression:
+    """The value as a type of fewer than 64 bits, if the column has one."""
+    return cast(value, wanted) if wanted in _NARROW else value
+
+
+def _null(value: Expression) -> Expression:
+    return Unary(Type.BOOLEAN, "IS NULL", value)
+
+
+def _any(conditions: Iterable[Expression]) -> Expression | None:
+    found: Expression | None = None
+    for condition in conditions:
+        found = condition if found is None else Binary(Type.BOOLEAN, "OR", found, condition)
+    return found
+
+
+def _reported(refused: Sequence[tuple[Expression, str]]) -> tuple[Insert, ...]:
+    """The statement that returns the reason why a row is refused."""
+    found = _any(condition for condition, _ in refused)
+    if found is None:
+        return ()
+    branches = tuple((condition, Literal(Type.VARCHAR, reason)) for condition, reason in refused)
+    return (Insert(RETURN, (Query((), (Case(Type.VARCHAR, branches, None),), found),)),)

@@ -1,0 +1,72 @@
+"""A table that streams write: the changes of its rows, in the order of time.
+
+A change has the number of a row, whether the row is in the table from then on, and its values. The plan names the table
+alone: the writers are queries of their own, which come and go while the table stays. All readers in a shard read one
+operator, whenever they were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.algebra.schema import Attribute, Schema, TimeKind
+from millstream.algebra.types import Type
+from millstream.algebra.written import ALIVE, ROW
+from millstream.logical.contract.offers import Offers, Time
+from millstream.logical.contract.state_parts import StatePart, finite
+from millstream.logical.plan import Key, Names, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTable(Plan):
+    stem = "written_table"
+    stateless = False
+    positional = True
+    holds_time = False
+    punctuates = Names()
+    equal_columns = ()
+
+    table: str
+    table_schema: Schema
+    key: tuple[str, ...] = ()
+    unit: int = 1
+    number: int = 0
+    """Differs from those of dropped tables of the same name."""
+
+    @property
+    def schema(self) -> Schema:
+        hidden = Attribute(ROW, Type.BIGINT), Attribute(ALIVE, Type.BOOLEAN)
+        attributes = (*hidden, *self.table_schema.attributes)
+        return Schema(attributes, TimeKind.EXTERNAL, unit=self.unit, ordered=True, moves=True)
+
+    def describe(self) -> str:
+        return f"WrittenTable {self.table}"
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        return ()
+
+    def hash_keys(self) -> Iterable[Key]:
+        return ()
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return None
+
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+        return (self.rows(),)
+
+    def rows(self) -> StatePart:
+        """The rows of the table, which stay until a statement deletes them."""
+        if self.key and finite(self.table_schema, self.key):
+            return StatePart("rows", ("a key that has finitely many values",), purged=False)
+        return StatePart("rows", lacks=f"a row of {self.table} stays until a DELETE removes it", side=1)
+
+    def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
+        return [f"delete old rows: DELETE FROM {self.table} USING … WHERE …"]
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
+        return Offers(Time.MOVES, (f"the writers of {self.table}",))
+
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema", "table", "table_schema")

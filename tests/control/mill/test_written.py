@@ -1,0 +1,138 @@
+"""Tables that streams write, from the side of the driver: Python, files of statements, recovery, failures, metrics."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from rich.console import Console
+
+import millstream as ms
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+from millstream.control.observe.metrics import MillCollector
+from millstream.control.runner import run_file
+from millstream.errors import MillstreamError
+from millstream.runtime.table.written_table import WrittenTable
+
+SCRIPT = """
+SET contracts = 'off';
+CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts;
+CREATE STREAM r (k BIGINT, ts BIGINT) ORDER BY ts;
+CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT);
+CREATE QUERY w AS INSERT INTO t SELECT k, v FROM s;
+CREATE QUERY q AS SELECT r.ts, 10 / t.v AS share, t.v + 9223372036854775800 AS sum FROM r JOIN t ON r.k = t.k
+"""
+
+
+def test_select_returns_a_frame_in_python() -> None:
+    with ms.connect(local=True, contracts="off") as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts; CREATE TABLE t (k BIGINT, v BIGINT)")
+        writer = mill.sql("INSERT INTO t SELECT k, v FROM s")
+        assert writer.name == "insert_t_1" and writer.running
+        mill.insert("s", [(1, 10, 1), (2, 20, 2)])
+        mill.insert("t", [(3, 30)])
+        rows = mill.sql("SELECT k, SUM(v) AS total FROM t GROUP BY k ORDER BY k DESC")
+        assert isinstance(rows, pl.DataFrame)
+        assert rows.rows() == [(3, 30), (2, 20), (1, 10)] and rows.columns == ["k", "total"]
+        assert mill.sql("DELETE FROM t WHERE k < 3") is None
+        assert mill.sql("SELECT k FROM t").rows() == [(3,)]  # type: ignore[attr-defined]
+        writer.stop()
+        assert mill.sql("SELECT COUNT(*) FROM t").rows() == [(1,)]  # type: ignore[attr-defined]
+
+
+def test_a_table_is_kept_in_a_checkpoint(tmp_path: Path) -> None:
+    mill = LocalMill(checkpoint=tmp_path)
+    mill.execute(SCRIPT)
+    mill.execute("CREATE TABLE static (k BIGINT); INSERT INTO static VALUES (1), (2)")
+    mill.insert("s", [(1, 10, 1), (1, 11, 2), (2, 5, 3)])
+    mill.batch()
+    mill.execute("INSERT INTO t VALUES (7, 70)")
+    mill.execute("CREATE VIEW v AS SELECT t.k FROM t JOIN static ON t.k = static.k")
+    mill.close()
+    mill = LocalMill(checkpoint=tmp_path)
+    assert mill.execute("SELECT k, v FROM t ORDER BY k") == "1 | 10\n2 | 5\n7 | 70"
+    assert mill.execute("SELECT k FROM v ORDER BY k") == "1\n2"
+    assert mill.counts("t") == {"accepted": 3, "late": 0, "bad": 1}
+    mill.execute("DROP QUERY w; DROP QUERY q; DROP VIEW v; DROP TABLE t")
+    mill.close()
+    mill = LocalMill(checkpoint=tmp_path)
+    assert mill.execute("SHOW TABLES") == "static (k BIGINT): 2 rows"
+    assert not mill.placements.of
+    mill.close()
+
+
+def test_a_reader_that_fails_leaves_the_table_alone() -> None:
+    mill = LocalMill(Options.read(contracts="off"))
+    mill.execute(SCRIPT)
+    mill.insert("s", [(1, 1, 1), (2, 100, 2)])
+    mill.insert("r", [(1, 1), (2, 2)])
+    mill.insert("s", [(3, 3, 9)])
+    mill.batch()
+    mill.sync()
+    assert mill.queries["q"].failure is not None
+    assert mill.execute("SELECT k, v FROM t ORDER BY k") == "1 | 1\n2 | 100\n3 | 3"
+    mill.insert("s", [(4, 4, 10)])
+    mill.batch()
+    assert mill.execute("SELECT COUNT(*) FROM t") == "4"
+
+
+def test_a_table_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    mill = LocalMill(Options.read(contracts="off"))
+    mill.execute(SCRIPT)
+    mill.execute("CREATE QUERY other AS SELECT k FROM s")
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(WrittenTable, "_run", broken)
+    mill.insert("s", [(1, 1, 1)])
+    mill.batch()
+    mill.sync()
+    assert {name for name, query in mill.queries.items() if query.failure} == {"w", "q"}
+    with pytest.raises(MillstreamError, match="M2126: table 't' has failed"):
+        mill.execute("SELECT k FROM t")
+
+
+def test_statements_that_ran_once_do_not_run_again(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("k,v,ts\n1,10,1\n2,20,2\n")
+    text = f"""
+        SET contracts = 'off';
+        CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts
+            WITH (connector = 'csv', path = '{tmp_path}/s.csv', once = true);
+        CREATE TABLE t (k BIGINT, v BIGINT);
+        INSERT INTO t VALUES (0, 0);
+        INSERT INTO t SELECT k, v FROM s;
+        SELECT k, v FROM t ORDER BY k
+    """
+    for _ in range(2):
+        out = io.StringIO()
+        run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "checkpoint", seconds=20)
+        assert "k | v\n0 | 0\n1 | 10\n2 | 20\n" in out.getvalue()
+
+
+def test_metrics_and_progress() -> None:
+    mill = LocalMill(Options.read(contracts="off"))
+    mill.execute(SCRIPT)
+    mill.insert("s", [(1, 1, 1), (1, 1, 2)])
+    mill.batch()
+    mill.report_all()
+    registry = CollectorRegistry()
+    registry.register(MillCollector(mill))
+    text = generate_latest(registry).decode()
+    assert 'millstream_table_rows{table="t"} 1.0' in text
+    assert 'millstream_table_rows_bad_total{table="t"} 1.0' in text
+    assert mill.execute("SHOW TABLES") == "t (k BIGINT, v BIGINT): 1 rows, 1 bad, written by streams"
+    assert mill.execute("SHOW QUERIES").startswith("w: writes t\n")
+    assert {n.kind: n.tuples_in for n in mill.statistics("w")[0].values()}["WrittenTable"] == 2
+
+
+def test_the_number_of_shards_stays_while_a_table_is_held() -> None:
+    mill = LocalMill(Options.read(contracts="off"))
+    mill.execute(SCRIPT)
+    mill.execute("DROP QUERY w; DROP QUERY q")
+    with pytest.raises(MillstreamError, match="M6004"):
+        mill.execute("SET shards = 3")

@@ -1,0 +1,49 @@
+"""Readings of sensors as parquet files: `sensor`, `value`, `ts`, in the order of time, no two of a sensor at one time.
+
+A thousand sensors, ten readings a second of each: a frame of ten seconds has about a hundred readings.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+SENSORS = 1_000
+RATE = 10_000
+"""Readings per second of event time."""
+_MICROS = 1_000_000
+_START = 1_436_918_400_000_000
+_OLDEST = 1_600_000_000
+"""Modification time of the first file; each later one is a second younger. Spark reads files in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingFiles:
+    folder: Path
+    files: int
+    rows: int
+
+    def paths(self) -> list[Path]:
+        return [self.folder / f"part-{number:05}.parquet" for number in range(self.files)]
+
+
+def table(rows: int, seed: int = 0) -> pl.DataFrame:
+    """Readings a fixed time apart, each of a random sensor."""
+    draw = np.random.default_rng(seed)
+    times = _START + np.arange(rows, dtype=np.int64) * (_MICROS // RATE)
+    columns = {"sensor": draw.integers(0, SENSORS, rows), "value": draw.integers(0, 1_000_000, rows), "ts": times}
+    return pl.DataFrame(columns).with_columns(pl.col("ts").cast(pl.Datetime("us")))
+
+
+def write(folder: Path, rows: int, rows_per_file: int, seed: int = 0) -> ReadingFiles:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = ReadingFiles(folder, -(-rows // rows_per_file), rows)
+    all_rows = table(rows, seed)
+    for number, path in enumerate(made.paths()):
+        all_rows.slice(number * rows_per_file, rows_per_file).write_parquet(path, compression="snappy")
+        os.utime(path, (_OLDEST + number, _OLDEST + number))
+    return made

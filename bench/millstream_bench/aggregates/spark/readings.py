@@ -1,6 +1,7 @@
-"""Readings of sensors as parquet files: `sensor`, `value`, `ts`, in the order of time, no two of a sensor at one time.
+"""Readings of sensors as parquet files: `sensor`, `value`, `ts`, in the order of time.
 
-A thousand sensors, ten readings a second of each: a frame of ten seconds has about a hundred readings.
+A thousand sensors, each read once in every tenth of a second, in a random order: a frame of ten seconds has about a
+hundred readings, and no two readings of a sensor have the same time. Times are milliseconds, which all engines have.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import polars as pl
 SENSORS = 1_000
 RATE = 10_000
 """Readings per second of event time."""
-_MICROS = 1_000_000
 _START = 1_436_918_400_000_000
 _OLDEST = 1_600_000_000
 """Modification time of the first file; each later one is a second younger. Spark reads files in this order."""
@@ -32,10 +32,11 @@ class ReadingFiles:
 
 
 def table(rows: int, seed: int = 0) -> pl.DataFrame:
-    """Readings a fixed time apart, each of a random sensor."""
     draw = np.random.default_rng(seed)
-    times = _START + np.arange(rows, dtype=np.int64) * (_MICROS // RATE)
-    columns = {"sensor": draw.integers(0, SENSORS, rows), "value": draw.integers(0, 1_000_000, rows), "ts": times}
+    times = _START + np.arange(rows, dtype=np.int64) * 1000 // RATE * 1000
+    rounds = np.tile(np.arange(SENSORS), (-(-rows // SENSORS), 1))
+    sensors = draw.permuted(rounds, axis=1).ravel()[:rows]
+    columns = {"sensor": sensors, "value": draw.integers(0, 1_000_000, rows), "ts": times}
     return pl.DataFrame(columns).with_columns(pl.col("ts").cast(pl.Datetime("us")))
 
 

@@ -62,6 +62,7 @@ bench: setup
 	@$(BIN)/millstream bench idle --out bench/results
 	@$(BIN)/millstream bench state --out bench/results
 	@$(BIN)/millstream bench joins --out bench/results
+	@$(BIN)/millstream bench aggregates --out bench/results
 
 bench-peers: setup
 	@bash scripts/bench_peers.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run w1 and w2 on other stream engines, each in an environment of its own below .peers, and print them beside
-# Millstream and Spark. An engine that cannot be installed here is skipped.
+# Millstream and Spark; then running aggregates beside Flink's. An engine that cannot be installed here is skipped.
 set -u
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -34,4 +34,9 @@ if [ ${#found[@]} -eq 0 ]; then
   echo "no engine could be installed"
   exit 0
 fi
-exec "$millstream/python" -m millstream_bench.spark.throughput.peers "$results" "${found[@]}"
+"$millstream/python" -m millstream_bench.spark.throughput.peers "$results" "${found[@]}" || exit 1
+if [ -f .peers/flink/.installed ]; then
+  aggregates=${AGGREGATES:-bench/results/aggregates.json}
+  mkdir -p "$(dirname "$aggregates")"
+  exec "$millstream/python" -m millstream_bench.aggregates.spark.peers "$aggregates" .peers/flink/bin/python
+fi

@@ -135,12 +135,16 @@ def bench_joins(
 
 @bench.command("aggregates")
 def bench_aggregates(
+    names: Annotated[list[str] | None, typer.Argument(help="experiments; all of them if none is named")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
     quick: Annotated[bool, typer.Option("--quick", help="tiny streams, as a check that it runs")] = False,
+    spark: Annotated[bool, typer.Option(help="on Spark too: windows against transformWithStateInPandas")] = True,
 ) -> None:
-    """Running aggregates by the size of their frames, and slides with panes or without."""
-    from millstream_bench.aggregates.frames import run
+    """Aggregates by window and slide, in SQL and Python; denoising; windows on Spark against state by hand."""
+    from millstream_bench.aggregates.run import run
 
-    run(quick=quick)
+    run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
 
 
 @soak.command()

@@ -1,6 +1,6 @@
 """What every runner does: read a task, run a workload over the files, write totals and times.
 
-`python RUNNER.py TASK RESULT` with a JSON task of `workload` (w1 or w2), `files` (lists of parquet files by stream, in
+`python RUNNER.py TASK RESULT` with a JSON task of `workload`, `files` (lists of parquet files by stream, in
 order) and `cores`. The result has `answers`, `rows`, and when the run began and ended. The whole run is timed, warm-up
 included, once the process has been started and has prepared its input; CPU time is read by the parent.
 """

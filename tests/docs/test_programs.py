@@ -68,3 +68,9 @@ def test_examples(path: Path) -> None:
 
 def test_the_readme_shows_the_example() -> None:
     assert program_of(ROOT / "README.md") in (ROOT / "examples" / "spark_quickstart.py").read_text()
+
+
+def test_the_page_on_other_engines_shows_the_programs_of_the_benchmark() -> None:
+    shown = [block.text for block in blocks("python") if "(StatefulProcessor)" in block.text]
+    program = (ROOT / "bench/millstream_bench/aggregates/spark/by_hand.py").read_text(encoding="utf-8")
+    assert len(shown) == 2 and all(text in program for text in shown)

@@ -63,6 +63,29 @@ CREATE WINDOW AGGREGATE pruned(v INT, name VARCHAR) : VARCHAR
     INSERT INTO RETURN SELECT p.a || ' ' || i.wname FROM inwindow i LEFT JOIN pairs p ON p.a = i.wname
       WHERE i.wv IS NOT NULL ORDER BY i.wv DESC, p.a LIMIT 3; } }
 
+CREATE WINDOW AGGREGATE chosen(v INT, name VARCHAR) : (low INT, n INT)
+{ TABLE marks(m INT, times INT); TABLE near(x INT); TABLE inwindow(wv INT, wname VARCHAR);
+  INITIALIZE: ITERATE: {
+    DELETE FROM near;
+    INSERT INTO near VALUES (v), (v + 1), (NULL), (v);
+    UPDATE marks SET times = times + 1 WHERE m IN (SELECT x FROM near) AND times < 5;
+    INSERT INTO marks SELECT DISTINCT x, 0 FROM near WHERE NOT EXISTS (SELECT 1 FROM marks WHERE m = x);
+    DELETE FROM marks WHERE times = 2 AND m IN (SELECT wv FROM inwindow WHERE wname = name);
+    INSERT INTO RETURN SELECT m, (SELECT COUNT(*) FROM inwindow i WHERE i.wv IN (SELECT x FROM near))
+      FROM marks WHERE m IN (SELECT x FROM near WHERE x <> m + 1) ORDER BY m LIMIT 2; }
+  EXPIRE: { INSERT INTO RETURN SELECT wv, COUNT(*) FROM inwindow WHERE wname IN (SELECT name) GROUP BY wv; } }
+
+CREATE WINDOW AGGREGATE tops(v INT, w REAL) : (most INT, least REAL)
+{ TABLE inwindow(wv INT, ww REAL); TABLE kept(x INT, y REAL);
+  INITIALIZE: ITERATE: {
+    INSERT INTO kept VALUES (v, w);
+    UPDATE kept SET x = x + 1 WHERE y > w;
+    DELETE FROM kept WHERE x > 6;
+    INSERT INTO RETURN SELECT wv, ww FROM inwindow ORDER BY wv DESC LIMIT 2;
+    INSERT INTO RETURN SELECT x, y FROM kept ORDER BY y LIMIT 1 OFFSET 1; }
+  EXPIRE: { INSERT INTO RETURN SELECT (SELECT wv FROM inwindow ORDER BY wv LIMIT 1), ww FROM inwindow
+      ORDER BY ww DESC LIMIT 2; } }
+
 CREATE AGGREGATE decay(Next Real) : Real
 { TABLE state(tsum Real, cnt Int);
   INITIALIZE: { INSERT INTO state VALUES (COALESCE(Next, 1), 1); INSERT INTO RETURN VALUES (Next); }

@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import accumulate
 
 from millstream_bench.joins.drive import PAGE_ROWS, STEP_ROWS, Trace, pjoin, run, same
-from millstream_bench.joins.report import Finding, thinned
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.joins.streams import GAP, in_step, steps
+from millstream_bench.suite.report import Finding, thinned
 
 EVERY = 40
 WIDTH = 100

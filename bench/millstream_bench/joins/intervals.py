@@ -13,9 +13,9 @@ from itertools import accumulate
 import numpy as np
 
 from millstream_bench.joins.drive import Trace, pwjoin, run, same
-from millstream_bench.joins.report import Finding
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.joins.streams import GAP, Punctuated, arrivals, steps, table
+from millstream_bench.suite.report import Finding
 
 SKEWED = 0
 """Stands for keys of which the most frequent one has half of the tuples, the next a quarter, and so on."""

@@ -26,9 +26,9 @@ from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.join.window_join import WindowJoin
 from millstream.runtime.operator.contract import Input
 from millstream_bench.joins.drive import STEP_ROWS, WrongAnswer, product_sum
-from millstream_bench.joins.report import Finding
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.joins.streams import GAP, Step, in_step, steps
+from millstream_bench.suite.report import Finding
 
 KINDS = ("no window", "window", "left outer")
 EVERY, MORE = 10, 10

@@ -11,9 +11,9 @@ import numpy as np
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.operator.contract import Operator
 from millstream_bench.joins.drive import Trace, abreast, by_turns, pjoin, plain, pwjoin, run, same
-from millstream_bench.joins.report import Finding, thinned
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.joins.streams import GAP, Step, apart, in_step, steps
+from millstream_bench.suite.report import Finding, thinned
 
 WIDTH = 100
 THRESHOLDS = (1, 10, 100, 400, 800)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from millstream_bench.joins.drive import Trace, by_turns, run, same
-from millstream_bench.joins.report import Finding, thinned
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.joins.streams import (
     SECOND,
@@ -29,6 +28,7 @@ from millstream_bench.joins.streams import (
     values,
 )
 from millstream_bench.joins.trees import Shape, named, run_tree, shapes, together, written
+from millstream_bench.suite.report import Finding, thinned
 
 WINDOW, EVERY = 10, 10
 DROPPABLE = 0.4

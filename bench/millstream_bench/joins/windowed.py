@@ -8,9 +8,9 @@ from itertools import accumulate
 import numpy as np
 
 from millstream_bench.joins.drive import PAGE_ROWS, Trace, by_turns, plain, pwjoin, run, same
-from millstream_bench.joins.report import Finding, thinned
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.joins.streams import GAP, SECOND, Punctuated, in_step, moments, steps, stream
+from millstream_bench.suite.report import Finding, thinned
 
 WINDOWS = (1, 5, 15)
 WIDTH = 25

@@ -53,6 +53,8 @@ class Measurement:
     """All batches, in order."""
     note: str = ""
     """The variant, if there are several."""
+    whole_cpu_s: float = 0.0
+    """Of the whole process, from its start to its end."""
 
     @property
     def rows_per_s(self) -> float:

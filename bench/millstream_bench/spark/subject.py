@@ -33,7 +33,8 @@ def measure(module: str, task: dict[str, Any], *, warm_up: int, note: str = "") 
         raise SubjectFailed(f"{module}: no batch is left after a warm-up of {warm_up} of {len(batches)}")
     start, end = measured[0].started, measured[-1].ended
     rows = sum(batch.rows for batch in measured)
-    return Measurement(rows, end - start, record.between(start, end), result["answers"], batches, note)
+    whole = sum(record.totals[-1].values())
+    return Measurement(rows, end - start, record.between(start, end), result["answers"], batches, note, whole)
 
 
 def environment() -> dict[str, str]:

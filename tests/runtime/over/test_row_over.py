@@ -28,6 +28,8 @@ CALLS = {
     "spread": "spread(v, w)",
     "recent": "recent(v)",
     "pruned": "pruned(v, name)",
+    "chosen": "chosen(v, name)",
+    "tops": "tops(v, w)",
     "decay": "decay(w)",
     "counts": "counts(name, v)",
 }

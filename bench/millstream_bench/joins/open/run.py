@@ -16,11 +16,11 @@ from millstream_bench.joins.drive import WrongAnswer
 from millstream_bench.joins.open import mill as open_mill
 from millstream_bench.joins.open import native as open_native
 from millstream_bench.joins.open.auctions import AuctionFiles, write
-from millstream_bench.joins.report import Finding
 from millstream_bench.joins.sizes import Sizes
 from millstream_bench.spark.measurement import Measurement, steady
 from millstream_bench.spark.settings import STORES
 from millstream_bench.spark.subject import measure
+from millstream_bench.suite.report import Finding
 
 CORES = 2
 HEAT_FILES = 8

@@ -186,8 +186,7 @@ class Expressions:
         op = node.op
         operands = [node.left, node.right]
         if op == "%":
-            made = self._strict(operands, "remainder({0}, {1})".format)
-            return Code(made.text)
+            return self._remainder(node)
         if node.type is Type.REAL:
             return self._through_page(node)
         if node.type is Type.DOUBLE:
@@ -198,6 +197,14 @@ class Expressions:
         if node.type is not Type.BIGINT:
             return self._strict(operands, f"{{0}} {op} {{1}}".format)
         return self._strict(operands, lambda a, b: self._fitting(node, f"{a} {op} {b}"))
+
+    def _remainder(self, node: Binary) -> Code:
+        divisor = node.right.value if isinstance(node.right, Literal) else None
+        if isinstance(divisor, int) and divisor > 0 and node.left.type is Type.BIGINT:
+            tests, ((first, again),) = self._known(node.left)
+            made = f"{again} % {divisor} if {first} >= 0 else -(-{again} % {divisor})"
+            return Code(f"(({made}) if {' and '.join(tests)} else None)") if tests else Code(f"({made})", False)
+        return Code(self._strict([node.left, node.right], "remainder({0}, {1})".format).text)
 
     def _quotient(self, left: Expression, right: Expression) -> Code:
         if isinstance(right, Literal) and right.value:

@@ -1,8 +1,9 @@
 """Loops over the rows of tables, as Python source.
 
 A condition is tested in the outermost loop that has its columns. An equality of columns with values that are known
-before the loop becomes a lookup in an index of the table, unless they are DOUBLEs, where NaN equals NaN. A table that
-always has one row needs no loop.
+before the loop becomes a lookup in an index of the table, unless they are DOUBLEs, where NaN equals NaN; so does
+`column IN (SELECT …)`, a lookup for each row of the query. `ORDER BY column LIMIT n` over a whole table takes the first
+rows of a sorted index. A table that always has one row needs no loop.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from millstream.algebra.expression import Binary, Column, Expression, conjuncts
-from millstream.algebra.program.expression import subqueries, walk
+from millstream.algebra.program.expression import InQuery, subqueries, walk
 from millstream.algebra.program.query import Query, Source
 from millstream.algebra.types import Type
 from millstream.runtime.program.expressions import Expressions, QueryCompiler
 from millstream.runtime.program.source import Frame, LocalStorage
+from millstream.runtime.program.table import Order
 
 INDENT = "    "
 
@@ -26,13 +28,14 @@ def indented(lines: Sequence[str]) -> list[str]:
 
 @dataclass(slots=True)
 class Level:
-    """The rows of one source: the table, or the source of a list of rows; the values to look up, by column; and the
-    conditions that are tested for each row."""
+    """The rows of one source: the table, or the source of a list of rows; the values to look up, by column, or a column
+    and the query whose rows are looked up in it; and the conditions that are tested for each row."""
 
     source: Source
     variable: str
     storage: LocalStorage | None
     keys: dict[int, Expression] = field(default_factory=dict)
+    members: tuple[int, Query] | None = None
     conditions: list[Expression] = field(default_factory=list)
 
     @property
@@ -54,7 +57,7 @@ class Loops:
         """Conditions on the rows of an outer join, after it has added rows of NULLs."""
         for source in sources:
             self.levels.append(self._level(source))
-        for part in conjuncts(condition):
+        for part in [part for part in conjuncts(condition) if not self._looks_up_members(part)]:
             self._place(part)
 
     def _level(self, source: Source) -> Level:
@@ -88,15 +91,32 @@ class Loops:
         """Take an equality as a lookup, if its other side is known before the loop."""
         if level.storage is None or level.is_single or not (isinstance(part, Binary) and part.op == "="):
             return False
+        if level.members is not None:
+            return False
         later = {level.source.alias, *(other.source.alias for other in self.levels[known:])}
         for column, value in ((part.left, part.right), (part.right, part.left)):
-            own = isinstance(column, Column) and column.name.rpartition(".")[0] == level.source.alias
+            own = isinstance(column, Column) and self._owns(level, column)
             if own and isinstance(column, Column) and not aliases(value) & later and column.type is not Type.DOUBLE:
                 position = level.source.columns.index(column.name.rpartition(".")[2])
                 if position not in level.keys and value.type is column.type:
                     level.keys[position] = value
                     return True
         return False
+
+    def _looks_up_members(self, part: Expression) -> bool:
+        """Take `column IN (SELECT …)` as lookups, if the query is known before the loop."""
+        if not (isinstance(part, InQuery) and isinstance(part.operand, Column)):
+            return False
+        alias, _, name = part.operand.name.rpartition(".")
+        at = next((at for at, level in enumerate(self.levels) if level.source.alias == alias), None)
+        if at is None or part.operand.type is Type.DOUBLE or part.query.items[0].type is not part.operand.type:
+            return False
+        level, later = self.levels[at], {each.source.alias for each in self.levels[at:]}
+        taken = level.storage is None or level.is_single or level.source.outer or level.members is not None
+        if taken or query_aliases(part.query) & later:
+            return False
+        level.members = level.source.columns.index(name), part.query
+        return True
 
     # --- source ---------------------------------------------------------------------------------------------------
 
@@ -143,6 +163,8 @@ class Loops:
             return f"w{level.variable}"
         if storage.one_row:
             return f"[({', '.join(storage.cell(at) for at in range(len(storage.columns)))},)]"
+        if level.members is not None:
+            return f"s.{storage.attribute}.matching_among({self._lookups(level)})"
         if level.keys:
             return f"s.{storage.attribute}.matching({self.lookup(level)})"
         return f"s.{storage.attribute}.rows.values()"
@@ -150,9 +172,12 @@ class Loops:
     def _numbered_loop(self, level: Level, body: list[str], number: str) -> list[str]:
         storage = level.storage
         assert storage is not None
-        if not level.keys:
+        if level.members is not None:
+            found = f"s.{storage.attribute}.numbers_among({self._lookups(level)})"
+        elif level.keys:
+            found = f"s.{storage.attribute}.numbers({self.lookup(level)})"
+        else:
             return [f"for {number}, {level.variable} in s.{storage.attribute}.rows.items():", *indented(body)]
-        found = f"s.{storage.attribute}.numbers({self.lookup(level)})"
         taken = f"{level.variable} = s.{storage.attribute}.rows[{number}]"
         return [f"for {number} in {found}:", *indented([taken, *body])]
 
@@ -163,6 +188,28 @@ class Loops:
         values = [self.expressions.value(level.keys[position]).text for position in columns]
         key = values[0] if len(values) == 1 else f"({', '.join(values)})"
         return f"{level.storage.index(columns)}, {key}"
+
+    def _lookups(self, level: Level) -> str:
+        """The position of the index and the rows of the query, as arguments."""
+        assert level.storage is not None and level.members is not None
+        position, query = level.members
+        return f"{level.storage.index((position,))}, {self._call_query(query, self._frame, 'rows')}"
+
+    def first_rows(self, query: Query) -> str | None:
+        """The rows of a whole table in the order of a column and up to a limit, from a sorted index."""
+        if len(self.levels) != 1 or self._before or len(query.order) != 1 or query.limit is None:
+            return None
+        (level,), ((key, descending),), storage = self.levels, query.order, self.levels[0].storage
+        used = level.keys or level.members or level.conditions or level.source.outer
+        if used or storage is None or storage.one_row or not isinstance(key, Column) or not self._owns(level, key):
+            return None
+        order = Order(level.source.columns.index(key.name.rpartition(".")[2]), descending)
+        counts = ["None" if each is None else self.expressions.value(each).text for each in (query.limit, query.offset)]
+        return f"s.{storage.attribute}.first_rows({storage.index(order)}, {', '.join(counts)})"
+
+    @staticmethod
+    def _owns(level: Level, column: Column) -> bool:
+        return column.name.rpartition(".")[0] == level.source.alias
 
     @property
     def is_lookup(self) -> bool:
@@ -176,8 +223,10 @@ class Loops:
 def aliases(expression: Expression) -> set[str]:
     """The aliases whose columns an expression uses, also inside subqueries."""
     found = {node.name.rpartition(".")[0] for node in walk(expression) if isinstance(node, Column)}
-    for query in subqueries(expression):
-        for inner in query.walk():
-            for part in inner.expressions():
-                found |= {node.name.rpartition(".")[0] for node in walk(part) if isinstance(node, Column)}
-    return found
+    return found.union(*map(query_aliases, subqueries(expression)))
+
+
+def query_aliases(query: Query) -> set[str]:
+    """The aliases whose columns a query uses, its own and those of the queries around it."""
+    parts = (part for inner in query.walk() for part in inner.expressions())
+    return {node.name.rpartition(".")[0] for part in parts for node in walk(part) if isinstance(node, Column)}

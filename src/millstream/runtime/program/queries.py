@@ -76,6 +76,9 @@ class _Function:
         plain = not (query.order or query.distinct or query.limit is not None or query.offset is not None)
         if query.aggregated:
             found = self._grouped()
+        elif not query.distinct and (rows := self._loops.first_rows(query)) is not None:
+            (level,) = self._loops.levels
+            return [f"out = [({', '.join(self._items())},) for {level.variable} in {rows}]", _returned(kind)]
         elif plain and kind != "rows":
             return self._first(kind)
         else:
@@ -115,8 +118,7 @@ class _Function:
         if query.limit is not None or query.offset is not None:
             counts = ["None" if each is None else self._values((each,))[0] for each in (query.limit, query.offset)]
             lines.append(f"out = limited(out, {', '.join(counts)})")
-        returned = {"rows": "out", "value": "out[0][0] if out else None", "exists": "bool(out)"}
-        return [*lines, f"return {returned[kind]}"]
+        return [*lines, _returned(kind)]
 
     # --- groups and aggregates ------------------------------------------------------------------------------------
 
@@ -164,6 +166,10 @@ class _Function:
                 run = f"run({factory}, {held}, {call.program.ignore_nulls})"
                 lines = [f"for c{position} in {run}:", *indented(lines)]
         return [*plain, *lines]
+
+
+def _returned(kind: str) -> str:
+    return {"rows": "return out", "value": "return out[0][0] if out else None", "exists": "return bool(out)"}[kind]
 
 
 def _by_group(keys: list[str], lists: str, collected: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import INWINDOW
 from millstream.algebra.schema import Attribute
 from millstream.runtime.program import scalars
+from millstream.runtime.program.table import Order
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
@@ -29,7 +30,7 @@ class LocalStorage:
     attribute: str
     columns: tuple[Attribute, ...]
     one_row: bool = False
-    indexes: list[tuple[int, ...]] = field(default_factory=list)
+    indexes: list[tuple[int, ...] | Order] = field(default_factory=list)
 
     def cell(self, position: int) -> str:
         """The value of a column of a one-row table."""
@@ -42,11 +43,11 @@ class LocalStorage:
             return [f"{self.attribute}_{position}" for position in range(len(self.columns))]
         return [self.attribute]
 
-    def index(self, columns: tuple[int, ...]) -> int:
-        """The position of the index on these columns."""
-        if columns not in self.indexes:
-            self.indexes.append(columns)
-        return self.indexes.index(columns)
+    def index(self, of: tuple[int, ...] | Order) -> int:
+        """The position of the index on these columns, or of the one in this order."""
+        if of not in self.indexes:
+            self.indexes.append(of)
+        return self.indexes.index(of)
 
 
 class Module:

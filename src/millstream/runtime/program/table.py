@@ -2,13 +2,15 @@
 
 A row is a tuple. Numbers only grow, so the order of a table is the order in which its rows came, also after an update.
 An index maps the values of its columns to the numbers of the rows that have them; a row with a NULL among them is in
-no index, since no equality holds for it.
+no index, since no equality holds for it. A sorted index has the numbers of all rows in the order of a column.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -39,24 +41,84 @@ class Index:
             if not bucket:
                 del self.buckets[key]
 
-    def move(self, number: int, old: Row, row: Row) -> None:
-        """Follow a row that is replaced."""
-        if self._key(old) != self._key(row):
+    def replace(self, number: int, old: Row, new: Row) -> None:
+        if self._key(old) != self._key(new):
             self.remove(number, old)
-            self.add(number, row)
+            self.add(number, new)
+
+    def clear(self) -> None:
+        self.buckets.clear()
 
     def _is_null(self, key: Any) -> bool:
         return key is None if self._single else None in key
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The column of a sorted index, by position."""
+
+    column: int
+    descending: bool
+
+
+class SortedIndex:
+    """Numbers of rows in the order of `ORDER BY`: NULLs last, NaN after all numbers, equal values in the order of the
+    table. A descending index is read from the end."""
+
+    __slots__ = ("_column", "_null", "_sign", "entries")
+
+    def __init__(self, order: Order) -> None:
+        self._column, self._sign, self._null = (
+            order.column,
+            -1 if order.descending else 1,
+            -1 if order.descending else 2,
+        )
+        self.entries: list[tuple[int, Any, int]] = []
+
+    def _entry(self, number: int, row: Row) -> tuple[int, Any, int]:
+        value = row[self._column]
+        if value is None:
+            return self._null, 0, self._sign * number
+        return (0, value, self._sign * number) if value == value else (1, 0, self._sign * number)
+
+    def add(self, number: int, row: Row) -> None:
+        insort(self.entries, self._entry(number, row))
+
+    def remove(self, number: int, row: Row) -> None:
+        del self.entries[bisect_left(self.entries, self._entry(number, row))]
+
+    def replace(self, number: int, old: Row, new: Row) -> None:
+        if old[self._column] != new[self._column]:
+            self.remove(number, old)
+            self.add(number, new)
+
+    def clear(self) -> None:
+        self.entries.clear()
+
+    def first(self, limit: int | None, offset: int | None) -> list[int]:
+        start, count = max(offset or 0, 0), len(self.entries)
+        stop = count if limit is None else min(start + max(limit, 0), count)
+        if self._sign > 0:
+            return [number for _, _, number in self.entries[start:stop]]
+        return [-number for _, _, number in self.entries[count - stop : max(count - start, 0)][::-1]]
+
+
+Indexed = tuple[int, ...] | Order
+"""The columns of an index, by position, or the order of a sorted one."""
+
+
+def new_index(of: Indexed) -> Index | SortedIndex:
+    return SortedIndex(of) if isinstance(of, Order) else Index(of)
+
+
 class Table:
-    """`indexes` are the columns of each index, by position."""
+    """A table with `indexes`."""
 
     __slots__ = ("_next", "indexes", "rows")
 
-    def __init__(self, indexes: Iterable[tuple[int, ...]] = ()) -> None:
+    def __init__(self, indexes: Iterable[Indexed] = ()) -> None:
         self.rows: dict[int, Row] = {}
-        self.indexes = [Index(columns) for columns in indexes]
+        self.indexes: list[Any] = [new_index(of) for of in indexes]
         self._next = 0
 
     def __len__(self) -> int:
@@ -76,7 +138,7 @@ class Table:
         if self.indexes:
             old = self.rows[number]
             for index in self.indexes:
-                index.move(number, old, row)
+                index.replace(number, old, row)
         self.rows[number] = row
 
     def remove(self, number: int) -> None:
@@ -97,13 +159,28 @@ class Table:
         rows = self.rows
         return [rows[number] for number in sorted(bucket)]
 
+    def numbers_among(self, index: int, keys: Iterable[Row]) -> list[int]:
+        """The numbers of the rows with one of these keys, each a row of one column, in the order of the table."""
+        buckets = self.indexes[index].buckets
+        return sorted({number for (key,) in keys for number in buckets.get(key, ())})
+
+    def matching_among(self, index: int, keys: Iterable[Row]) -> list[Row]:
+        """The rows with one of these keys, in the order of the table."""
+        rows = self.rows
+        return [rows[number] for number in self.numbers_among(index, keys)]
+
     def has(self, index: int, key: Any) -> bool:
         return key in self.indexes[index].buckets
+
+    def first_rows(self, index: int, limit: int | None, offset: int | None) -> list[Row]:
+        """The first rows in the order of a sorted index, without those before an offset."""
+        rows = self.rows
+        return [rows[number] for number in self.indexes[index].first(limit, offset)]
 
     def clear(self) -> None:
         self.rows.clear()
         for index in self.indexes:
-            index.buckets.clear()
+            index.clear()
 
     def delete(self, condition: Callable[[Row], bool]) -> int:
         """Delete the rows for which the condition holds; return their number."""
@@ -121,7 +198,7 @@ class Inwindow(Table):
 
     __slots__ = ("_arrivals", "_stored", "gone")
 
-    def __init__(self, indexes: Iterable[tuple[int, ...]] = ()) -> None:
+    def __init__(self, indexes: Iterable[Indexed] = ()) -> None:
         super().__init__(indexes)
         self._arrivals: deque[tuple[int, int]] = deque()
         """Number and place of each tuple in the window, and of deleted ones that have not been dropped yet."""
@@ -160,7 +237,7 @@ class Inwindow(Table):
         """Number and place of each tuple in the window, the oldest first."""
         return (pair for pair in self._arrivals if pair[0] in self.rows)
 
-    def shared(self, indexes: Iterable[tuple[int, ...]]) -> Inwindow:
+    def shared(self, indexes: Iterable[Indexed]) -> Inwindow:
         """The same tuples, with indexes of its own, for an aggregate that only reads them."""
         view = Inwindow(indexes)
         self.indexes += view.indexes

@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.algebra.program.program import Program
 from millstream.runtime.program.compile import compiled
-from millstream.runtime.program.table import Index, Row, Table
+from millstream.runtime.program.table import Index, Indexed, Row, SortedIndex, Table, new_index
 
 Change = tuple[int, int, Row | None]
 """The time of a change, the number of the row, and its values; None if it is deleted."""
@@ -20,13 +20,13 @@ Change = tuple[int, int, Row | None]
 class Shared(Table):
     """`time` is that of the tuple whose changes are logged."""
 
-    __slots__ = ("_by_columns", "log", "time")
+    __slots__ = ("_indexed", "log", "time")
 
     def __init__(self, rows: Iterable[tuple[int, Row]], next_number: int) -> None:
         super().__init__()
         self.rows.update(rows)
         self._next = next_number
-        self._by_columns: dict[tuple[int, ...], Index] = {}
+        self._indexed: dict[Indexed, Index | SortedIndex] = {}
         self.log: list[Change] = []
         self.time = 0
 
@@ -34,14 +34,14 @@ class Shared(Table):
     def next_number(self) -> int:
         return self._next
 
-    def index(self, columns: tuple[int, ...]) -> Index:
-        """The index on these columns."""
-        if columns not in self._by_columns:
-            made = self._by_columns[columns] = Index(columns)
+    def index(self, of: Indexed) -> Index | SortedIndex:
+        """The index on these columns, or in this order."""
+        if of not in self._indexed:
+            made = self._indexed[of] = new_index(of)
             for number, row in self.rows.items():
                 made.add(number, row)
             self.indexes.append(made)
-        return self._by_columns[columns]
+        return self._indexed[of]
 
     def insert(self, row: Row) -> None:
         self.log.append((self.time, self._next, row))
@@ -66,9 +66,9 @@ class View(Table):
 
     __slots__ = ("_shared",)
 
-    def __init__(self, shared: Shared, indexes: Iterable[tuple[int, ...]]) -> None:
+    def __init__(self, shared: Shared, indexes: Iterable[Indexed]) -> None:
         self._shared, self.rows = shared, shared.rows
-        self.indexes = [shared.index(columns) for columns in indexes]
+        self.indexes = [shared.index(of) for of in indexes]
 
     def insert(self, row: Row) -> None:
         self._shared.insert(row)

@@ -1,0 +1,49 @@
+"""Tables with indexes against a plain list of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.runtime.program.scalars import ordered
+from millstream.runtime.program.table import Order, Table
+
+VALUES = st.sampled_from([None, 1.0, 2.0, 3.0, float("nan"), -0.0])
+KEYS = st.sampled_from([None, 1, 2, 3])
+ROWS = st.tuples(KEYS, VALUES)
+CHANGES = st.one_of(
+    st.tuples(st.just("insert"), st.just(0), ROWS),
+    st.tuples(st.just("replace"), st.integers(0, 9), ROWS),
+    st.tuples(st.just("remove"), st.integers(0, 9), st.none()),
+    st.tuples(st.just("clear"), st.just(0), st.none()),
+)
+INDEXES: list[Any] = [(0,), Order(1, descending=False), Order(1, descending=True)]
+
+
+@given(st.lists(CHANGES, max_size=25), st.lists(KEYS, max_size=4), st.integers(-1, 4), st.integers(-1, 4))
+def test_indexes_follow_the_rows(changes: list[Any], keys: list[Any], limit: int, offset: int) -> None:
+    table = Table(INDEXES)
+    for change, at, row in changes:
+        numbers = list(table.rows)
+        if change == "insert":
+            table.insert(row)
+        elif change == "clear":
+            table.clear()
+        elif numbers and change == "replace":
+            table.replace(numbers[at % len(numbers)], row)
+        elif numbers:
+            table.remove(numbers[at % len(numbers)])
+    rows = list(table)
+    for key in {*keys} - {None}:
+        assert table.matching(0, key) == [row for row in rows if row[0] == key]
+        assert table.has(0, key) == any(row[0] == key for row in rows)
+    among = [row for row in rows if row[0] is not None and row[0] in keys]
+    assert table.matching_among(0, [(key,) for key in keys]) == among
+    assert [table.rows[number] for number in table.numbers_among(0, [(key,) for key in keys])] == among
+    start = max(offset, 0)
+    for index, down in ((1, False), (2, True)):
+        meant = ordered([((row[1],), row) for row in rows], (down,))
+        assert table.first_rows(index, limit, offset) == meant[start : start + max(limit, 0)]
+        assert table.first_rows(index, None, None) == meant

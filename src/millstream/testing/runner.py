@@ -30,6 +30,7 @@ from millstream.testing.transcript import (
     Restart,
     Statement,
     Step,
+    Tell,
     TranscriptError,
     parse_transcript,
 )
@@ -195,6 +196,8 @@ class Run:
                 self._restart()
             case Advance():
                 self.mill.advance(step.micros)
+            case Tell():
+                self.mill.feedback(step.query, step.text)
 
     def _batch(self) -> None:
         self.mill.batch()

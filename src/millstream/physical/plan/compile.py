@@ -7,17 +7,20 @@ They share the operators that have no history: sources, selections, and projecti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Column
 from millstream.algebra.identity import digest
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
+from millstream.logical.disclaimed import Omitted
 from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
@@ -163,9 +166,22 @@ class Compiler:
             inputs = [self._compile(_key(part, since)).node for part in read]
             operator = build(plan, Site(self._tables, *self.place)) if len(chain) == 1 else build_pipeline(chain)
             ordered = tuple(part.schema.ordered and part.schema.kind is not TimeKind.LATENT for part in read)
-            compiled = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
+            node = self._graph.add(operator, inputs, name=name, ordered=ordered, omit=partial(omitted, chain))
+            compiled = _Compiled(node, operator)
         self._compiled[key] = compiled
         return compiled
+
+
+def omitted(chain: Sequence[Plan], pattern: Pattern) -> Omitted:
+    """Return the tuples that each input of an operator may omit if no result that matches the pattern is wanted;
+    `chain`: the nodes that it runs, the topmost first."""
+    below: Omitted = (pattern,)
+    for plan in chain:
+        (pattern_below,) = below
+        if pattern_below is None:
+            return (None,) * len(chain[-1].inputs)
+        below = plan.disclaimed(pattern_below)
+    return below
 
 
 def _chain(plan: Plan) -> list[Plan]:

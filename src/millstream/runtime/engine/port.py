@@ -15,6 +15,7 @@ from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.runtime.engine.buffer import Buffer, Entry
+from millstream.runtime.engine.guard import Guard
 from millstream.runtime.engine.reorder import Reorder
 
 if TYPE_CHECKING:
@@ -29,9 +30,23 @@ class Port:
     `active`   the register was written over an arc and its value has not been handed over yet.
     `tried`    the progress epoch in which a fork last passed control to this branch.
     `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
+    `guard`    drops the rows that the operator has disclaimed.
     """
 
-    __slots__ = ("active", "arc", "at", "buffer", "index", "node", "offset", "ordered", "register", "reorder", "tried")
+    __slots__ = (
+        "active",
+        "arc",
+        "at",
+        "buffer",
+        "guard",
+        "index",
+        "node",
+        "offset",
+        "ordered",
+        "register",
+        "reorder",
+        "tried",
+    )
 
     def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
         self.node = node
@@ -45,6 +60,7 @@ class Port:
         self.tried = -1
         self.arc: Arc | None = None
         self.reorder = Reorder() if merging and not ordered else None
+        self.guard: Guard | None = None
 
     @property
     def unread(self) -> bool:

@@ -18,5 +18,5 @@ atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 @pytest.fixture(autouse=True)
 def _own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Functions that a test registers for the process end with the test."""
-    monkeypatch.setattr(LIBRARY, "_own", dict(LIBRARY._own))
+    """A test has only the functions that it registers itself, and no later test has them."""
+    monkeypatch.setattr(LIBRARY, "_own", {})

@@ -36,14 +36,6 @@ def mill() -> Iterator[LocalMill]:
     made.close()
 
 
-@pytest.fixture
-def clean() -> Iterator[None]:
-    """Forget what a test registers for the whole process."""
-    before = dict(library.LIBRARY._own)
-    yield
-    library.LIBRARY._own = before
-
-
 def result(mill: LocalMill, item: str, *rows: Any) -> list[Any]:
     mill.add_query("q", f"SELECT {item} AS x FROM s")
     mill.insert("s", rows or [ROW])
@@ -220,7 +212,6 @@ def test_mistakes_in_a_registration(mill: LocalMill) -> None:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("clean")
 def test_show_and_drop(mill: LocalMill) -> None:
     @ms.function
     def shared(x: int) -> int:
@@ -371,7 +362,7 @@ def half(x: float) -> float:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: None) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "half_functions.py").write_text(MODULE)
     (tmp_path / "rows.csv").write_text("v\n3\n")
@@ -424,7 +415,6 @@ def test_a_module_that_cannot_be_imported() -> None:
 
 def test_a_package_provides_functions_by_entry_points(
     mill: LocalMill,
-    clean: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def plain(x: float) -> float:

@@ -36,6 +36,13 @@ class Program:
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         )
         self.owners = {self.process.pid}
+        self.until(self.handles_signals)
+
+    def handles_signals(self) -> bool:
+        """Return whether Python has started the command: it handles SIGTERM."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+        return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
     def until(self, what: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 120

@@ -301,8 +301,9 @@ def test_a_log_of_pickles_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_unpickles() -> None:
     """Spark pickles what it sends to workers by itself: the data source, its partitions (`Work`) and the functions of
-    `mapInArrow`. Nothing of ours reads or writes a pickle."""
+    `mapInArrow`. User-defined functions travel in the same way (`shipped`), never by a log or a checkpoint. Nothing
+    else of ours reads or writes a pickle."""
     for path in SOURCE.rglob("*.py"):
         name = path.relative_to(SOURCE)
-        if "bench" not in name.parts:
+        if "bench" not in name.parts and name != Path("physical/spark/shipped.py"):
             assert not re.search(r"^\s*(import|from) \w*pickle|pickle\.", path.read_text(), re.MULTILINE), path

@@ -50,7 +50,9 @@ def _sent_by(plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
     for stream, omitted in _omitted(plan, pattern):
         if exchanged(stream):
             found.setdefault(stream.removeprefix(MARK).rpartition(".")[0], []).append(omitted)
-    return {part: first for part, (first, *rest) in found.items() if first is not None and all(r == first for r in rest)}
+    return {
+        part: first for part, (first, *rest) in found.items() if first is not None and all(r == first for r in rest)
+    }
 
 
 def _omitted(plan: Plan, pattern: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:

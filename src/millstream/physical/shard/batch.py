@@ -64,7 +64,9 @@ class Given:
         in_order = sorted(self.sent, key=lambda sent: not isinstance(sent.element, Page))
         elements = tuple((sent.stream, sent.element) for sent in in_order)
         feed = Feed("", max(sent.now for sent in self.sent), elements)
-        messages = [r for r in self.control.records if isinstance(r, Send) and r.query is not None and not r.message.first]
+        messages = [
+            r for r in self.control.records if isinstance(r, Send) and r.query is not None and not r.message.first
+        ]
         return [*(record for record in self.control.records if record not in messages), feed, *messages]
 
 

@@ -99,7 +99,8 @@ def retire(graph: Graph) -> None:
 def renew(graph: Graph, producers: Iterable[Producer]) -> None:
     """Remove the guards before nodes that have a new reader, which has disclaimed nothing; then repeat the feedback of
     all sinks, so that guards that still apply are mounted again."""
-    if not any([_disarm(producer) for producer in producers]):
+    disarmed = [_disarm(producer) for producer in producers]
+    if not any(disarmed):
         return
     for sink in graph.sinks.values():
         for message in [*_sent(sink)]:

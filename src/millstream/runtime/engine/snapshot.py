@@ -1,8 +1,9 @@
 """Snapshots: all data in a graph, as values that restore an equal graph.
 
 A snapshot has the buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, the
-remembered messages of readers (their guards), the scalars of the operators, and the punctuations that sinks have seen. Strategies, breaks and the way time is promised are
-configuration of the host. The host also stores the operators' tables, by their changes, and restores them first.
+remembered messages of readers (their guards), the scalars of the operators, and the punctuations that sinks have
+seen. Strategies, breaks and the way time is promised are configuration of the host. The host also stores the operators'
+tables, by their changes, and restores them first.
 The state of some nodes alone restores equal nodes of another graph.
 """
 

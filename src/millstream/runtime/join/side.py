@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.algebra.window import Window
@@ -185,6 +186,10 @@ class JoinSide:
         closed, self._timely = self._timely, NO_PUNCTUATIONS
         self._purge(closed)
         return len(closed) > 0
+
+    def drop(self, pattern: Pattern) -> None:
+        """Purge the tuples whose results are not wanted."""
+        self._purge(Punctuations.of([pattern]))
 
     def _purge(self, unused: Punctuations) -> None:
         if not len(unused) or not len(self.table):

@@ -40,6 +40,8 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
             continue
         mill.placements.append(Send(mill.name, Feedback(message.intent, pattern), part.name), placement.job)
         said |= _sent_by(part.started.plan, pattern)
+    mill.query(name).told.append(message)
+    mill.journal.note("feedback", (name, message))
     mill.take_effect()
 
 

@@ -6,6 +6,7 @@
 | drop | a query, relation or aggregate that was dropped |
 | option, table | a new value |
 | failed, started | a query has failed, with its error; it was started again |
+| feedback | feedback that a query has received |
 | python | the declaration of Python code that later statements call; or the digest of code that was accepted instead |
 | sources | the state of the clock and of the streams fed from the driver; only the last note counts |
 | diverted | rows of derived streams that queries counted which have stopped; only the last note counts |

@@ -380,8 +380,10 @@ class Graph:
             operator, buffered = node.operator, sum(port.size() for port in node.ports)
             kind, state = type(operator).__name__, operator.state_rows()
             held = {"buffered": buffered, "state": state, "late": operator.late}
-            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition))
-        readings += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
+            guards = guarding.written(*node.ports)
+            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition, guards=guards))
+        sinks = self.sinks.values()
+        readings += [reading(s.name, "sink", s.counters, guards=guarding.written(s)) for s in sinks]
         return {r.name: r for r in readings}
 
     def snapshot(self) -> dict[str, Any]:

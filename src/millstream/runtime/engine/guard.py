@@ -26,13 +26,12 @@ MOST_SEEN = 20_000
 
 
 class Guard:
-    """The patterns of one reader. `dropped` counts the tuples that it has dropped."""
+    """The patterns of one reader."""
 
-    __slots__ = ("_set", "dropped", "patterns")
+    __slots__ = ("_set", "patterns")
 
-    def __init__(self, messages: Iterable[Upstream] = (), dropped: int = 0) -> None:
+    def __init__(self, messages: Iterable[Upstream] = ()) -> None:
         self.patterns = [message.pattern for message in messages if isinstance(message, Feedback)]
-        self.dropped = dropped
         self._set: PunctuationSet | None = None
 
     def __bool__(self) -> bool:
@@ -41,14 +40,12 @@ class Guard:
     def filter(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         """Return the rows that no pattern matches; None if there are none."""
         if any(not pattern.items for pattern in self.patterns):
-            self.dropped += rows.height
             return None
         if self._set is None:
             self._set = PunctuationSet()
             self._set.add(Punctuations.of(self.patterns))
         ignored = self._set.match(rows)
         count = int(ignored.sum())
-        self.dropped += count
         if not count:
             return rows
         return None if count == rows.height else where(rows, ~ignored)

@@ -60,10 +60,16 @@ def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
 
 def mount_remembered(reader: Port | Sink) -> None:
     """Make the guard of a reader of the feedback that its buffer remembers."""
-    guard = Guard(_sent(reader), reader.guard.dropped if reader.guard is not None else 0)
+    guard = Guard(_sent(reader))
     reader.guard = guard if guard else None
     if isinstance(reader, Port):
         reader.node.guarded = any(port.guard is not None for port in reader.node.ports)
+
+
+def written(*readers: Port | Sink) -> tuple[str, ...]:
+    """Return the patterns of guards as text."""
+    found = [str(pattern) for reader in readers if reader.guard is not None for pattern in reader.guard.patterns]
+    return tuple(dict.fromkeys(found))
 
 
 def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
@@ -72,7 +78,9 @@ def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
     made: list[Input] = []
     for port, given in zip(node.ports, inputs, strict=True):
         if port.guard is not None and given.rows is not None:
-            made.append(replace(given, rows=port.guard.filter(given.rows)))
+            rows = port.guard.filter(given.rows)
+            node.counters.disclaimed += given.rows.height - (0 if rows is None else rows.height)
+            made.append(replace(given, rows=rows))
         else:
             made.append(given)
         if given.punctuations is not None and len(given.punctuations):

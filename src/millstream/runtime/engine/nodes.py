@@ -81,6 +81,7 @@ class Sink:
                 self.seen.add(element)
         elif self.guard is not None and isinstance(element, Page):
             rows = self.guard.filter(element.frame)
+            self.counters.disclaimed += element.tuples - (0 if rows is None else rows.height)
             if rows is None:
                 return
             element = element if rows is element.frame else Page(rows)

@@ -5,6 +5,7 @@
 | downstream | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers, and the job |
 | upstream | `TimeRequest` | an operator that waits → the sources that it waits for | walk, router, control log |
 | upstream | `PunctuationRequest` | the reader of a query → its joins | control log, router |
+| upstream | `Feedback`, `Withdrawal` (`feedback.py`) | the reader of a query → operators | control log, router |
 | to a shard | records (`physical/wire/records.py`) | driver → shards | control log |
 | from a shard | `Status` (`physical/shard/batch.py`) | shard → driver | the job |
 
@@ -41,12 +42,14 @@ class Upstream(ABC):
     """A message that travels against the data: a frozen dataclass, so that equal messages count once.
 
     `everywhere`: a message for a query is delivered to all parts of the query at once, in whichever stage they are.
-    `remembered`: where several readers share a buffer, the messages of each of them are kept.
+    `remembered`: the buffer that a reader reads keeps its messages.
+    `first`: a later stage receives it before what other stages send in the same batch, not after it.
     """
 
     __slots__ = ()
     everywhere: ClassVar[bool] = False
     remembered: ClassVar[bool] = False
+    first: ClassVar[bool] = False
 
     @abstractmethod
     def unanswered(self, arity: int) -> Answer:

@@ -147,6 +147,11 @@ class Query:
         """Have the joins of the query emit the punctuation that they hold back (see the option `propagation`)."""
         self._connection.mill.request_punctuation(self._running())
 
+    def feedback(self, text: str) -> None:
+        """Tell the query which of its rows are not wanted: `~[…]`, a pattern over its columns. From the next batch on
+        it emits no row that matches, and saves the work for them where it can."""
+        self._connection.mill.feedback(self._running(), text)
+
     def progress(self) -> Progress:
         """Return counts, times and state sizes of the query."""
         return progress_of(self._connection.mill, self._running())

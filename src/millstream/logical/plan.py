@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.values import value
+from millstream.logical.disclaimed import Omitted, omitted
 
 if TYPE_CHECKING:
     from millstream.logical.contract.offers import Offers
@@ -152,6 +154,13 @@ class Plan(ABC):
     @abstractmethod
     def equal_columns(self) -> Groups:
         """Groups of result columns that a join made equal in every tuple."""
+
+    # --- feedback ---------------------------------------------------------------------------------------------------
+
+    def disclaimed(self, pattern: Pattern) -> Omitted:
+        """Return the tuples that each input may omit if no result that matches the pattern is wanted; by default those
+        that a condition would drop that is pushed down."""
+        return omitted(self, pattern)
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 | state | every distinct tuple that may still arrive again |
 | punctuation in → purged → out | any → the tuples that match it → itself, unless covered by an earlier one |
 | progress v, or the port's bound v | → tuples with a column that v closes (`time_closing`) → forwarded if in band |
+| feedback in → purged | the tuples that match it |
 | cost | a hash join of the page with the state |
 
 Time purges only if a column follows it: an equal tuple would have the same value there.
@@ -18,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, Schema
 from millstream.algebra.time_limits import own_limits
@@ -68,6 +70,9 @@ class Distinct(Operator):
             closed = Punctuations.concat([punctuations, closed])
         if len(closed):
             self._seen.keep(~closed.match(held))
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        self._seen.keep(~pattern.match(self._seen.frame()))
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"seen": self._seen}

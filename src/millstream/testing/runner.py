@@ -32,6 +32,7 @@ from millstream.testing.transcript import (
     Rows,
     Statement,
     Step,
+    Tell,
     TranscriptError,
     parse_transcript,
 )
@@ -199,6 +200,8 @@ class Run:
                 self._restart()
             case Advance():
                 self.mill.advance(step.micros)
+            case Tell():
+                self.mill.feedback(step.query, step.text)
 
     def _batch(self) -> None:
         self.mill.batch()

@@ -89,6 +89,14 @@ class Advance(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Tell(Step):
+    """`feedback q ~[…]`."""
+
+    query: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """The first line of a block: its first word in lower case, and the other words."""
 
@@ -233,6 +241,13 @@ def _advance(header: Header, body: Lines) -> Parsed:
     return [Advance(header.line, micros)], body
 
 
+def _feedback(header: Header, body: Lines) -> Parsed:
+    text = " ".join(header.rest[1:])
+    if not text:
+        raise header.error("M7011", "'feedback' needs a query and a pattern", "write for example: feedback q ~[k = 5]")
+    return [Tell(header.line, header.name, text)], body
+
+
 def _later(header: Header, _: Lines) -> Parsed:
     raise header.error("M7006", f"'{header.word}' is not available yet")
 
@@ -250,6 +265,6 @@ _PARSERS: dict[str, Parser] = {
     "batch": _command,
     "restart": _command,
     "advance": _advance,
-    "feedback": _later,
+    "feedback": _feedback,
     "prod": _later,
 }

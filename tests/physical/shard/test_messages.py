@@ -61,7 +61,7 @@ def started() -> ShardHost:
         (PunctuationRequest(), "q", {"a", "b"}),
         (Word("w"), "q", {"a", "b"}),
         (Word("w"), "r", {"a"}),
-        (Word("w"), "q/0", set()),
+        (Word("w"), "q/0", {"b"}),
         (Cry("w"), "q", {"a", "b"}),
     ],
 )

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, SystemClock, VirtualClock
+from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.upstream import PunctuationRequest, TimeRequest
@@ -26,6 +27,7 @@ from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
 from millstream.control.mill.failures import Failures
+from millstream.control.mill.feedback import send_feedback
 from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
@@ -352,6 +354,12 @@ class Mill(Registration):
         self.batch()
         for query in {part.started.whole: None for part in self.placement(name).parts}:
             self.placements.append(Send(self.name, PunctuationRequest(), query), self.job(name))
+
+    def feedback(self, name: str, text: str | Feedback) -> None:
+        """Send feedback to the top of a query: a pattern over its columns, after ~ if matching rows are not wanted. It
+        takes effect with the next batch."""
+        self.batch()
+        send_feedback(self, self.query(name).name, text)
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.feedback import Feedback
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.python.reference import Reference
 from millstream.config import Options
@@ -153,6 +154,8 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.queries[query].failure = None
             if output:
                 mill.queries[query].output.restore(output)
+        case "feedback", (str(query), Feedback() as message):
+            mill.queries[query].told.append(message)
         case "drop", ("aggregate", str(aggregate)):
             mill.catalog.drop("aggregate", aggregate, if_exists=True)
             mill.journal.drop("aggregate", aggregate)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.algebra.feedback import Feedback
 from millstream.control.mill.failures import Failure
 from millstream.control.mill.outputs import QueryOutput
 from millstream.logical.plan import Plan
@@ -24,6 +25,8 @@ class RunningQuery:
     start: str = "now"
     failure: Failure | None = None
     """None while it runs."""
+    told: list[Feedback] = field(default_factory=list)
+    """The feedback that it has received."""
     delivered: int = 0
     """Rows that its sink has taken."""
 

@@ -39,8 +39,9 @@ class _Running:
 
 
 def equal_query(mill: Mill, plan: Plan) -> RunningQuery | None:
-    """The query with this plan that has run longest."""
-    return next((query for query in mill.queries.values() if query.plan == plan and not query.failure), None)
+    """The query with this plan that has run longest. One that has received feedback lacks what it disclaimed."""
+    equal = (query for query in mill.queries.values() if query.plan == plan and not query.failure and not query.told)
+    return next(equal, None)
 
 
 def explain_start(mill: Mill, plan: Plan, start: ast.Start) -> str:

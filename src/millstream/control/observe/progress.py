@@ -105,6 +105,10 @@ class Progress:
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
         yield f"state  {self.state_rows:,} rows, {held}, {written} written"
+        guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
+        if guards:
+            dropped = sum(operator.reading.disclaimed for operator in self.operators)
+            yield f"guards {', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}: {dropped:,} rows dropped"
         if self.error is not None:
             yield f"failed {self.error}"
         if self.sink is not None:

@@ -7,8 +7,10 @@ from math import gcd
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.punctuation.restriction import ANY, Restriction
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.window import MOST_PANES, WINDOW_END, WINDOW_START
+from millstream.algebra.window_patterns import times_of
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.grouped import Grouped
@@ -100,6 +102,14 @@ class WindowAggregate(Grouped):
         groups = set() if self.over_panes else {*self.group}
         below = tuple(c for c in conditions if c.columns() and c.columns() <= groups)
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
+
+    def tuples_of(self, name: str, restriction: Restriction) -> tuple[str | None, Restriction]:
+        column = self.attribute or self.input.schema.time
+        if name != WINDOW_END or self.range is None or self.slide is None or self.over_panes or column is None:
+            return None, ANY
+        if self.input.schema.type_of(column) is not self.schema.type_of(WINDOW_END):
+            return None, ANY
+        return column, times_of(restriction, self.range, self.slide)
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         """Drop calls whose result is not read, but keep at least one."""

@@ -7,8 +7,9 @@ They share the operators that have no history: sources, selections, and projecti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -16,9 +17,11 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Column
 from millstream.algebra.identity import digest
 from millstream.algebra.program.program import Program
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
+from millstream.logical.disclaimed import Omitted
 from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
@@ -227,9 +230,22 @@ class Compiler:
             ordered = tuple(map(_in_order, read))
             if isinstance(operator, WrittenJoin) and (found := self.table(plan.table)) is not None:  # type: ignore[attr-defined]
                 operator.adopt(found[1].content())
-            compiled = _Compiled(self._graph.add(operator, inputs, name=name, ordered=ordered), operator)
+            node = self._graph.add(operator, inputs, name=name, ordered=ordered, omit=partial(omitted, chain))
+            compiled = _Compiled(node, operator)
         self._compiled[key] = compiled
         return compiled
+
+
+def omitted(chain: Sequence[Plan], pattern: Pattern) -> Omitted:
+    """Return the tuples that each input of an operator may omit if no result that matches the pattern is wanted;
+    `chain`: the nodes that it runs, the topmost first."""
+    below: Omitted = (pattern,)
+    for plan in chain:
+        (pattern_below,) = below
+        if pattern_below is None:
+            return (None,) * len(chain[-1].inputs)
+        below = plan.disclaimed(pattern_below)
+    return below
 
 
 def _chain(plan: Plan) -> list[Plan]:

@@ -8,7 +8,7 @@ from typing import Any
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.nodes.union import Merging
-from millstream.logical.plan import Plan
+from millstream.logical.plan import Conditions, Plan, Pushed
 
 MARK = "@"
 """Prefix of the names of streams between stages; declared streams have no such names."""
@@ -24,6 +24,9 @@ class Exchange(Stateless, Passing):
 
     def describe(self) -> str:
         return "Exchange"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        return Pushed(self, (conditions,))
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema")

@@ -58,13 +58,16 @@ class Given:
 
     def records(self) -> list[Record]:
         """The control records, with the elements that other shards sent as one record: tuples before punctuations.
-        Messages to queries come last: the senders have applied them too, and their answers are among those elements."""
+        Messages to queries come last, unless they come `first`: the senders have applied them too, and their answers
+        are among those elements."""
         if not self.sent:
             return self.control.records
         in_order = sorted(self.sent, key=lambda sent: not isinstance(sent.element, Page))
         elements = tuple((sent.stream, sent.element) for sent in in_order)
         feed = Feed("", max(sent.now for sent in self.sent), elements)
-        messages = [record for record in self.control.records if isinstance(record, Send) and record.query is not None]
+        messages = [
+            r for r in self.control.records if isinstance(r, Send) and r.query is not None and not r.message.first
+        ]
         return [*(record for record in self.control.records if record not in messages), feed, *messages]
 
 

@@ -47,6 +47,7 @@ from millstream.physical.wire.records import (
 )
 from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
+from millstream.runtime.engine.guarding import retire
 from millstream.runtime.engine.nodes import Hear, OperatorNode
 from millstream.runtime.join.settings import configure_joins
 from millstream.strategies import Schedule
@@ -135,7 +136,7 @@ class ShardHost:
                 self.graph.run()
             case Send(query=str(query), message=message):
                 for part in self.setup.running.values():
-                    if part.whole == query and (message.everywhere or part.name == query):
+                    if part.name == query or (message.everywhere and part.whole == query):
                         self.compiler.send(part.name, message)
                         self.graph.run()
             case Send(message=TimeRequest(beat=True), streams=streams):
@@ -321,16 +322,15 @@ class ShardHost:
         """Let wanted streams promise the clock: an operator may be waiting again, and would request it in another
         batch. Then give all operators, here and in later stages, the time promised so far: what they hold does not
         depend on which of them asked."""
-        if not self.graph.on_demand:
-            return
-        if self.wanted:
+        if self.graph.on_demand and self.wanted:
             self._promise(self.wanted)
             self.graph.run()
-        if self.promised:
+        if self.graph.on_demand and self.promised:
             for stream, source in self.compiler.sources().items():
                 if (time := self.promised.get(base_of(stream))) is not None:
                     self.graph.promise(source, time)
             self.graph.spread_time()
+        retire(self.graph)
 
     # --- results ----------------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ class _Group:
 
     def runs(self, query: str) -> bool:
         """Return whether the group runs a query or a part of it."""
-        return any(part.whole == query for part in self.queries.values())
+        return any(query in (part.whole, part.name) for part in self.queries.values())
 
     def partials(self, stream: str) -> tuple[PartialStream, ...]:
         """The partial streams that are made of a stream for this group."""

@@ -18,10 +18,11 @@ import polars as pl
 
 from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
 from millstream.algebra.element import Element
+from millstream.algebra.feedback import Feedback
 from millstream.algebra.program import call  # noqa: F401
 from millstream.algebra.program.program import Program
 from millstream.algebra.python import aggregate_call, definition  # noqa: F401
-from millstream.algebra.upstream import Upstream
+from millstream.algebra.upstream import PunctuationRequest, TimeRequest, Upstream
 from millstream.algebra.values import value
 from millstream.logical import nodes
 from millstream.logical.catalog import StreamDefinition
@@ -192,6 +193,10 @@ class Promise:
     now: int
     times: Mapping[str, int]
     beat: bool = False
+
+
+MESSAGES = (TimeRequest, PunctuationRequest, Feedback)
+"""The kinds of messages that a log may have."""
 
 
 @value("send")

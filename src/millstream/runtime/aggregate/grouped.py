@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
@@ -182,6 +183,11 @@ class GroupedAggregate(Operator):
     def idle_waiting_prone(self) -> bool:
         # Even where time closes nothing, it must not overtake the results held back: their timestamps are old.
         return True
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        if pattern.attributes <= {*self._state.keys}:
+            self._fold()
+            self._state.table.keep(~pattern.match(self._state.table.frame()))
 
     def waiting(self) -> bool:
         return bool(self._state)

@@ -14,6 +14,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
 from millstream.runtime.engine import upstream
+from millstream.runtime.engine.guarding import guarded
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.expression.overflow import EXCEEDS
 from millstream.runtime.operator.contract import Ahead, Input
@@ -72,9 +73,10 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     node.pages = taken.pages
     node.last_bounds = node.last_reached = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
+    inputs = guarded(node, taken.inputs) if node.guarded else taken.inputs
     start = perf_counter_ns()
     try:
-        output = node.operator.process(taken.inputs) if taken.placed is None else node.operator.meet(*taken.placed)
+        output = node.operator.process(inputs) if taken.placed is None else node.operator.meet(*taken.placed)
         if output.exceeding is not None and output.rows is not None:
             _refuse_used(node, output.rows, output.exceeding)
     except PlanError as error:

@@ -16,7 +16,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
-from millstream.runtime.engine import breaks, scheduler, snapshot, upstream
+from millstream.runtime.engine import breaks, guarding, scheduler, snapshot, upstream
 from millstream.runtime.engine.breaks import components
 from millstream.runtime.engine.buffer import Buffer, Ledger
 from millstream.runtime.engine.merge import MergeNode
@@ -25,6 +25,7 @@ from millstream.runtime.engine.nodes import (
     ArrivalNode,
     Fork,
     Hear,
+    Omit,
     OperatorNode,
     Producer,
     SingleNode,
@@ -91,9 +92,10 @@ class Graph:
         inputs: Sequence[Producer],
         name: str | None = None,
         ordered: Sequence[bool] | None = None,
+        omit: Omit | None = None,
     ) -> OperatorNode:
         """Add an operator that reads these nodes from now on. `ordered`: per port, whether rows arrive in timestamp
-        order."""
+        order. `omit`: what its inputs may omit if results are not wanted."""
         buffers = [node.buffer for node in inputs]
         flags = [True] * len(buffers) if ordered is None else list(ordered)
         if operator.merges:
@@ -103,11 +105,12 @@ class Graph:
         else:
             kind = TimedNode if operator.timed else SingleNode
         node = kind(self._free_name(name or type(operator).__name__.lower()), operator, buffers, flags)
-        node.strategy, node.page_rows = self.strategy, self.page_rows
+        node.strategy, node.page_rows, node.omit = self.strategy, self.page_rows, omit
         self.operators[node.name] = node
         for port in node.ports:
             port.buffer.ports = (*port.buffer.ports, port)
         self.reshape([node.buffer, *buffers])
+        guarding.renew(self, inputs)
         return node
 
     def sink(self, node: Producer, callback: Callable[[Element], None], name: str | None = None) -> Sink:
@@ -116,6 +119,7 @@ class Graph:
         node.buffer.sinks = (*node.buffer.sinks, sink)
         self.sinks[sink.name] = sink
         self.reshape([node.buffer])
+        guarding.renew(self, (node,))
         return sink
 
     def remove(self, node: Producer | Sink) -> None:
@@ -376,8 +380,10 @@ class Graph:
             operator, buffered = node.operator, sum(port.size() for port in node.ports)
             kind, state = type(operator).__name__, operator.state_rows()
             held = {"buffered": buffered, "state": state, "late": operator.late}
-            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition))
-        readings += [reading(sink.name, "sink", sink.counters) for sink in self.sinks.values()]
+            guards = guarding.written(*node.ports)
+            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition, guards=guards))
+        sinks = self.sinks.values()
+        readings += [reading(s.name, "sink", s.counters, guards=guarding.written(s)) for s in sinks]
         return {r.name: r for r in readings}
 
     def snapshot(self) -> dict[str, Any]:

@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import polars as pl
 
-from millstream.algebra.element import Element
+from millstream.algebra.element import Element, Page
+from millstream.algebra.feedback import Feedback, Withdrawal
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
-from millstream.algebra.upstream import Upstream
+from millstream.algebra.upstream import Answer, Upstream
 from millstream.runtime.engine.buffer import Buffer, Entry, Ledger
+from millstream.runtime.engine.guard import Guard, Seen
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.engine.table import Row
@@ -29,6 +33,8 @@ from millstream.runtime.operator.contract import Input, Operator
 from millstream.runtime.operator.frames import stack
 from millstream.strategies import DFS, Macro, Strategy
 
+Omit = Callable[[Pattern], Sequence[Pattern | None]]
+"""Returns for each input of an operator the tuples that it may omit if results that match a pattern are not wanted."""
 Hear = Callable[[Upstream], int | None]
 """Receives a message that has reached a source; returns the timestamp that the source promises in reply, or None."""
 
@@ -66,8 +72,19 @@ class Sink:
         self.buffer = buffer
         self.callback = callback
         self.counters = Counters()
+        self.guard: Guard | None = None
+        self.seen = Seen()
 
     def deliver(self, element: Element) -> None:
+        if isinstance(element, Punctuations):
+            if len(element):
+                self.seen.add(element)
+        elif self.guard is not None and isinstance(element, Page):
+            rows = self.guard.filter(element.frame)
+            self.counters.disclaimed += element.tuples - (0 if rows is None else rows.height)
+            if rows is None:
+                return
+            element = element if rows is element.frame else Page(rows)
         self.counters.steps += 1
         self.counters.tuples_in += element.tuples
         self.counters.punctuations_in += element.punctuation_count
@@ -168,6 +185,9 @@ class OperatorNode(ABC):
         """Number of pages that the last step took."""
         self.page_rows = UNLIMITED
         """Most rows of an element that count as one page; a longer element is taken page by page."""
+        self.omit: Omit | None = None
+        self.guarded = False
+        """True if a port has a guard."""
 
     @abstractmethod
     def more(self) -> bool:
@@ -176,6 +196,17 @@ class OperatorNode(ABC):
     @abstractmethod
     def take(self) -> Taken | None:
         """Consume the input of one step; return None if there is none."""
+
+    def answer(self, message: Upstream) -> Answer:
+        """Answer a message against the data. Feedback is passed on to the inputs that may omit tuples, and the operator
+        drops the tuples that it holds of them."""
+        if not isinstance(message, Feedback | Withdrawal):
+            return self.operator.answer(message)
+        omitted = () if self.omit is None else self.omit(message.pattern)
+        passed = tuple((port, replace(message, pattern=p)) for port, p in enumerate(omitted) if p is not None)
+        if passed and isinstance(message, Feedback):
+            self.operator.disclaim(message.pattern, omitted)
+        return Answer(passed)
 
     def _take_from(self, index: int, entry: Entry) -> Taken:
         """Take the head of one port, or a batch that starts with it."""

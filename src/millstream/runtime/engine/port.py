@@ -15,6 +15,7 @@ from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.runtime.engine.buffer import Buffer, Entry
+from millstream.runtime.engine.guard import Guard
 from millstream.runtime.engine.reorder import Reorder
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ class Port:
     `tried`    the progress epoch in which a fork last passed control to this branch.
     `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
+    `guard`    drops the rows that the operator has disclaimed.
     """
 
     __slots__ = (
-        "active", "ahead", "arc", "at", "buffer", "index", "node", "offset", "ordered", "register", "reorder",
+        "active", "ahead", "arc", "at", "buffer", "guard", "index", "node", "offset", "ordered", "register", "reorder",
         "scanned", "tried",
     )  # fmt: skip
 
@@ -50,6 +52,7 @@ class Port:
         self.tried = -1
         self.arc: Arc | None = None
         self.reorder = Reorder() if merging and not ordered else None
+        self.guard: Guard | None = None
 
     @property
     def unread(self) -> bool:

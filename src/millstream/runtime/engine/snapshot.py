@@ -1,8 +1,9 @@
 """Snapshots: all data in a graph, as values that restore an equal graph.
 
 A snapshot has the buffers with their enqueue numbers, cursors, registers, reorder buffers, the turn of each fork, the
-remembered messages of readers, and the scalars of the operators. Strategies, breaks and the way time is promised are
-configuration of the host. The host also stores the operators' tables, by their changes, and restores them first.
+remembered messages of readers (their guards), the scalars of the operators, and the punctuations that sinks have
+seen. Strategies, breaks and the way time is promised are configuration of the host. The host also stores the operators'
+tables, by their changes, and restores them first.
 The state of some nodes alone restores equal nodes of another graph.
 """
 
@@ -16,7 +17,8 @@ from millstream.algebra.schema import NEVER
 from millstream.algebra.values import FORMAT, check_format
 from millstream.errors import InputError
 from millstream.runtime.engine.buffer import Buffer, Entry
-from millstream.runtime.engine.nodes import OperatorNode, Source, TimedNode
+from millstream.runtime.engine.guarding import mount_remembered
+from millstream.runtime.engine.nodes import OperatorNode, Sink, Source, TimedNode
 from millstream.runtime.engine.port import Port
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def take(graph: Graph) -> dict[str, Any]:
         "peak": graph.ledger.peak,
         "sources": {source.name: _take_source(source) for source in graph.sources.values()},
         "operators": {node.name: _take_operator(node) for node in graph.operators.values()},
+        "sinks": {sink.name: _take_sink(sink) for sink in graph.sinks.values()},
     }
 
 
@@ -50,6 +53,8 @@ def restore(graph: Graph, value: dict[str, Any]) -> None:
         _restore_source(source, value["sources"][name])
     for name, node in graph.operators.items():
         _restore_operator(node, value["operators"][name])
+    for name, held in value.get("sinks", {}).items():
+        _restore_sink(graph.sinks[name], held)
     for node in graph.operators.values():
         graph.ledger.ready[node] = None
     graph.ledger.peak = value["peak"]
@@ -117,8 +122,18 @@ def _restore_buffer(buffer: Buffer, value: dict[str, Any]) -> None:
     buffer.entries = dict(enumerate(entries, start=buffer.base))
     buffer.tail = buffer.base + len(entries)
     buffer.ledger.hold(sum(entry.weight for entry in entries))
+    for reader in buffer.readers():
+        mount_remembered(reader)
     if buffer.fork is not None:
         buffer.fork.turn = value["turn"] % len(buffer.ports)
+
+
+def _take_sink(sink: Sink) -> dict[str, Any]:
+    return {"seen": sink.seen.to_value()}
+
+
+def _restore_sink(sink: Sink, value: dict[str, Any]) -> None:
+    sink.seen.restore(value["seen"])
 
 
 def _take_operator(node: OperatorNode) -> dict[str, Any]:

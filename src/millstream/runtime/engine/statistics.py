@@ -10,7 +10,8 @@ from millstream.algebra.values import value
 @value("counters")
 @dataclass(slots=True)
 class Counters:
-    """Running totals of one node. `ets` counts enabling timestamps: promised (source) or received in a register."""
+    """Running totals of one node. `ets` counts enabling timestamps: promised (source) or received in a register;
+    `disclaimed` the tuples that guards have dropped."""
 
     steps: int = 0
     tuples_in: int = 0
@@ -19,6 +20,7 @@ class Counters:
     punctuations_out: int = 0
     nanoseconds: int = 0
     ets: int = 0
+    disclaimed: int = 0
 
 
 @value("node_statistics")
@@ -26,7 +28,8 @@ class Counters:
 class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
-    counted as late, `macro` its transition macro."""
+    counted as late, `macro` its transition macro, `disclaimed` the tuples that its guards have dropped, `guards` the
+    patterns that they have now."""
 
     name: str
     kind: str
@@ -42,6 +45,8 @@ class NodeStatistics:
     seconds: float = 0.0
     late: int = 0
     macro: str = ""
+    disclaimed: int = 0
+    guards: tuple[str, ...] = ()
 
     @property
     def selectivity(self) -> float | None:
@@ -50,7 +55,15 @@ class NodeStatistics:
 
 
 def reading(
-    name: str, kind: str, counters: Counters, *, buffered: int = 0, state: int = 0, late: int = 0, macro: str = ""
+    name: str,
+    kind: str,
+    counters: Counters,
+    *,
+    buffered: int = 0,
+    state: int = 0,
+    late: int = 0,
+    macro: str = "",
+    guards: tuple[str, ...] = (),
 ) -> NodeStatistics:
     """
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
@@ -67,5 +80,6 @@ def reading(
         seconds=nanoseconds / 1e9,
         late=late,
         macro=macro,
+        guards=guards,
         **held,
     )

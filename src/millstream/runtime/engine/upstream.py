@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polars.exceptions import PanicException
 
+from millstream.algebra.feedback import Feedback, Withdrawal
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OperatorError, reason_of
+from millstream.runtime.engine.guarding import mount, reader_name, unmount
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.port import Port
 
@@ -43,7 +45,7 @@ def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
         if isinstance(node, Source):
             deliver(graph, node, passed)
             continue
-        answer = _naming(node, partial(node.operator.answer, passed))
+        answer = _naming(node, partial(node.answer, passed))
         todo += [(node.ports[port], further) for port, further in answer.passed]
         if answer.then is not None:
             deferred.append((node, partial(_naming, node, answer.then)))
@@ -64,9 +66,12 @@ def _naming(node: OperatorNode, call: Callable[[], Result]) -> Result:
 
 def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
     """Return the message to pass on from a branch. If it is one of several, the kind of message decides."""
-    buffer = branch.buffer
-    name = branch.name if isinstance(branch, Sink) else str(branch)
-    if message.remembered:
+    buffer, name = branch.buffer, reader_name(branch)
+    if isinstance(message, Feedback):
+        mount(branch, message)
+    elif isinstance(message, Withdrawal):
+        unmount(branch, message.pattern.covers)
+    elif message.remembered:
         buffer.remembered.setdefault(name, []).append(message)
     others = [other for other in (*map(str, buffer.ports), *(sink.name for sink in buffer.sinks)) if other != name]
     return message.at_fork([buffer.remembered.get(other, ()) for other in others]) if others else message

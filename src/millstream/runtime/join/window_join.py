@@ -15,6 +15,7 @@
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
 | | and those that a condition like `a.ts >= b.ts - 5` or `a.ts = b.ts` then excludes (`time_limits`) |
 | progress out | the lower of both sides', if it has risen and arrived in band |
+| feedback in → purged | the stored tuples that the input may omit |
 | cost | a look-up of the new keys among the stored ones, and of times where a key has many tuples (`stretches`) |
 | purging | copies nothing if tuples arrived in order |
 
@@ -40,6 +41,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.time_limits import Partner, join_limits
@@ -215,6 +217,11 @@ class WindowJoin(Operator):
         if isinstance(message, PunctuationRequest):
             return replace(message.to_all(self.arity), then=self.request_punctuation)
         return super().answer(message)
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        for side, own, names in zip(self._sides, omitted, self._columns.names, strict=True):
+            if own is not None:
+                side.drop(own.rename(names).match(side.rows).to_numpy())
 
     def request_punctuation(self) -> None:
         """Request the punctuation that may be emitted; the next step emits it."""

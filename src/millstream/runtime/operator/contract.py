@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import polars as pl
 
 from millstream.algebra.element import Element
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Answer, Upstream
@@ -109,6 +110,10 @@ class Operator(ABC):
     def answer(self, message: Upstream) -> Answer:
         """Answer a message against the data: the messages to pass on, by input."""
         return message.unanswered(self.arity)
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: B027 - optional
+        """Drop held tuples that only lead to results that match the pattern; `omitted`: the tuples of each input that
+        do not arrive from now on. Results that match may still be emitted: readers drop them."""
 
     def uses(self, rows: pl.DataFrame, column: str) -> pl.Series:
         """Return a mask of the rows of which it would use a value of the column that does not fit its type. A column of

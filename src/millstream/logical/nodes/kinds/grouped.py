@@ -17,11 +17,14 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.names import Groups
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import ANY, Restriction
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import StatePart, finite, listed, stream_names, time_stands
+from millstream.logical.disclaimed import Omitted
 from millstream.logical.plan import Key, Names, Plan, subsets
 from millstream.logical.windows import attribute_unit
 
@@ -114,6 +117,24 @@ class Grouped(Plan):
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         return ((0, column),) if column in self.group else ()
+
+    # --- feedback ---------------------------------------------------------------------------------------------------
+
+    def disclaimed(self, pattern: Pattern) -> Omitted:
+        """Groups, and windows whose tuples are in no other window."""
+        found: dict[str, Restriction] = {}
+        for name, restriction in pattern.items:
+            column, own = (name, restriction) if name in self.group else self.tuples_of(name, restriction)
+            if column is None:
+                return (None,)
+            found[column] = found.get(column, ANY).intersect(own)
+        below = Pattern.of(found)
+        return (None if below.is_empty or not below.items else below,)
+
+    def tuples_of(self, name: str, restriction: Restriction) -> tuple[str | None, Restriction]:
+        """Return the tuples that are only in windows with matching values of a column, as an input column and its
+        restriction; no column: none are known."""
+        return None, ANY
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@
 | progress v, or bound v, of one other | purges those of them that have no partner stored there |
 | | closes the tuples that a condition like `a.ts >= b.ts` excludes for it (`time_limits`), like punctuation |
 | progress out | the lowest of all inputs', if it has risen and arrived in band |
+| feedback in → purged | the stored tuples that the input may omit |
 | cost | the keys of stored and new tuples are numbered once a step; one search per probing tuple and other input |
 
 It merges if all inputs are ordered and at most one has no window, like the equivalent tree of window joins, or if a
@@ -32,6 +33,7 @@ import polars as pl
 
 from millstream.algebra.arrays import Places
 from millstream.algebra.expression import Expression
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.time_limits import Partner, join_limits
@@ -109,6 +111,11 @@ class MultiJoin(Operator):
             self._purge(arrived, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
         return Output(rows, punctuations or None)
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        for side, own, names in zip(self._sides, omitted, self._columns.names, strict=True):
+            if own is not None:
+                side.drop(own.rename(names))
 
     def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], int]:
         """Return stored and new tuples of all inputs with the numbers of their keys, and an upper limit of these."""

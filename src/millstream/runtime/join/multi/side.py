@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask, Places
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.algebra.window import Window
@@ -119,6 +120,14 @@ class MultiJoinSide:
                 self.table.purge_below(column, limit)
                 kept = kept[inside]
         self.table.keep(pl.Series(kept, dtype=pl.Boolean))
+
+    def drop(self, pattern: Pattern) -> None:
+        """Purge the tuples whose results are not wanted."""
+        stays = ~pattern.match(self.table.frame())
+        if not stays.all():
+            self.table.keep(stays)
+            self.closed = None if self.closed is None else self.closed[stays.to_numpy()]
+            self._shrunk = True
 
     def promise(self, punctuations: Punctuations) -> None:
         """Add punctuation of this input, to be emitted when no stored tuple matches it."""

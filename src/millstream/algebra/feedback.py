@@ -1,0 +1,102 @@
+"""Feedback: a reader tells the producers of its input which tuples it does not want.
+
+Assumed feedback `~[…]` is a promise of the reader: it ignores all tuples that match the pattern. So each producer may
+omit them, may omit whatever leads to them alone, or may do nothing. What it must not do is emit a tuple that it would
+not emit without the feedback.
+
+Each reader of a buffer that has received or sent feedback drops matching tuples itself, by a guard. The guard at the
+top of a query is what the sender of the feedback sees: no matching row is emitted from then on. Guards further down
+only save work.
+
+>>> from millstream.algebra.punctuation.restriction import below, equal
+>>> said = Feedback(Intent.ASSUMED, Pattern.of(ts=below(10)))
+>>> str(said), said.at_fork([[]]) is None
+('~[ts < 10]', True)
+>>> str(said.at_fork([[Feedback(Intent.ASSUMED, Pattern.of(k=equal(5)))]]))
+'~[k = 5, ts < 10]'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import ClassVar
+
+from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
+from millstream.algebra.schema import Schema
+from millstream.algebra.upstream import Answer, Upstream
+from millstream.algebra.values import record, value
+from millstream.errors import PatternError
+
+
+@value("intent")
+class Intent(Enum):
+    ASSUMED = "~"
+    """The reader ignores matching tuples."""
+    DESIRED = "?"
+    """The reader wants matching tuples first."""
+    DEMANDED = "!"
+    """The reader wants results for matching tuples now."""
+
+
+@record("feedback")
+class Feedback(Upstream):
+    """An intent, and a pattern over the output columns of the operator that receives it."""
+
+    remembered: ClassVar[bool] = True
+    first: ClassVar[bool] = True
+
+    intent: Intent
+    pattern: Pattern
+
+    def unanswered(self, arity: int) -> Answer:  # noqa: ARG002
+        return Answer()
+
+    def at_fork(self, others: Sequence[Sequence[Upstream]]) -> Upstream | None:
+        """Only what all readers ignore."""
+        pattern = self.pattern
+        for sent in others:
+            ignored = [each.pattern for each in sent if isinstance(each, Feedback) and each.intent is self.intent]
+            common = [pattern] if any(p.covers(pattern) for p in ignored) else [pattern.intersect(p) for p in ignored]
+            pattern = next((p for p in common if not p.is_empty), Pattern())
+            if not pattern.items:
+                return None
+        return self if pattern is self.pattern else Feedback(self.intent, pattern)
+
+    def covers(self, other: Feedback) -> bool:
+        """True if the other one says nothing that this one does not."""
+        return self.intent is other.intent and self.pattern.covers(other.pattern)
+
+    def __str__(self) -> str:
+        return f"{self.intent.value}{self.pattern}"
+
+
+@record("withdrawal")
+class Withdrawal(Upstream):
+    """Punctuation has reached the sender of feedback that covers this pattern: no guard needs it any more."""
+
+    first: ClassVar[bool] = True
+
+    pattern: Pattern
+
+    def unanswered(self, arity: int) -> Answer:  # noqa: ARG002
+        return Answer()
+
+    def at_fork(self, others: Sequence[Sequence[Upstream]]) -> Upstream | None:  # noqa: ARG002
+        return self
+
+
+def parse_feedback(text: str, schema: Schema) -> Feedback:
+    """Parse feedback on the rows of a query; raise PatternError if it is malformed or does not fit the schema.
+
+    >>> from millstream.algebra.types import Type
+    >>> parse_feedback("~[auction = 5]", Schema.of(("auction", Type.BIGINT)))
+    Feedback(intent=<Intent.ASSUMED: '~'>, pattern=Pattern([auction = 5]))
+    """
+    sign, rest = text.strip()[:1], text.strip()[1:]
+    if sign == "¬":
+        sign = "~"
+    if sign not in {intent.value for intent in Intent}:
+        hint = "write ~[…] for rows that are not wanted"
+        raise PatternError("M4011", "feedback starts with ~, ? or !", detail=f"In {text}", hint=hint)
+    return Feedback(Intent(sign), parse_pattern(rest, schema))

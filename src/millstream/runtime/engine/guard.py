@@ -1,0 +1,121 @@
+"""Guards: a reader of a buffer drops the tuples that it has disclaimed in feedback.
+
+A guard has the patterns of the feedback that the reader has sent, which its buffer remembers. It drops tuples only;
+punctuation passes. A pattern is removed once punctuation, or time, covers it: no such tuple will arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.feedback import Feedback
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.schema import FOREVER, NEVER, Schema
+from millstream.algebra.types import micros
+from millstream.algebra.upstream import Upstream
+from millstream.runtime.operator.frames import where
+
+MOST_SEEN = 20_000
+"""Most punctuations that a sink remembers."""
+
+
+class Guard:
+    """The patterns of one reader."""
+
+    __slots__ = ("_set", "patterns")
+
+    def __init__(self, messages: Iterable[Upstream] = ()) -> None:
+        self.patterns = [message.pattern for message in messages if isinstance(message, Feedback)]
+        self._set: PunctuationSet | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.patterns)
+
+    def filter(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Return the rows that no pattern matches; None if there are none."""
+        if any(not pattern.items for pattern in self.patterns):
+            return None
+        if self._set is None:
+            self._set = PunctuationSet()
+            self._set.add(Punctuations.of(self.patterns))
+        ignored = self._set.match(rows)
+        count = int(ignored.sum())
+        if not count:
+            return rows
+        return None if count == rows.height else where(rows, ~ignored)
+
+    def covered(self, covers: Callable[[Pattern], bool]) -> list[Pattern]:
+        """Return the patterns that are covered."""
+        return [pattern for pattern in self.patterns if covers(pattern)]
+
+
+class Seen:
+    """The punctuations that a sink has received. It forgets them when they are many, and are not bounds or ranges: a
+    guard against tuples that they exclude then stays until the query ends."""
+
+    __slots__ = ("_count", "_set")
+
+    def __init__(self) -> None:
+        self._set = PunctuationSet()
+        self._count = 0
+
+    def add(self, punctuations: Punctuations) -> None:
+        self._set.admit(punctuations)
+        self._count += len(punctuations)
+        if self._count > MOST_SEEN:
+            self._count = len(self._set)
+            if self._count > MOST_SEEN // 2:
+                self._set, self._count = PunctuationSet(), 0
+
+    def covers(self, pattern: Pattern) -> bool:
+        return self._set.covers(pattern)
+
+    def to_value(self) -> dict[str, Any]:
+        return self._set.to_value()
+
+    def restore(self, value: Any) -> None:
+        self._set = PunctuationSet.from_value(value)
+        self._count = len(self._set)
+
+
+def covered_by(punctuations: Punctuations) -> Callable[[Pattern], bool]:
+    """Return whether one of these punctuations covers a pattern."""
+    known = punctuations.patterns()
+    return lambda pattern: any(p.covers(pattern) for p in known)
+
+
+def passed_by(schema: Schema, bound: int) -> Callable[[Pattern], bool]:
+    """Return whether a pattern matches only tuples below a bound on time."""
+    times = schema.times
+
+    def passed(pattern: Pattern) -> bool:
+        if bound in (NEVER, FOREVER):
+            return bound == FOREVER
+        for name, offset in times.items():
+            restriction = pattern.get(name)
+            if restriction.form is Form.ONE_OF:
+                highest, closed = max(restriction.values), True
+            elif restriction.form is Form.INTERVAL and restriction.hi is not None:
+                highest, closed = restriction.hi, restriction.hi_closed
+            else:
+                continue
+            if _ticks(highest) + closed <= bound + offset:
+                return True
+        return False
+
+    return passed
+
+
+def _ticks(value: Any) -> int:
+    """A value of a time column, in units of time."""
+    if isinstance(value, datetime | timedelta):
+        return micros(value)
+    if isinstance(value, date):
+        return micros(datetime(value.year, value.month, value.day))
+    return int(value) if value == int(value) else int(value) + 1

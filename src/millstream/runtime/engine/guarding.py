@@ -1,0 +1,129 @@
+"""Guards on the readers of a graph: mounted by feedback, applied in every step, removed when punctuation covers them.
+
+The buffer remembers the feedback of each of its readers; the guard of a reader is made of it. So a snapshot of the
+buffers has the guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.algebra.feedback import Feedback, Withdrawal
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schema import Schema
+from millstream.algebra.upstream import Upstream
+from millstream.runtime.engine.guard import Guard, covered_by, passed_by
+from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
+from millstream.runtime.engine.port import Port
+from millstream.runtime.operator.contract import Input
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.graph import Graph
+
+
+def reader_name(reader: Port | Sink) -> str:
+    return reader.name if isinstance(reader, Sink) else str(reader)
+
+
+def mount(reader: Port | Sink, message: Feedback) -> None:
+    """Add feedback to the guard of a reader, in place of feedback that it covers."""
+    sent = [each for each in _sent(reader) if isinstance(each, Feedback)]
+    if not any(each.covers(message) for each in sent):
+        _remember(reader, [*(each for each in sent if not message.covers(each)), message])
+
+
+def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Pattern]:
+    """Remove the covered patterns from the guard of a reader, and return them."""
+    if reader.guard is None:
+        return []
+    gone = reader.guard.covered(covers)
+    if gone:
+        kept = [each for each in _sent(reader) if not (isinstance(each, Feedback) and each.pattern in gone)]
+        _remember(reader, kept)
+    return gone
+
+
+def _sent(reader: Port | Sink) -> Sequence[Upstream]:
+    return reader.buffer.remembered.get(reader_name(reader), ())
+
+
+def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
+    name = reader_name(reader)
+    if messages:
+        reader.buffer.remembered[name] = messages
+    else:
+        reader.buffer.remembered.pop(name, None)
+    mount_remembered(reader)
+
+
+def mount_remembered(reader: Port | Sink) -> None:
+    """Make the guard of a reader of the feedback that its buffer remembers."""
+    guard = Guard(_sent(reader))
+    reader.guard = guard if guard else None
+    if isinstance(reader, Port):
+        reader.node.guarded = any(port.guard is not None for port in reader.node.ports)
+
+
+def written(*readers: Port | Sink) -> tuple[str, ...]:
+    """Return the patterns of guards as text."""
+    found = [str(pattern) for reader in readers if reader.guard is not None for pattern in reader.guard.patterns]
+    return tuple(dict.fromkeys(found))
+
+
+def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
+    """Return the input of a step without the tuples that the guards drop; remove patterns that its punctuation
+    covers."""
+    made: list[Input] = []
+    for port, given in zip(node.ports, inputs, strict=True):
+        if port.guard is not None and given.rows is not None:
+            rows = port.guard.filter(given.rows)
+            node.counters.disclaimed += given.rows.height - (0 if rows is None else rows.height)
+            made.append(replace(given, rows=rows))
+        else:
+            made.append(given)
+        if given.punctuations is not None and len(given.punctuations):
+            unmount(port, covered_by(given.punctuations))
+    return made
+
+
+def retire(graph: Graph) -> None:
+    """Remove the patterns that time, or the punctuation that a sink has received, covers. Where the guard of a sink
+    does not need a pattern any more, the guards before it do not either."""
+    for reader in graph.readers():
+        if reader.guard is None:
+            continue
+        producer = reader.buffer.producer
+        if isinstance(reader, Port):
+            unmount(reader, passed_by(_schema(producer), reader.bound()))
+            continue
+        bound = producer.bound() if isinstance(producer, OperatorNode) else producer.promised
+        gone = [*unmount(reader, passed_by(_schema(producer), bound)), *unmount(reader, reader.seen.covers)]
+        for pattern in gone:
+            graph.send(reader, Withdrawal(pattern))
+
+
+def renew(graph: Graph, producers: Iterable[Producer]) -> None:
+    """Remove the guards before nodes that have a new reader, which has disclaimed nothing; then repeat the feedback of
+    all sinks, so that guards that still apply are mounted again."""
+    disarmed = [_disarm(producer) for producer in producers]
+    if not any(disarmed):
+        return
+    for sink in graph.sinks.values():
+        for message in [*_sent(sink)]:
+            graph.send(sink, message)
+
+
+def _disarm(node: Producer) -> bool:
+    """Remove all guards before a node; return whether there were any."""
+    if not isinstance(node, OperatorNode) or not node.guarded:
+        return False
+    for port in node.ports:
+        if unmount(port, lambda _: True):
+            _disarm(port.buffer.producer)
+    return True
+
+
+def _schema(producer: Producer) -> Schema:
+    return producer.operator.schema if isinstance(producer, OperatorNode) else producer.schema

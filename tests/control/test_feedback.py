@@ -1,0 +1,212 @@
+"""Assumed feedback: rows that are not wanted are not emitted, all others are, whatever the operators make of it.
+
+Random queries (those of `test_invariance`) run beside equal ones that are told nothing. With SR the rows of those, S
+the rows of the query that received feedback, and M the rows that match it: SR − M ⊆ S ⊆ SR, and nothing of M is emitted
+after the feedback. At the end all state is as without feedback, and no guard is left.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import millstream as ms
+from millstream.algebra.feedback import parse_feedback
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.types import MICROS, Type
+from millstream.config import Options
+from millstream.control.job.jobs import LocalJobs
+from millstream.control.job.local import LocalJob
+from millstream.control.mill import LocalMill
+from millstream.errors import BindError, PatternError
+from tests.control.test_invariance import ADVANCE, END, STREAMS, WAYS, Case, begin, cases
+from tests.tries import tries
+
+Told = tuple[int, int, str, tuple[int, int]]
+"""The element after which feedback is given, the columns (by a number), a form, and two values."""
+FORMS = ("= {0}", "< {0}", "<= {0}", "> {0}", ">= {0}", "in [{0}, {1}]", "in {{{0}, {1}}}")
+
+
+def pattern_of(mill: LocalMill, told: Told) -> str:
+    """Feedback on one or two columns of the query."""
+    _, which, form, values = told
+    names = [a.name for a in mill.schema("q") if a.type in (Type.BIGINT, Type.INT, Type.DOUBLE)]
+    chosen = dict.fromkeys([names[which % len(names)], *([names[which // 7 % len(names)]] if which % 3 else [])])
+    parts: list[str] = []
+    for name in chosen:
+        low, high = (value * 8 if name in ("ts", "t", "window_end") else value for value in sorted(values))
+        parts.append(f"{name} {form.format(low, high)}")
+    return f"~[{', '.join(parts)}]"
+
+
+def guards(mill: LocalMill) -> list[str]:
+    """The patterns of all guards, on all shards."""
+    found: list[str] = []
+    for job in mill.placements.jobs():
+        assert isinstance(job, LocalJob)
+        for shard in job._shards.values():
+            readers = [reader for reader in shard.host.graph.readers() if reader.guard is not None]
+            found += [f"{reader}: {pattern}" for reader in readers for pattern in reader.guard.patterns]
+    return found
+
+
+@given(
+    cases(),
+    st.lists(
+        st.tuples(
+            st.integers(0, 30),
+            st.integers(0, 60),
+            st.sampled_from(FORMS),
+            st.tuples(st.integers(0, 4), st.integers(0, 4)),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(1, 1000),
+    st.sampled_from(sorted(WAYS)),
+)
+@settings(max_examples=tries(120))
+def test_rows_that_are_not_wanted(case: Case, said: list[Told], seed: int, way: str) -> None:
+    options, more = WAYS[way]
+    chance = random.Random(seed)
+    options = options.model_copy()
+    mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=more.get("cached", True)))
+    begin(case, mill)
+    names = mill.schema("q").names
+    if not any(a.type in (Type.BIGINT, Type.INT, Type.DOUBLE) for a in mill.schema("q")):
+        return
+    mill.add_query("all_rows", case.query)
+    got: Counter = Counter()
+    everything: Counter = Counter()
+    told: list[Pattern] = []
+
+    def matching(row: tuple[Any, ...]) -> bool:
+        return any(pattern.matches(dict(zip(names, row, strict=True))) for pattern in told)
+
+    def take() -> None:
+        mill.batch()
+        rows = mill.take_rows("q").rows()
+        assert not [row for row in rows if matching(row)]
+        got.update(rows)
+        everything.update(mill.take_rows("all_rows").rows())
+
+    def tell(number: int) -> None:
+        for each in said:
+            if each[0] % (len(case.elements) + 1) == number:
+                take()
+                text = pattern_of(mill, each)
+                mill.feedback("q", text)
+                told.append(parse_feedback(text, mill.schema("q")).pattern)
+
+    for number, (stream, line) in enumerate([*case.elements, *((name, f"[*, *, < {END}]") for name in STREAMS)]):
+        tell(number)
+        if stream == ADVANCE:
+            mill.advance(int(line) * MICROS)
+        else:
+            mill.feed_line(stream, line)
+        if chance.random() < 0.4:
+            take()
+            if more.get("restart"):
+                mill = mill.restarted()
+    take()
+    for name in STREAMS:
+        mill.feed_line(name, "[*, *, *]")
+    take()
+    assert not got - everything
+    missing = everything - got
+    assert all(matching(row) for row in missing)
+    assert mill.state_rows("q") == mill.state_rows("all_rows")
+    assert "__late" in case.query or not guards(mill)  # late tuples have no punctuation
+
+
+def mill_with(query: str, **options: Any) -> LocalMill:
+    mill = LocalMill(Options(**options))
+    mill.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts PUNCTUATED ON (ts +) PUNCTUATED ON (k #)")
+    mill.add_query("q", query)
+    return mill
+
+
+def test_punctuation_that_covers_a_guard_removes_it() -> None:
+    mill = mill_with("SELECT k, v, ts FROM s WHERE v > 0")
+    mill.feedback("q", "~[k = 5]")
+    mill.feedback("q", "~[ts < 20]")
+    mill.feedback("q", "~[k = 6, ts < 30]")
+    mill.batch()
+    assert len(guards(mill)) == 6  # at the sink, and before the selection
+    mill.punctuate("s", "[6, *, *]")
+    mill.batch()
+    assert {guard.partition(": ")[2] for guard in guards(mill)} == {"[k = 5]", "[ts < 20]"}
+    mill.punctuate("s", "[5, *, *]", "[*, *, < 20]")
+    mill.batch()
+    assert not guards(mill)
+
+
+@pytest.mark.parametrize("pattern", ["[k = 5]", "[k = 5, ts < 40]", "[ts <= 18]"])
+def test_feedback_after_its_punctuation_leaves_nothing(pattern: str) -> None:
+    mill = mill_with("SELECT k, v, ts FROM s WHERE v > 0")
+    mill.punctuate("s", "[5, *, *]", "[*, *, < 20]")
+    mill.batch()
+    mill.feedback("q", f"~{pattern}")
+    mill.batch()
+    assert not guards(mill)
+
+
+def test_a_guard_is_part_of_the_checkpoint() -> None:
+    mill = mill_with("SELECT window_end, k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k", shards=2)
+    mill.insert("s", [(1, 1, 1), (2, 1, 1)])
+    mill.feedback("q", "~[k = 1]")
+    mill.batch()
+    mill = mill.restarted()
+    mill.insert("s", [(1, 1, 2), (2, 1, 2)])
+    mill.punctuate("s", "[*, *, < 10]")
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(10, 2, 2)]
+
+
+def test_a_later_reader_of_a_shared_operator_gets_all_rows() -> None:
+    mill = mill_with("SELECT k, v FROM s WHERE v > 0")
+    mill.feedback("q", "~[k = 1]")
+    mill.add_query("later", "SELECT k, v FROM s WHERE v > 0")
+    mill.execute("CREATE QUERY shares WITH (start = 'shared') AS SELECT k, v FROM s WHERE v > 0")
+    mill.insert("s", [(1, 1, 1), (2, 1, 1)])
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(2, 1)]
+    assert mill.take_rows("later").rows() == mill.take_rows("shares").rows() == [(1, 1), (2, 1)]
+    mill.feedback("later", "~[k < 2]")
+    mill.feedback("shares", "~[k <= 1]")
+    mill.batch()
+    assert len(guards(mill)) == 4  # three sinks, and what all of them ignore before the selection
+
+
+def test_feedback_shows_in_progress() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT)")
+        query = mill.sql("CREATE QUERY q AS SELECT k, v FROM s WHERE v > 0")
+        query.feedback("~[k = 1]")
+        mill.insert("s", [(1, 1), (2, 1), (1, 2)])
+        assert query.take().rows() == [(2, 1)]
+        assert "guards [k = 1]: 2 rows dropped" in str(query.progress())
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("~[nothing = 5]", "M4004"),
+        ("~[k = five]", "M4007"),
+        ("[k = 5]", "M4011"),
+        ("~k = 5", "M4001"),
+        ("?[k = 5]", "M4012"),
+    ],
+)
+def test_mistakes(text: str, code: str) -> None:
+    mill = mill_with("SELECT k, v FROM s")
+    with pytest.raises(PatternError) as caught:
+        mill.feedback("q", text)
+    assert caught.value.code == code
+    with pytest.raises(BindError, match="M2092"):
+        mill.feedback("nothing", "~[k = 5]")

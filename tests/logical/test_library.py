@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from math import ceil
 
 import pytest
 
@@ -60,3 +61,27 @@ def test_the_number_of_ones_is_off_by_half_at_most() -> None:
         ((estimate,),) = ones.take(number, number, number, (bit, 200))
         true = sum(bits[max(0, number - 199) : number + 1])
         assert abs(estimate - true) <= max(0.5 * true, 1), (number, estimate, true)
+
+
+@pytest.mark.parametrize("frame", [Frame("ROWS", 299), Frame("RANGE", None)], ids=str)
+def test_the_number_of_items_is_off_by_some_per_cent(frame: Frame) -> None:
+    draw, distinct = random.Random(7), evaluated("approx_distinct", frame)
+    items = [draw.randint(-400, 400) for _ in range(1200)]
+    for number, item in enumerate(items):
+        ((estimate,),) = distinct.take(number, number, number, (item,))
+        first = 0 if frame.size is None else max(0, number - frame.size)
+        true = len({*items[first : number + 1]})
+        assert abs(estimate - true) <= max(2, 0.05 * true), (number, estimate, true)
+
+
+@pytest.mark.parametrize("frame", [Frame("ROWS", 59), Frame("RANGE", None)], ids=str)
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 1.0])
+def test_a_quantile_is_off_by_two_per_cent(frame: Frame, share: float) -> None:
+    draw, quantile = random.Random(9), evaluated("approx_quantile", frame)
+    values = [0.0 if draw.random() < 0.1 else draw.gauss(20, 100) for _ in range(250)]
+    for number, value in enumerate(values):
+        ((estimate,),) = quantile.take(number, number, number, (value, share))
+        first = 0 if frame.size is None else max(0, number - frame.size)
+        inside = sorted(values[first : number + 1])
+        true = inside[max(0, ceil(share * len(inside)) - 1)]
+        assert estimate == pytest.approx(true, rel=0.02, abs=1e-9), number

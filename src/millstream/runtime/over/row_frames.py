@@ -42,6 +42,8 @@ class RowFrames:
         """The number of the next tuple."""
         self._leaving: list[tuple[int, int, Partition]] = []
         """Partitions by the first place from which a tuple leaves, for frames of time."""
+        self._queued = False
+        """True once the partitions of a restored store are queued."""
         self._divided, self._emptied = bool(partition), 0
         """How often a window has become empty since partitions have been forgotten."""
         self._timely = frame.size is not None and not frame.rows and not frame.active
@@ -64,6 +66,7 @@ class RowFrames:
 
     def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
         """The partition, the time and the arguments of all groups of calls of each tuple."""
+        self._ensure_queued()
         partitions = self.store.of(rows)
         times = rows.get_column(TS).to_list()
         arguments = [
@@ -134,10 +137,12 @@ class RowFrames:
         return set()
 
     def _ensure_queued(self) -> None:
-        """Queue the partitions of a restored store."""
-        if not self._leaving and self.store.held:
+        """Queue the partitions of a restored store, before any other tuple comes."""
+        if self._timely and not self._queued:
+            self._queued = True
+            self.store.restore()
             for partition in self.store.held:
-                if not partition.due and (first := partition.first_place()) is not None:
+                if (first := partition.first_place()) is not None:
                     self._queue(partition, first)
 
     def close(self, closed: Punctuations) -> None:

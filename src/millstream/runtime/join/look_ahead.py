@@ -19,7 +19,7 @@ from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import FOREVER, TS
 from millstream.algebra.time_limits import Limit
 from millstream.runtime.join.index import Equality
-from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.frames import take, where
 from millstream.runtime.operator.time_closing import FAR, values_of
 
 _FIRST = "__first"
@@ -58,16 +58,22 @@ class LookAhead:
 
     def _useless(self, rows: pl.DataFrame, bounds: Integers) -> Mask:
         """Return a mask of the tuples that no tuple of their own bound on, or later, can join."""
-        times, gone = rows.get_column(TS).to_numpy(), bounds == FOREVER
+        gone: Mask = bounds == FOREVER
         if self._range is not None:
-            gone |= times < bounds - self._range
-        near = np.flatnonzero((np.abs(bounds) < FAR) & ~gone)
-        if self._limits and len(near):
-            some, stamps = rows[near], pl.DataFrame({TS: bounds[near]})
-            for limit in self._limits:
-                values = values_of(limit.value, stamps)
-                if values is not None:
-                    values = values.to_physical() if limit.column == TS else values
-                    closed = _COMPARED[limit.op](some.get_column(limit.column), values)
-                    gone[near] |= closed.fill_null(False).to_numpy()
-        return gone
+            gone |= rows.get_column(TS).to_numpy() < bounds - self._range
+        return gone | closed_by(self._limits, rows, bounds) if self._limits else gone
+
+
+def closed_by(limits: Sequence[Limit], rows: pl.DataFrame, bounds: Integers) -> Mask:
+    """Return a mask of the tuples that the other side's time closes, given its bound for each of them."""
+    gone = np.zeros(rows.height, dtype=np.bool_)
+    near = np.flatnonzero(np.abs(bounds) < FAR)
+    if len(near):
+        some, stamps = take(rows, near), pl.DataFrame({TS: bounds[near]})
+        for limit in limits:
+            values = values_of(limit.value, stamps)
+            if values is not None:
+                values = values.to_physical() if limit.column == TS else values
+                closed = _COMPARED[limit.op](some.get_column(limit.column), values)
+                gone[near] |= closed.fill_null(False).to_numpy()
+    return gone

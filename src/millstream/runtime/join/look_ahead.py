@@ -22,7 +22,8 @@ from millstream.runtime.join.index import Equality
 from millstream.runtime.operator.frames import take, where
 from millstream.runtime.operator.time_closing import FAR, values_of
 
-_FIRST = "__first"
+MANY_PAIRS = 1 << 22
+"""If there may be more pairs than this, only the first waiting tuple of each key is looked at."""
 _COMPARED = {"<": pl.Series.__lt__, "<=": pl.Series.__le__}
 
 
@@ -44,15 +45,19 @@ class LookAhead:
     def _wanted(self, rows: pl.DataFrame, waiting: pl.DataFrame) -> Mask:
         """Return a mask of the stored tuples that a waiting tuple may join."""
         keys = list(dict.fromkeys(pair[1 - self._place] for pair in self._equality.pairs))
-        first = waiting.select(*keys, pl.col(TS).alias(_FIRST)).drop_nulls()
-        if not first.height:
+        for key in keys:
+            if waiting.get_column(key).null_count():
+                waiting = where(waiting, waiting.get_column(key).is_not_null())
+        if not waiting.height:
             return np.zeros(rows.height, dtype=np.bool_)
-        first = first.group_by(keys).min() if keys else first.min()
-        pair = (rows, first) if self._place == 0 else (first, rows)
+        if rows.height * waiting.height > MANY_PAIRS:
+            waiting = waiting.select(*keys, TS)
+            waiting = waiting.group_by(keys).min() if keys else waiting.min()
+        pair = (rows, waiting) if self._place == 0 else (waiting, rows)
         places = self._equality.match(*pair, probing_left=self._place == 0)
         mine, others = places if self._place == 0 else places[::-1]
         bounds = np.full(rows.height, FOREVER, dtype=np.int64)
-        bounds[mine] = first.get_column(_FIRST).to_numpy()[others]
+        np.minimum.at(bounds, mine, waiting.get_column(TS).to_numpy()[others])
         wanted: Mask = ~self._useless(rows, bounds)
         return wanted
 

@@ -46,7 +46,7 @@ def place(
     frames, prepared = mill.connectors.open_all(streams), prepare(base, plan, streams, mill.jobs.shards)
     job = mill.jobs.job(frozenset(frames), stages.depth([part.part for part in prepared]))
     if start.how == "beginning" or places is not None:
-        again, streams = reread(plan, streams, job.log.end())
+        again, streams = reread(plan, streams, mill.readings.free_number(job, streams))
         prepared = prepare(base, again, streams, mill.jobs.shards)
     job.require(references(plan), (declared.reference for declared in mill.catalog.library))
     groups: dict[str, OpenGroup] = {}

@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from millstream.control.mill.placement import Placements
-from millstream.physical.plan.rereading import declared
+from millstream.physical.plan.rereading import declared, reading
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.reading import place_name
 from millstream.physical.wire.records import ForgetStream, Hold, Reading, StartQuery, StopQuery
@@ -97,6 +98,12 @@ class Readings:
         """Return whether a batch of the job may have read the stream since the reading was opened."""
         _, opened = self.last[job, stream]
         return job.position > opened or (job.running and not self._at_once)
+
+    def free_number(self, job: Job, streams: Iterable[str]) -> int:
+        """A number for new readings of declared streams in a job that none of their readings has, in any job."""
+        known = {*self.stands, *(stream for _, stream in self.last)}
+        numbers = count(job.log.end())
+        return next(number for number in numbers if known.isdisjoint(reading(name, number) for name in streams))
 
     def live(self, stream: str) -> list[Job]:
         """The jobs that read a stream."""

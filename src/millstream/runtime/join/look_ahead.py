@@ -19,10 +19,11 @@ from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import FOREVER, TS
 from millstream.algebra.time_limits import Limit
 from millstream.runtime.join.index import Equality
-from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.frames import take, where
 from millstream.runtime.operator.time_closing import FAR, values_of
 
-_FIRST = "__first"
+MANY_PAIRS = 1 << 22
+"""If there may be more pairs than this, only the first waiting tuple of each key is looked at."""
 _COMPARED = {"<": pl.Series.__lt__, "<=": pl.Series.__le__}
 
 
@@ -44,31 +45,40 @@ class LookAhead:
     def _wanted(self, rows: pl.DataFrame, waiting: pl.DataFrame) -> Mask:
         """Return a mask of the stored tuples that a waiting tuple may join."""
         keys = list(dict.fromkeys(pair[1 - self._place] for pair in self._equality.pairs))
-        first = waiting.select(*keys, pl.col(TS).alias(_FIRST)).drop_nulls()
-        if not first.height:
+        for key in keys:
+            if waiting.get_column(key).null_count():
+                waiting = where(waiting, waiting.get_column(key).is_not_null())
+        if not waiting.height:
             return np.zeros(rows.height, dtype=np.bool_)
-        first = first.group_by(keys).min() if keys else first.min()
-        pair = (rows, first) if self._place == 0 else (first, rows)
+        if rows.height * waiting.height > MANY_PAIRS:
+            waiting = waiting.select(*keys, TS)
+            waiting = waiting.group_by(keys).min() if keys else waiting.min()
+        pair = (rows, waiting) if self._place == 0 else (waiting, rows)
         places = self._equality.match(*pair, probing_left=self._place == 0)
         mine, others = places if self._place == 0 else places[::-1]
         bounds = np.full(rows.height, FOREVER, dtype=np.int64)
-        bounds[mine] = first.get_column(_FIRST).to_numpy()[others]
+        np.minimum.at(bounds, mine, waiting.get_column(TS).to_numpy()[others])
         wanted: Mask = ~self._useless(rows, bounds)
         return wanted
 
     def _useless(self, rows: pl.DataFrame, bounds: Integers) -> Mask:
         """Return a mask of the tuples that no tuple of their own bound on, or later, can join."""
-        times = rows.get_column(TS).to_numpy()
         gone: Mask = bounds == FOREVER
         if self._range is not None:
-            gone |= times < bounds - self._range
-        near = np.flatnonzero((np.abs(bounds) < FAR) & ~gone)
-        if self._limits and len(near):
-            some, stamps = rows[near], pl.DataFrame({TS: bounds[near]})
-            for limit in self._limits:
-                values = values_of(limit.value, stamps)
-                if values is not None:
-                    values = values.to_physical() if limit.column == TS else values
-                    closed = _COMPARED[limit.op](some.get_column(limit.column), values)
-                    gone[near] |= closed.fill_null(False).to_numpy()
-        return gone
+            gone |= rows.get_column(TS).to_numpy() < bounds - self._range
+        return gone | closed_by(self._limits, rows, bounds) if self._limits else gone
+
+
+def closed_by(limits: Sequence[Limit], rows: pl.DataFrame, bounds: Integers) -> Mask:
+    """Return a mask of the tuples that the other side's time closes, given its bound for each of them."""
+    gone = np.zeros(rows.height, dtype=np.bool_)
+    near = np.flatnonzero(np.abs(bounds) < FAR)
+    if len(near):
+        some, stamps = take(rows, near), pl.DataFrame({TS: bounds[near]})
+        for limit in limits:
+            values = values_of(limit.value, stamps)
+            if values is not None:
+                values = values.to_physical() if limit.column == TS else values
+                closed = _COMPARED[limit.op](some.get_column(limit.column), values)
+                gone[near] |= closed.fill_null(False).to_numpy()
+    return gone

@@ -39,13 +39,14 @@ from millstream.algebra.schema import TS, Schema
 from millstream.algebra.time_limits import Partner, join_limits
 from millstream.algebra.window import Window
 from millstream.runtime.join.kernel import JoinColumns
+from millstream.runtime.join.look_ahead import closed_by
 from millstream.runtime.join.multi.kernel import Arrivals, MultiJoinKernel
 from millstream.runtime.join.multi.keys import KeyIndex, common_types
 from millstream.runtime.join.multi.purge import Held, useful
 from millstream.runtime.join.multi.side import SEQ, Closings, MultiJoinSide
 from millstream.runtime.join.purge import Renaming, times_named
-from millstream.runtime.operator.contract import Input, Operator, Output
-from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.contract import Ahead, Input, Operator, Output
+from millstream.runtime.operator.frames import stack, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.operator.registers import Registers
 from millstream.runtime.operator.registry import carries_out
@@ -93,7 +94,9 @@ class MultiJoin(Operator):
                 Renaming({name: name for name in own.values()} | dict(zip(equal, first, strict=True)))
             )
         partners = [Partner(s, own, keys) for s, own, keys in zip(inputs, names, joined, strict=True)]
-        self._limits = {pair: TimeClosing(limits) for pair, limits in join_limits(partners, residual).items()}
+        self.looks_ahead = merges
+        self._time_limits = join_limits(partners, residual)
+        self._limits = {pair: TimeClosing(limits) for pair, limits in self._time_limits.items()}
         self._passed: dict[tuple[int, int], Punctuations] = {}
         """For pairs of inputs (i, j), what the time of j has closed of i."""
         self._registers = Registers(len(inputs))
@@ -102,13 +105,13 @@ class MultiJoin(Operator):
     # --- a step ---------------------------------------------------------------------------------------------------
 
     def process(self, inputs: Sequence[Input]) -> Output:
-        arrived, count = self._incoming(inputs)
+        arrived, ahead, count = self._incoming(inputs)
         rows = self._kernel.results(arrived, count) if any(own.fresh for own in arrived) else None
         risen = self._registers.take(inputs)
         fresh = self._take_punctuation(inputs)
         any_rows = any(port.rows is not None and port.rows.height for port in inputs)  # NULL keys count in ROWS windows
-        if risen or fresh or any_rows or any(side.stale for side in self._sides):
-            self._purge(arrived, count, fresh)
+        if risen or fresh or any_rows or ahead or any(side.stale for side in self._sides):
+            self._purge(arrived, ahead, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
         return Output(rows, punctuations or None)
 
@@ -117,8 +120,9 @@ class MultiJoin(Operator):
             if own is not None:
                 side.drop(own.rename(names))
 
-    def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], int]:
-        """Return stored and new tuples of all inputs with the numbers of their keys, and an upper limit of these."""
+    def _incoming(self, inputs: Sequence[Input]) -> tuple[list[Arrivals], dict[int, Places], int]:
+        """Return stored and new tuples of all inputs with the numbers of their keys; for inputs whose tuples wait, the
+        bound on time of each key; an upper limit of the numbers."""
         new = self._columns.take(inputs)
         numbers = self._numbered(new) if self._kernel.by_rows else [(None, {}) for _ in new]
         arrived: list[Arrivals] = []
@@ -139,10 +143,22 @@ class MultiJoin(Operator):
             stamps = whole.get_column(TS).to_numpy()
             order = whole.get_column(SEQ).to_numpy() if side.window.rows is not None else None
             arrived.append(Arrivals(whole, rows, held, np.zeros(0, np.int64), stamps, order, before))
-        codes, count = self._index.codes([(i, own.rows) for i, own in enumerate(arrived)])
-        for own, found in zip(arrived, codes, strict=True):
+        waiting = {i: self._waiting(i, port.ahead) for i, port in enumerate(inputs) if port.ahead is not None}
+        codes, count = self._index.codes([*((i, own.rows) for i, own in enumerate(arrived)), *waiting.items()])
+        for own, found in zip(arrived, codes, strict=False):
             own.codes = found
-        return arrived, count
+        ahead: dict[int, Places] = {}
+        for (i, rows), found in zip(waiting.items(), codes[len(arrived) :], strict=True):
+            reached = inputs[i].ahead
+            assert reached is not None
+            ahead[i] = np.full(count, reached.time, dtype=np.int64)
+            np.minimum.at(ahead[i], found, rows.get_column(TS).to_numpy())
+        return arrived, ahead, count
+
+    def _waiting(self, i: int, ahead: Ahead) -> pl.DataFrame:
+        """Return the tuples that wait, without those that have no key."""
+        pages = [self._columns.renamed(i, page) for page in ahead.pages()]
+        return stack(pages).drop_nulls(self._index.columns[i]) if pages else self._sides[i].table.frame().clear()
 
     def _numbered(self, new: Sequence[pl.DataFrame | None]) -> list[tuple[Places | None, dict[int, Places]]]:
         """Return for the new tuples of each input their numbers, if it has a ROWS window, and the number of tuples of
@@ -180,7 +196,13 @@ class MultiJoin(Operator):
 
     # --- state ----------------------------------------------------------------------------------------------------
 
-    def _purge(self, arrived: Sequence[Arrivals], count: int, fresh: Mapping[int, Punctuations]) -> None:
+    def _purge(
+        self,
+        arrived: Sequence[Arrivals],
+        ahead: Mapping[int, Places],
+        count: int,
+        fresh: Mapping[int, Punctuations],
+    ) -> None:
         """Store the tuples that may still be part of a result, and purge the others."""
         bounds = self._registers.bounds
         for (i, j), closing in self._limits.items():
@@ -192,24 +214,27 @@ class MultiJoin(Operator):
             Held(
                 own.codes,
                 own.times,
-                self._closed(i, own, fresh),
+                self._closed(i, own, ahead, fresh),
                 side.window.range,
                 side.in_window(own.times, own.seq, lowest[i]),
             )
             for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True))
         ]
-        alive = useful(held, bounds, count, timely=self._timely)
+        alive = useful(held, [ahead.get(j, bound) for j, bound in enumerate(bounds)], count, timely=self._timely)
         for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True)):
             side.store(own, alive[i], held[i].closed, lowest[i])
 
-    def _closed(self, i: int, own: Arrivals, fresh: Mapping[int, Punctuations]) -> Places | None:
+    def _closed(
+        self, i: int, own: Arrivals, ahead: Mapping[int, Places], fresh: Mapping[int, Punctuations]
+    ) -> Places | None:
         """Return for each tuple of input i a bit for every other input that has closed its key; None: none has."""
         side = self._sides[i]
         known = 0 if side.stale else own.held
         side.stale = False
         others = [(j, closing.known) for j, closing in enumerate(self._closings) if j != i and closing.any]
         timely = [(j, self._passed[i, j]) for j in range(self.arity) if (i, j) in self._passed]
-        if not others and not timely:
+        early = [(j, bounds) for j, bounds in ahead.items() if (i, j) in self._time_limits]
+        if not others and not timely and not early:
             return None
         closed = np.zeros(len(own.codes), dtype=np.int64)
         if side.closed is not None and known:
@@ -222,6 +247,8 @@ class MultiJoin(Operator):
                 closed[:known] |= fresh[j].match(keyed.slice(0, known)).to_numpy().astype(np.int64) << j
         for j, passed in timely:
             closed |= passed.match(own.rows).to_numpy().astype(np.int64) << j
+        for j, bounds in early:
+            closed |= closed_by(self._time_limits[i, j], own.rows, bounds[own.codes]).astype(np.int64) << j
         return closed
 
     def _release(self) -> Punctuations:

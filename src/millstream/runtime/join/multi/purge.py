@@ -24,6 +24,9 @@ import numpy as np
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.schema import FOREVER
 
+Bound = int | Places
+"""The bound on time of an input, or of each of its keys by number, where tuples wait."""
+
 
 @dataclass(slots=True)
 class Held:
@@ -36,13 +39,18 @@ class Held:
     reach: int | None
     alive: Mask
 
-    def out_of_reach(self, j: int, bound: int, *, timely: bool) -> Mask | None:
+    def out_of_reach(self, j: int, bound: Bound, *, timely: bool) -> Mask | None:
         """Return the mask of the tuples for which input j delivers no partner any more; None if there are none. Not
         `timely`: of its bounds only the end counts."""
         if not len(self.times):
             return None
         out = None
-        if bound == FOREVER:
+        if not isinstance(bound, int):
+            own = bound[self.codes]
+            out = own == FOREVER
+            if timely and self.reach is not None:
+                out |= self.times < own - self.reach
+        elif bound == FOREVER:
             out = np.ones(len(self.times), dtype=np.bool_)
         elif timely and self.reach is not None and bound - self.reach > int(self.times.min()):
             out = self.times < bound - self.reach
@@ -58,7 +66,7 @@ class Held:
         return np.minimum(self.times[places], FOREVER - 1 - self.reach) + self.reach
 
 
-def useful(sides: Sequence[Held], bounds: Sequence[int], count: int, *, timely: bool) -> list[Mask]:
+def useful(sides: Sequence[Held], bounds: Sequence[Bound], count: int, *, timely: bool) -> list[Mask]:
     """Return for every input the mask of the tuples that may still be part of a result. Keys have numbers below
     `count`. Not `timely`: a result may have parts newer than its last one, so times do not decide about condition 2."""
     without = _without_partners(sides, bounds, timely=True)
@@ -88,7 +96,7 @@ def useful(sides: Sequence[Held], bounds: Sequence[int], count: int, *, timely: 
     return alive
 
 
-def _without_partners(sides: Sequence[Held], bounds: Sequence[int], *, timely: bool) -> list[dict[int, Mask]]:
+def _without_partners(sides: Sequence[Held], bounds: Sequence[Bound], *, timely: bool) -> list[dict[int, Mask]]:
     """Return for every input, by other input, the mask of the tuples for which that one delivers no partner."""
     return [
         {

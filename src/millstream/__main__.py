@@ -1,9 +1,13 @@
-"""`millstream` and `python -m millstream`: the command line. Ctrl-C while it is imported ends it without a trace."""
+"""`millstream` and `python -m millstream`: the command line. Ctrl-C and SIGTERM while it is imported end it at once,
+without a trace; there is nothing to close yet."""
 
+import os
+import signal
 import sys
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     try:
         from millstream.cli import main as run
 

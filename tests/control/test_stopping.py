@@ -144,3 +144,20 @@ def test_an_exception_that_python_drops_is_not_reported_if_it_stops(monkeypatch:
         for error in (Stopped, ValueError):
             sys.unraisablehook(SimpleNamespace(exc_type=error))  # type: ignore[arg-type]
     assert reported == [ValueError]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_while_the_command_line_is_imported(tmp_path: Path, number: int, status: int) -> None:
+    (tmp_path / "typer.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "millstream", "--version"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert process.stdout is not None and process.stdout.readline() == "importing\n"
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (status, "")

@@ -32,6 +32,8 @@ from millstream_bench.soak.program import Run, Workload
 
 KINDS = ("driver", "worker", "cluster")
 MIXTURE = "mixture"
+CALM = 240
+"""Seconds at the end of the mixture in which nothing ends the program."""
 SECONDS_EACH = 12
 """Seconds of the mixture per disturbance: a start takes some."""
 KILLS_PER_RUN = 5
@@ -193,7 +195,7 @@ def run_soak(
     soak, right = Soak(place, report, seed=seed, seconds=seconds), []
     for kind in what or KINDS:
         if kind == MIXTURE:
-            site = Site(seconds=SECONDS_EACH * kills)
+            site = Site(seconds=SECONDS_EACH * kills, calm=CALM)
             right.append(run_mixture(kills, place / MIXTURE, report, seed=seed, site=site))
         else:
             right.append(soak.run(kind, kills))

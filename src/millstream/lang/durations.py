@@ -63,7 +63,9 @@ def interval(cursor: Cursor) -> ast.Duration:
     if word in UNITS or word in _VARIABLE:
         cursor.advance()
         if cursor.at("TO"):
-            cursor.not_yet("an interval that spans several units")
+            cursor.not_yet(
+                "an interval that spans several units", hint="add two: INTERVAL '1' HOUR + INTERVAL '30' MINUTE"
+            )
         return _duration(cursor, _amount(cursor, sign + text.strip(), token), word, token)
     if cursor.previous.kind is Kind.NUMBER:
         cursor.fail("a unit such as SECOND", hint=cursor.suggestion(UNITS))

@@ -101,7 +101,7 @@ def _test(cursor: Cursor, operand: ast.Expr, token: Token) -> ast.Expr:
     if token.upper == "LIKE":
         made = ast.Binary("LIKE", operand, _climb(cursor, _OPERAND), **here)
         if cursor.at("ESCAPE"):
-            cursor.not_yet("LIKE with ESCAPE")
+            cursor.not_yet("LIKE with ESCAPE", hint="_ matches any one character, also _ and % themselves")
         return made
     cursor.expect_symbol("(")
     if (query := _subquery(cursor)) is not None:
@@ -300,7 +300,7 @@ def _function(cursor: Cursor) -> ast.Expr:
     here = token.place
     cursor.expect_symbol("(")
     if name == "trim" and cursor.at_any("BOTH", "LEADING", "TRAILING"):
-        cursor.not_yet("TRIM of one side or of other characters")
+        cursor.not_yet("TRIM of one side or of other characters", hint="TRIM(x) removes blanks on both sides")
     star, distinct = cursor.accept_symbol("*") is not None, False
     arguments: tuple[ast.Expr, ...] = ()
     if star:

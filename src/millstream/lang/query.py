@@ -66,7 +66,7 @@ def _select(cursor: Cursor) -> ast.Select:
         sources = _sources(cursor)
     elif cursor.subquery is None:
         ended = cursor.token.kind is Kind.END
-        hint = "every query reads a stream: SELECT … FROM s" if ended else ""
+        hint = "every query reads a stream: SELECT … FROM s" if ended or cursor.at_any(*_CLAUSES) else ""
         cursor.fail("FROM and a stream" if ended else "',' or FROM", hint=hint, keywords=("FROM",))
     clauses: dict[str, Any] = {}
     while cursor.at_any(*_CLAUSES):
@@ -80,7 +80,7 @@ def _select(cursor: Cursor) -> ast.Select:
 def _group(cursor: Cursor) -> tuple[ast.Expr, ...]:
     cursor.expect("BY")
     if cursor.at_any("ROLLUP", "CUBE", "GROUPING") and cursor.ahead().text.upper() in ("(", "SETS"):
-        cursor.not_yet(f"GROUP BY {cursor.token.upper}")
+        cursor.not_yet(f"GROUP BY {cursor.token.upper}", hint="a query for each set of columns")
     return expressions(cursor)
 
 
@@ -184,7 +184,7 @@ def source(cursor: Cursor) -> ast.Source:
     if alias is None:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
-        cursor.not_yet("MATCH_RECOGNIZE")
+        cursor.not_yet("MATCH_RECOGNIZE", hint="WHERE SEQ(a, b) finds each a that a b follows")
     return ast.Source(relation, alias, bracket, probing, denoising, **token.place)
 
 

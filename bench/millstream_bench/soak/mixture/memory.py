@@ -1,8 +1,9 @@
 """The memory of a supervised program: its processes, and its files in `/dev/shm`.
 
-A process grows while it is young, so each life of the program is judged by itself: after `YOUNG` seconds, the median of
-its last samples may not exceed that of the first ones by more than `RATIO` and `SLACK`. The heap of the JVM may reach
-its limit, `HEAP`.
+A process grows while it is young: workers start, each loads what it needs, caches fill. So each life of the program is
+judged by itself, after `YOUNG` seconds: the median of the last third of its samples may not exceed that of the first by
+more than `RATIO` and `SLACK`. The JVM may fill its heap up to its limit, `HEAP`; what is live in it after a collection
+is judged like the others, if the JDK has `jcmd`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import subprocess
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -19,13 +21,13 @@ from millstream import scratch
 from millstream_bench.soak.mixture.supervised import Supervised
 from millstream_bench.soak.processes import Process, descendants
 
-EVERY = 0.5
-"""Seconds between two samples."""
-YOUNG, FEW = 30.0, 20
-"""Seconds after a start without samples; number of samples from which a life is judged."""
-RATIO, SLACK, HEAP = 1.3, 64_000_000, 1_000_000_000
+EVERY, COLLECTED = 0.5, 15.0
+"""Seconds between two samples, and between two collections of the JVM's heap."""
+YOUNG, LONG = 90.0, 60.0
+"""Seconds after a start without samples; seconds of samples from which a life is judged."""
+RATIO, SLACK, HEAP = 1.05, 24_000_000, 1_000_000_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
-SHARED, JVM, WORKER = "/dev/shm", "the JVM", "the largest worker"
+SHARED, JVM, WORKER, LIVE = "/dev/shm", "the JVM", "the largest worker", "the JVM's live objects"
 """Kinds of memory. Spark starts workers as it needs them, so the largest one is judged, not their sum."""
 
 
@@ -33,8 +35,8 @@ class Memory:
     """Samples of a program. `faults` says what has grown."""
 
     def __init__(self, program: Supervised) -> None:
-        self._program, self._last, self._left = program, 0.0, 0
-        self._samples: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+        self._program, self._last, self._collected, self._left = program, 0.0, 0.0, 0
+        self._samples: defaultdict[tuple[int, str], list[Sample]] = defaultdict(list)
         """By the number of the start and the kind of memory."""
         self._started: tuple[int, float] = 0, 0.0
 
@@ -50,8 +52,10 @@ class Memory:
         for process in descendants(pid):
             kind = _kind(process)
             sizes[kind] = max(sizes[kind], _resident(process.pid))
+            if kind == JVM and now > self._collected + COLLECTED and (live := _live(process.pid)):
+                self._collected, sizes[LIVE] = now, live
         for kind, size in sizes.items():
-            self._samples[start, kind].append(size)
+            self._samples[start, kind].append((now, size))
 
     def close(self) -> None:
         """Note what is left in `/dev/shm` after the end."""
@@ -68,6 +72,16 @@ class Memory:
                     total += sum(_size(path) for path in folder.rglob("*"))
         return total
 
+    def judged(self) -> str:
+        """How each kind of memory changed over the longest life that was long enough; empty if none was."""
+        lives = {start: samples for (start, kind), samples in self._samples.items() if kind == SHARED}
+        longest = max(lives, key=lambda start: lives[start][-1][0] - lives[start][0][0], default=0)
+        found = {kind: third(samples) for (start, kind), samples in self._samples.items() if start == longest}
+        sizes = [
+            f"{kind} {before / 1e6:,.1f} → {after / 1e6:,.1f} MB" for kind, (before, after) in found.items() if after
+        ]
+        return ", ".join(sizes)
+
     def faults(self) -> list[str]:
         found = [f"{self._left:,} bytes are left in {SHARED}"] if self._left else []
         for (_, kind), samples in self._samples.items():
@@ -78,21 +92,41 @@ class Memory:
     def most(self) -> str:
         """The most memory of each kind that a sample found."""
         kinds = dict.fromkeys(kind for _, kind in self._samples)
-        most = {kind: max(max(held) for (_, of), held in self._samples.items() if of == kind) for kind in kinds}
+        of = {kind: [size for (_, k), held in self._samples.items() if k == kind for _, size in held] for kind in kinds}
+        most = {kind: max(sizes) for kind, sizes in of.items()}
         return ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in most.items())
 
 
-def growth(samples: list[int], slack: int = SLACK) -> str:
+Sample = tuple[float, int]
+"""A moment, in seconds, and bytes."""
+
+
+def third(samples: list[Sample]) -> tuple[float, float]:
+    """The medians of the first and the last third of the samples of a life; zeros if it was too short to judge."""
+    if not samples or samples[-1][0] - samples[0][0] < LONG:
+        return 0.0, 0.0
+    part = max(len(samples) // 3, 1)
+    before, after = ([size for _, size in some] for some in (samples[:part], samples[-part:]))
+    return statistics.median(before), statistics.median(after)
+
+
+def growth(samples: list[Sample], slack: int = SLACK) -> str:
     """How the samples of a life grow, as text; empty if they do not.
 
-    >>> growth([200_000_000] * 50), growth([200_000_000] * 30 + [500_000_000] * 30)
-    ('', 'from 200 MB to 500 MB')
+    >>> growth([(n, 200_000_000) for n in range(90)]), growth([(n, 200_000_000 + n * 800_000) for n in range(90)])
+    ('', 'from 212 MB to 260 MB')
     """
-    if len(samples) < FEW:
-        return ""
-    part = len(samples) // 4
-    before, after = statistics.median(samples[:part]), statistics.median(samples[-part:])
+    before, after = third(samples)
     return f"from {before / 1e6:,.0f} MB to {after / 1e6:,.0f} MB" if after > RATIO * before + slack else ""
+
+
+def _live(pid: int) -> int:
+    """Bytes of the objects in the heap of a JVM after a collection; 0 if that cannot be known."""
+    with suppress(OSError, ValueError, IndexError, subprocess.SubprocessError):
+        command = ["jcmd", str(pid), "GC.class_histogram"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        return int(said.split()[-1])
+    return 0
 
 
 def _kind(process: Process) -> str:

@@ -11,7 +11,8 @@
 
 The rows of the queries must be those of an undisturbed run, each as often. A query that was dropped, or that started
 later, has some of the rows of the same query in the undisturbed run; one that read from the beginning to the end has
-all of them. The memory of the processes, and what they hold in `/dev/shm`, must not grow.
+all of them. The memory of the processes, and what they hold in `/dev/shm`, must not grow. It is judged in a last, calm
+part of the run, in which the program is not ended (`memory`).
 """
 
 from __future__ import annotations
@@ -37,15 +38,19 @@ from millstream_bench.soak.mixture.supervised import Supervised
 
 Report = Callable[[str], None]
 DISTURBANCES = ("kill", "stop", "add", "drop", "disk", "fail", "slow")
+GENTLE, PAUSE = ("add", "drop", "fail", "slow"), 12.0
+"""Disturbances that a program survives, and seconds between them while memory is judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The streams: they last `seconds` at `rate` events a second. `master`: Spark's, or none."""
+    """The streams: they last `seconds` and then `calm` at `rate` events a second. `master`: Spark's, or none. In the
+    calm part nothing ends the program, so that its memory can be judged."""
 
     seconds: int = 120
     rate: int = 1000
     master: str = "local[2]"
+    calm: int = 0
 
 
 @dataclass(slots=True)
@@ -102,7 +107,8 @@ class Mixture:
         self.report(f"mixture: undisturbed: {rows} rows")
 
     def _program(self, folder: Path, speed: str, master: str) -> Supervised:
-        return Supervised(folder, self.site.seconds * self.site.rate, self.site.rate, speed, master)
+        events = (self.site.seconds + self.site.calm) * self.site.rate
+        return Supervised(folder, events, self.site.rate, speed, master)
 
     def _disturbed(self, count: int) -> list[str]:
         folder = self.folder / "disturbed"
@@ -124,14 +130,26 @@ class Mixture:
                     said = getattr(self, f"_{kind}")(program, disk)
                     self._done += 1
                     self.report(f"mixture {number + 1}/{count}: {said}")
+                self._calm(program, disk, memory)
                 ended = program.finish(self.limit, memory.sample)
             finally:
                 program.kill()
             memory.close()
             if most := memory.most():
                 self.report(f"mixture: {program.starts} starts; most memory: {most}")
+            if judged := memory.judged():
+                self.report(f"mixture: memory of the longest life, at first and at last: {judged}")
+            elif self.site.calm and ended:
+                return ["no life of the program was long enough to judge its memory"]
             found = [] if ended else [f"it did not end: {program.said()}"]
             return found or [*self._differences(folder / "output"), *memory.faults()]
+
+    def _calm(self, program: Supervised, disk: SmallDisk, memory: Memory) -> None:
+        """Let one life of the program last, with disturbances that it survives."""
+        end = time.monotonic() + self.site.calm
+        while time.monotonic() < end and not program.watch(PAUSE, memory.sample):
+            said = getattr(self, f"_{self._random.choice(GENTLE)}")(program, disk)
+            self.report(f"mixture, calm: {said}")
 
     # --- disturbances -----------------------------------------------------------------------------------------------
 

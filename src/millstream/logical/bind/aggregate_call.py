@@ -66,7 +66,9 @@ def _arguments(node: ast.Function, function: AggregateFunction) -> tuple[ast.Exp
     if not least <= len(given) <= most:
         wanted = f"{least}" if least == most else f"{least} to {most}"
         found = len(node.arguments)
-        raise BindError("M2009", f"{name} takes {wanted} argument{'' if most == 1 else 's'}, found {found}")
+        message = f"{name} takes {wanted} argument{'' if most == 1 else 's'}, found {found}"
+        several = "COUNT(*) of a subquery in FROM with SELECT DISTINCT" if name == "COUNT" and node.distinct else ""
+        raise BindError("M2009", message, hint=several)
     return (given[0], given[1:]) if function.argument else (None, given)
 
 

@@ -86,12 +86,20 @@ def _types(plan: Plan) -> list[Type]:
     return types
 
 
+_INSTEAD = {
+    "UNION": "UNION ALL keeps duplicates; SELECT DISTINCT over it removes them.",
+    "INTERSECT": "a JOIN on all columns, and SELECT DISTINCT",
+    "EXCEPT": "a LEFT JOIN on all columns, then WHERE b.k IS NULL keeps the tuples without a partner",
+}
+"""What to write instead of a set operation."""
+
+
 def _members(query: ast.Query) -> list[ast.Query]:
     if isinstance(query, ast.Select) or query.tail:
         return [query]
     if query.op != "UNION ALL":
-        hint = "UNION ALL keeps duplicates; SELECT DISTINCT over it removes them." if query.op == "UNION" else ""
-        raise PlanError("M3019", f"{query.op} is not possible in a continuous query", hint=hint, **query.place)
+        message = f"{query.op} is not possible in a continuous query"
+        raise PlanError("M3019", message, hint=_INSTEAD[query.op.split()[0]], **query.place)
     return [*_members(query.left), *_members(query.right)]
 
 

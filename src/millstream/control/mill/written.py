@@ -6,6 +6,7 @@ dropped. All of its writers and readers are in the same shard.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
-from millstream.errors import BindError, OptionError, OutOfRange
+from millstream.errors import BindError, OptionError, OutOfRange, PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.spelling import spelled
@@ -43,7 +44,7 @@ def part_name(table: str) -> str:
 class WrittenTables:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
-        self._numbers = count(1)
+        self._numbers = count(time.time_ns())  # a repeated batch reports again to a later driver
 
     # --- writers and readers ----------------------------------------------------------------------------------------
 
@@ -58,11 +59,23 @@ class WrittenTables:
             hint = "let the stream be read from files, or derive rows from the DataFrame in Spark"
             message = f"table '{used[0].table}' cannot be used together with the DataFrame '{frames[0]}'"
             raise OptionError("M2124", message, hint=hint)
+        self._check_keys(plan)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
                 place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
         if isinstance(plan, TableWrite):
             mill.catalog.add_writer(plan)
+
+    def _check_keys(self, plan: Plan) -> None:
+        """Refuse a query on a partitioned table that needs a stream hashed otherwise than those before it."""
+        for part in self._mill.prepare("query", plan):
+            known = self._mill.placements.keys_of(part.table) if part.table else {}
+            for stream, key in (part.keys or {}).items():
+                if known.get(stream, key) != key:
+                    other = f"({', '.join(known[stream])}), here by ({', '.join(key)})"
+                    message = f"for table '{part.table}' stream '{stream}' is hashed by {other}"
+                    hint = "leave out WITH (partitioned = true), or declare the stream twice"
+                    raise PlanError("M3082", message, hint=hint)
 
     def _check_unread(self, plan: TableWrite) -> None:
         """Refuse the first writer of a table that queries read as a static one."""

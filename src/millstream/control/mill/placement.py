@@ -104,10 +104,6 @@ class Placements:
             job.append(Rekey(self.groups[key].group, merged))
         return self.groups[key]
 
-    def keys_of(self, table: str) -> Keys:
-        """The columns that the streams of a partitioned table are hashed on."""
-        return next((group.keys or {} for group in self.groups.values() if group.table == table), {})
-
     def append(self, record: Record, job: Job | None = None) -> None:
         """Append a record to the log of a job; None: of every job in which the mill has groups."""
         for each in self.jobs() if job is None else (job,):

@@ -27,6 +27,8 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.logical.written import touched
+from millstream.physical.plan.partitioning import Keys
+from millstream.physical.plan.preparation import prepare
 from millstream.physical.wire.records import Fetch, Record, WriteOnce
 from millstream.runtime.program.compile import compiled
 from millstream.runtime.table import written_table
@@ -44,6 +46,8 @@ def part_name(table: str) -> str:
 class WrittenTables:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
+        self._keys: dict[str, Keys] = {}
+        """The columns that the streams of each partitioned table are hashed on."""
         self._numbers = count(time.time_ns())  # a repeated batch reports again to a later driver
 
     # --- writers and readers ----------------------------------------------------------------------------------------
@@ -67,15 +71,17 @@ class WrittenTables:
             mill.catalog.add_writer(plan)
 
     def _check_keys(self, plan: Plan) -> None:
-        """Refuse a query on a partitioned table that needs a stream hashed otherwise than those before it."""
-        for part in self._mill.prepare("query", plan):
-            known = self._mill.placements.keys_of(part.table) if part.table else {}
-            for stream, key in (part.keys or {}).items():
+        """Refuse a query on a partitioned table that needs a stream hashed otherwise than those before it, also where
+        there is only one shard."""
+        for part in prepare("query", plan, self._mill.connectors.read_by(plan), shards=2):
+            known, keys = self._keys.setdefault(part.table, {}), part.keys or {}
+            for stream, key in keys.items() if part.table else ():
                 if known.get(stream, key) != key:
                     other = f"({', '.join(known[stream])}), here by ({', '.join(key)})"
                     message = f"for table '{part.table}' stream '{stream}' is hashed by {other}"
                     hint = "leave out WITH (partitioned = true), or declare the stream twice"
                     raise PlanError("M3082", message, hint=hint)
+            known |= keys
 
     def _check_unread(self, plan: TableWrite) -> None:
         """Refuse the first writer of a table that queries read as a static one."""
@@ -94,6 +100,7 @@ class WrittenTables:
 
     def forget(self, table: str) -> None:
         """Remove a dropped table from its job."""
+        self._keys.pop(table, None)
         if part_name(table) in self._mill.placements.of and not self._mill.journal.recovering:
             self._mill.placements.remove(part_name(table))
 

@@ -141,9 +141,12 @@ class Compiler:
 
     def write_once(self, name: str, program: Program, rows: pl.DataFrame | None) -> None:
         """Run a statement on a table that streams write."""
-        found = self.table(name)
-        if found is not None and (changes := found[1].once(program, self._own(name, rows))) is not None:
-            found[0].buffer.append(Page(changes))
+        if (found := self.table(name)) is None:
+            return
+        node, operator = found
+        operator.settle(node.bound())
+        if (changes := operator.once(program, self._own(name, rows))) is not None:
+            node.buffer.append(Page(changes))
             self._graph.run()
 
     def _own(self, table: WrittenTable | str, rows: pl.DataFrame | None) -> pl.DataFrame | None:
@@ -159,6 +162,7 @@ class Compiler:
         """Let the table read a writer."""
         if (found := self.table(plan.table)) is not None:
             node, operator = found
+            operator.settle(node.bound())
             operator.attach(plan.program)
             ports.attach(self._graph, node, writer, ordered=_in_order(plan))
 
@@ -166,6 +170,7 @@ class Compiler:
         """End the reading of a writer, if the query is one."""
         if isinstance(key[0], TableWrite) and (found := self.table(key[0].table)) is not None:
             node, operator = found
+            operator.settle(node.bound())
             operator.detach(ports.detach(self._graph, node, self._compiled[key].node))
             node.arrange()
 

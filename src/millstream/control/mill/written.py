@@ -55,11 +55,11 @@ class WrittenTables:
     def begin(self, plan: Plan) -> None:
         """Place the tables that a new query writes or reads, unless they are there."""
         mill, used = self._mill, touched(plan)
+        if not used:
+            return
         if isinstance(plan, TableWrite):
             self._check_unread(plan)
-        if used and (
-            frames := [d.name for d in mill.connectors.read_by(plan).values() if d.name in mill.connectors.frames]
-        ):
+        if frames := sorted(mill.connectors.read_by(plan).keys() & mill.connectors.frames.keys()):
             hint = "let the stream be read from files, or derive rows from the DataFrame in Spark"
             message = f"table '{used[0].table}' cannot be used together with the DataFrame '{frames[0]}'"
             raise OptionError("M2124", message, hint=hint)

@@ -98,6 +98,8 @@ class TableDefinition:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     primary_key: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
+    partitioned: bool = False
+    """True if its rows are spread over shards by its key while streams write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class Catalog:
 
     def new_written(self, table: TableDefinition, unit: int) -> WrittenTable:
         """A table that streams are about to write, in the unit of their time."""
-        return WrittenTable(table.name, table.schema, table.primary_key, unit, self._writings)
+        return WrittenTable(table.name, table.schema, table.primary_key, unit, self._writings, table.partitioned)
 
     def add_writer(self, write: TableWrite) -> None:
         """Note that a table is written from now on."""

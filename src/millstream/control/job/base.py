@@ -243,8 +243,8 @@ class Job(ABC):
                 received.append((label, status))
                 if status.parked and tenant.failures is not None:
                     tenant.failures.take_parcels(self, label, status.parked)
-                tenant.fetched |= status.fetched
                 if not again:
+                    tenant.take_fetched(status.fetched)
                     self.ledger.note(tenant.name, status)
         rows = _distinct(taken)
         while self._fed and self._fed[0][0] <= position:

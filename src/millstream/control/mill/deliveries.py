@@ -43,11 +43,18 @@ class Deliveries:
         """Takes the sources that shards of a job have reported in a batch."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
-        self.fetched: dict[int, Mapping[str, pl.DataFrame]] = {}
+        self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}
         self.lock = threading.RLock()
         """Guards outputs and sinks."""
+
+    def take_fetched(self, fetched: Mapping[int, Mapping[str, pl.DataFrame]]) -> None:
+        """Take the rows of tables from a shard, in addition to those of other shards."""
+        for number, tables in fetched.items():
+            held = self.fetched.setdefault(number, {})
+            for name, rows in tables.items():
+                held[name] = pl.concat([held[name], rows]) if name in held else rows
 
     # --- sinks ------------------------------------------------------------------------------------------------------
 

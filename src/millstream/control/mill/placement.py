@@ -12,7 +12,7 @@ from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.preparation import PreparedPart
 from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
-from millstream.physical.wire.records import CloseGroup, OpenGroup, Record, Settings, StartQuery, StopQuery
+from millstream.physical.wire.records import CloseGroup, OpenGroup, Record, Rekey, Settings, StartQuery, StopQuery
 from millstream.runtime.engine.demand import NOT_AT_ALL, Lag, Levels, awaited, merged, raised
 
 if TYPE_CHECKING:
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
 
 
-GroupKey = tuple["Job", int, tuple[tuple[str, Key], ...] | None]
-"""The job and stage of a group of shards, and the keys that its input is hashed on: no two groups share all three."""
+GroupKey = tuple["Job", int, tuple[tuple[str, Key], ...] | str | None]
+"""The job and stage of a group of shards, and the keys that its input is hashed on, or the partitioned table that it
+holds: no two groups share all three."""
 
 
-def group_key(job: Job, keys: Keys | None, stage: int) -> GroupKey:
-    return job, stage, None if keys is None else tuple(sorted(keys.items()))
+def group_key(job: Job, keys: Keys | None, stage: int, table: str = "") -> GroupKey:
+    return job, stage, table or (None if keys is None else tuple(sorted(keys.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,15 @@ class Placements:
 
     def open_group(self, job: Job, prepared: PreparedPart, settings: Settings, tenant: Deliveries) -> OpenGroup:
         """Return the group for a part of a query; open one if there is none."""
-        keys, stage = prepared.keys, prepared.part.stage
-        key = group_key(job, keys, stage)
+        keys, stage, table = prepared.keys, prepared.part.stage, prepared.table
+        key = group_key(job, keys, stage, table)
         if key not in self.groups:
             number, labels = job.allot(job.shards if keys is not None else 1, tenant)
-            self.groups[key] = OpenGroup(number, self.mill, labels, keys, settings, stage)
+            self.groups[key] = OpenGroup(number, self.mill, labels, keys, settings, stage, table=table)
             job.append(self.groups[key])
+        elif table and (merged := {**(self.groups[key].keys or {}), **(keys or {})}) != self.groups[key].keys:
+            self.groups[key] = replace(self.groups[key], keys=merged)
+            job.append(Rekey(self.groups[key].group, merged))
         return self.groups[key]
 
     def append(self, record: Record, job: Job | None = None) -> None:
@@ -147,10 +151,10 @@ class Placements:
 
     def close_unused(self) -> None:
         """Close the groups that run no query: otherwise every batch would call their shards."""
-        used = [(placement.job, group) for placement in self.of.values() for group in placement.groups]
+        used = {(placement.job, group.group) for placement in self.of.values() for group in placement.groups}
         for key, group in reversed(list(self.groups.items())):
             job = key[0]
-            if (job, group) not in used:
+            if (job, group.group) not in used:
                 job.append(CloseGroup(group.group))
                 del self.groups[key]
                 job.forget(group.labels)

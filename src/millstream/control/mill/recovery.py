@@ -7,6 +7,7 @@ driver may have ended at any moment, even after it wrote to one log and before i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -25,6 +26,7 @@ from millstream.physical.wire.records import (
     Hold,
     OpenGroup,
     Park,
+    Rekey,
     Remember,
     StartQuery,
     StopQuery,
@@ -87,6 +89,8 @@ def _find_placements(mill: Mill, job: Job) -> None:
         match record:
             case OpenGroup(group=number, mill=mill.name):
                 opened[number] = record
+            case Rekey(group=number, keys=keys) if number in opened:
+                opened[number] = replace(opened[number], keys=keys)
             case CloseGroup(group=number) if number in opened:
                 closed += opened.pop(number).labels
             case StartQuery(group=number, name=part) if number in opened:
@@ -114,7 +118,7 @@ def _find_placements(mill: Mill, job: Job) -> None:
         if query not in mill.placements.of or len(placement.stopped) < len(placement.parts):
             mill.placements.of[query] = placement
     for group in opened.values():
-        mill.placements.groups[group_key(job, group.keys, group.stage)] = group
+        mill.placements.groups[group_key(job, group.keys, group.stage, group.table)] = group
     if held and mill.readings.released:  # the driver ended while a stream was handed over
         job.append(Hold(mill.name, False))
     if job.applied() < job.log.end():  # shards that have yet to close report the sources of their streams then

@@ -104,7 +104,7 @@ def _new(mill: Mill, plan: Plan) -> list[_Running]:
     if job is None:
         return found
     for part in prepared:
-        group = mill.placements.groups.get(group_key(job, part.keys, part.part.stage))
+        group = mill.placements.groups.get(group_key(job, part.keys, part.part.stage, part.table))
         if group is not None:
             found.append(_Running(job, group, part.plan, _point(job, group, "")))
     return found

@@ -6,6 +6,7 @@ dropped. All of its writers and readers are in the same shard.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
-from millstream.errors import BindError, OptionError, OutOfRange
+from millstream.errors import BindError, OptionError, OutOfRange, PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.spelling import spelled
@@ -26,6 +27,8 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.logical.written import touched
+from millstream.physical.plan.partitioning import Keys
+from millstream.physical.plan.preparation import prepare
 from millstream.physical.wire.records import Fetch, Record, WriteOnce
 from millstream.runtime.program.compile import compiled
 from millstream.runtime.table import written_table
@@ -43,26 +46,42 @@ def part_name(table: str) -> str:
 class WrittenTables:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
-        self._numbers = count(1)
+        self._keys: dict[str, Keys] = {}
+        """The columns that the streams of each partitioned table are hashed on."""
+        self._numbers = count(time.time_ns())  # a repeated batch reports again to a later driver
 
     # --- writers and readers ----------------------------------------------------------------------------------------
 
     def begin(self, plan: Plan) -> None:
         """Place the tables that a new query writes or reads, unless they are there."""
         mill, used = self._mill, touched(plan)
+        if not used:
+            return
         if isinstance(plan, TableWrite):
             self._check_unread(plan)
-        if used and (
-            frames := [d.name for d in mill.connectors.read_by(plan).values() if d.name in mill.connectors.frames]
-        ):
+        if frames := sorted(mill.connectors.read_by(plan).keys() & mill.connectors.frames.keys()):
             hint = "let the stream be read from files, or derive rows from the DataFrame in Spark"
             message = f"table '{used[0].table}' cannot be used together with the DataFrame '{frames[0]}'"
             raise OptionError("M2124", message, hint=hint)
+        self._check_keys(plan)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
                 place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
         if isinstance(plan, TableWrite):
             mill.catalog.add_writer(plan)
+
+    def _check_keys(self, plan: Plan) -> None:
+        """Refuse a query on a partitioned table that needs a stream hashed otherwise than those before it, also where
+        there is only one shard."""
+        for part in prepare("query", plan, self._mill.connectors.read_by(plan), shards=2):
+            known, keys = self._keys.setdefault(part.table, {}), part.keys or {}
+            for stream, key in keys.items() if part.table else ():
+                if known.get(stream, key) != key:
+                    other = f"({', '.join(known[stream])}), here by ({', '.join(key)})"
+                    message = f"for table '{part.table}' stream '{stream}' is hashed by {other}"
+                    hint = "leave out WITH (partitioned = true), or declare the stream twice"
+                    raise PlanError("M3082", message, hint=hint)
+            known |= keys
 
     def _check_unread(self, plan: TableWrite) -> None:
         """Refuse the first writer of a table that queries read as a static one."""
@@ -81,6 +100,7 @@ class WrittenTables:
 
     def forget(self, table: str) -> None:
         """Remove a dropped table from its job."""
+        self._keys.pop(table, None)
         if part_name(table) in self._mill.placements.of and not self._mill.journal.recovering:
             self._mill.placements.remove(part_name(table))
 

@@ -9,7 +9,7 @@ from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.type_names import type_named
 from millstream.algebra.types import MICROS, Type
-from millstream.errors import BindError, MillstreamError, did_you_mean
+from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.bind.scope import CURRENT_TIME, PSEUDO_COLUMNS
 from millstream.logical.catalog import Catalog, Closes, StreamDefinition, TableDefinition
@@ -52,7 +52,21 @@ def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
         catalog.check_free(statement.name)
         schema = Schema(_attributes(statement.columns))
         key = _known(statement.primary_key, schema, "PRIMARY KEY")
-        return TableDefinition(statement.name, schema, dict(statement.options), key, _required(statement.columns))
+        options = dict(statement.options)
+        partitioned = _partitioned(options, key)
+        return TableDefinition(statement.name, schema, options, key, _required(statement.columns), partitioned)
+
+
+def _partitioned(options: dict[str, str], key: tuple[str, ...]) -> bool:
+    """Take the option `partitioned` of a table without a connector."""
+    if "connector" in options or "partitioned" not in options:
+        return False
+    value = str(options.pop("partitioned")).lower()
+    if value not in ("true", "false"):
+        raise OptionError("M6002", f"partitioned cannot be '{value}'", hint="true or false")
+    if value == "true" and not key:
+        raise BindError("M2127", "a partitioned table needs a key", hint="PRIMARY KEY (…)")
+    return value == "true"
 
 
 def _given(statement: ast.CreateStream) -> tuple[ast.ColumnDefinition, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.nodes.written_table import WrittenTable
-from millstream.logical.plan import Names, Need, Plan
+from millstream.logical.plan import Key, Names, Need, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class TableWrite(Passing, Stateless):
     input: Plan
     target: WrittenTable
     program: Program
+    routed: Key = ()
+    """The columns of the input that the key of a row is equal to, if the statement changes no other rows."""
 
     @property
     def inputs(self) -> tuple[Plan, ...]:
@@ -30,6 +33,16 @@ class TableWrite(Passing, Stateless):
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> TableWrite:
         return self.altered(input=inputs[0])
+
+    @property
+    def stateless(self) -> bool:  # type: ignore[override]
+        return not self.target.partitioned
+
+    def hash_keys(self) -> Iterable[Key]:
+        return [self.routed] if self.routed else ()
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return [key] if key == self.routed else None
 
     @property
     def table(self) -> str:

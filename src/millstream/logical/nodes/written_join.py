@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.algebra.names import prefixed
 from millstream.algebra.schema import Schema
+from millstream.algebra.types import Type
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
 from millstream.logical.nodes.table_join import TableJoin
@@ -47,10 +49,17 @@ class WrittenJoin(TableJoin):
         return node, (*needs, Need(frozenset(self.changes.schema.names)))
 
     def hash_keys(self) -> Iterable[Key]:
-        return ()
+        found = self._routed()
+        return [tuple(prefixed(name, self.stream_prefix) for name in found)] if found else ()
 
     def keys_below(self, key: Key) -> list[Key] | None:
-        return None
+        return [self._routed(), self.changes.key] if key in self.hash_keys() else None
+
+    def _routed(self) -> Key:
+        """The columns of the stream that equal the key of the table; none if a tuple may meet rows of other keys."""
+        own, table = self.input.schema, self.table_schema
+        pairs = {other: name for name, other in self.keys if alike(own.type_of(name), table.type_of(other))}
+        return tuple(pairs[name] for name in self.changes.key) if pairs.keys() >= {*self.changes.key} else ()
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return self.changes.rows(), waiting(self, inputs)
@@ -64,3 +73,8 @@ class WrittenJoin(TableJoin):
     def parameters(self) -> dict[str, Any]:
         shared = self.values("table_schema", "schema", "keys", "residual", "outer")
         return {"input_schema": self.input.schema, "changes": self.changes.schema} | shared
+
+
+def alike(one: Type, other: Type) -> bool:
+    """True if equal values of both types are hashed alike."""
+    return one is other or (one.is_integer and other.is_integer)

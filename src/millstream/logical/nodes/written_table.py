@@ -34,6 +34,8 @@ class WrittenTable(Plan):
     unit: int = 1
     number: int = 0
     """Differs from those of dropped tables of the same name."""
+    partitioned: bool = False
+    """True if each shard has the rows of its keys."""
 
     @property
     def schema(self) -> Schema:
@@ -42,7 +44,8 @@ class WrittenTable(Plan):
         return Schema(attributes, TimeKind.EXTERNAL, unit=self.unit, ordered=True, moves=True)
 
     def describe(self) -> str:
-        return f"WrittenTable {self.table}"
+        by = f" BY ({', '.join(self.key)})" if self.partitioned else ""
+        return f"WrittenTable {self.table}{by}"
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         return ()

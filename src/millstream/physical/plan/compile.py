@@ -30,6 +30,7 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.physical.plan.operators import ALONE, build, build_pipeline
+from millstream.physical.wire.hashing import shard_of
 from millstream.runtime.engine import Graph, Sink, Source, ports
 from millstream.runtime.engine.graph import ENDED
 from millstream.runtime.engine.merge import MergeNode
@@ -143,14 +144,28 @@ class Compiler:
 
     def write_once(self, name: str, program: Program, rows: pl.DataFrame | None) -> None:
         """Run a statement on a table that streams write."""
-        if (found := self.table(name)) is not None and (changes := found[1].once(program, rows)) is not None:
-            found[0].buffer.append(Page(changes))
+        if (found := self.table(name)) is None:
+            return
+        node, operator = found
+        operator.settle(node.bound())
+        if (changes := operator.once(program, self._own(name, rows))) is not None:
+            node.buffer.append(Page(changes))
             self._graph.run()
+
+    def _own(self, table: WrittenTable | str, rows: pl.DataFrame | None) -> pl.DataFrame | None:
+        """Those of the rows of a table that belong to this shard."""
+        if isinstance(table, str):
+            table = next(plan for plan, _ in self._compiled if isinstance(plan, WrittenTable) and plan.table == table)
+        if rows is None or not table.partitioned:
+            return rows
+        number, shards = self.place
+        return rows.filter(pl.Series(shard_of(rows, table.key, shards) == number))
 
     def _attach(self, plan: TableWrite, writer: Producer) -> None:
         """Let the table read a writer."""
         if (found := self.table(plan.table)) is not None:
             node, operator = found
+            operator.settle(node.bound())
             operator.attach(plan.program)
             ports.attach(self._graph, node, writer, ordered=_in_order(plan))
 
@@ -158,13 +173,14 @@ class Compiler:
         """End the reading of a writer, if the query is one."""
         if isinstance(key[0], TableWrite) and (found := self.table(key[0].table)) is not None:
             node, operator = found
+            operator.settle(node.bound())
             operator.detach(ports.detach(self._graph, node, self._compiled[key].node))
             node.arrange()
 
     def _new_table(self, plan: WrittenTable, name: str) -> _Compiled:
         """A table without writers. Its first port reads a source that has ended."""
         none = self._graph.source(f"{name}~", plan.schema)
-        operator = build(plan, Site(self._tables, *self.place))
+        operator = build(plan, Site({plan.table: self._own(plan, self._tables.get(plan.table))}, *self.place))
         node = self._graph.add(operator, [none], name=name)
         self._graph.push(none, ENDED)
         return _Compiled(node, operator)

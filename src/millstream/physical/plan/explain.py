@@ -29,8 +29,12 @@ def explain_physical(prepared: Sequence[PreparedPart], shards: int, schedule: Sc
 
 
 def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> Iterator[str]:
-    tables = [target.table for target in touched(made.plan)]
-    yield f"one shard: {_all_of(tables)}" if tables and shards > 1 else _spread(made.keys, query, shards)
+    tables = touched(made.plan)
+    if tables and shards > 1 and made.keys is None:
+        yield f"one shard: {_all_of([target.table for target in tables])}"
+    else:
+        by = "".join(f", table {target.table} {_by(target.key)}" for target in tables if made.keys is not None)
+        yield _spread(made.keys, query, shards) + by
     streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
     if streams:
         yield f"reads {', '.join(streams)}"

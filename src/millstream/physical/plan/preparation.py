@@ -13,6 +13,7 @@ from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.written_join import WrittenJoin
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
+from millstream.logical.written import touched
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partial import Partial, split_aggregate
 from millstream.physical.plan.partitioning import Keys, partition_keys
@@ -34,6 +35,12 @@ class PreparedPart:
     @property
     def keys(self) -> Keys | None:
         return self.part.keys if self.part.keys is None or not self.partials else partition_keys(self.plan)
+
+    @property
+    def table(self) -> str:
+        """The partitioned table whose shards run it; empty: none."""
+        spread = [target.table for target in touched(self.plan) if target.partitioned and self.part.keys is not None]
+        return spread[0] if spread else ""
 
     def _tables(self) -> set[str]:
         """The tables whose rows it has from the start: static ones, and one that streams begin to write."""

@@ -23,16 +23,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from millstream.algebra.schema import Schema
+from millstream.errors import PlanError
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.nodes.scan import Scan
-from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
+from millstream.logical.written import touched
 from millstream.optimizer.context import bottom_up
 from millstream.physical.plan.exchange import MARK, Exchange, Gather
 from millstream.physical.plan.partitioning import (
     Keys,
+    Partitioned,
     can_hash,
     keys_below,
     out_of_step,
@@ -58,16 +60,32 @@ class QueryPart:
 
 def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
     """Return the parts of a query, readers before the parts they read; one part if it need not be cut."""
-    if shards == 1 or any(map(_on_one_shard, plan.walk())):
+    if tables := touched(plan):
+        return [_on_tables(query, plan, tables, shards)]
+    if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
     positional = any(below.positional for part in made if part.stage > 0 for below in part.plan.walk())
     return [uncut(query, plan)] if positional else made
 
 
-def _on_one_shard(plan: Plan) -> bool:
-    """True if a node keeps a plan on one shard: all statements on a table that streams write meet there."""
-    return isinstance(plan, WrittenTable | TableWrite) or (isinstance(plan, Closing) and plan.only_late)
+def _on_tables(query: str, plan: Plan, tables: list[WrittenTable], shards: int) -> QueryPart:
+    """A query that writes or reads tables that streams write: on one shard, or on those of a partitioned table. Whether
+    it is possible does not depend on the number of shards."""
+    spread = [table for table in tables if table.partitioned]
+    if not spread:
+        return QueryPart(query, plan, None)
+    (table, *_), key = spread, ", ".join(spread[0].key)
+    if len(tables) > 1:
+        message = f"a query with the partitioned table '{table.table}' and another table that streams write"
+        raise PlanError("M3082", message, hint="leave out WITH (partitioned = true)")
+    made = Partitioned(plan, {}) if plan is table else partitioned(plan)
+    if made is None:
+        hint = f"compare all columns of its key with columns of one stream, ({key}), or leave out partitioned = true"
+        raise PlanError(
+            "M3082", f"the query does not go by the key of the partitioned table '{table.table}'", hint=hint
+        )
+    return QueryPart(query, made.plan, made.keys) if shards > 1 else QueryPart(query, plan, None)
 
 
 def uncut(query: str, plan: Plan) -> QueryPart:

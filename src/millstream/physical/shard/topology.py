@@ -32,6 +32,7 @@ from millstream.physical.wire.records import (
     Promise,
     Reading,
     Record,
+    Rekey,
     Send,
     StartQuery,
     StopQuery,
@@ -128,6 +129,8 @@ class Topology:
             case StopQuery(group=number, name=name):
                 del self.groups[number].queries[name]
                 self.groups[number].note_reads()
+            case Rekey(group=number, keys=keys):
+                self.groups[number].opened = replace(self.groups[number].opened, keys=keys)
             case CloseGroup(group=number):
                 del self.groups[number]
             case Hold(mill=mill, on=on):

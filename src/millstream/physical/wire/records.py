@@ -62,6 +62,17 @@ class OpenGroup:
     settings: Settings
     stage: int = 0
     number: int = 0
+    table: str = ""
+    """The partitioned table that it holds; empty: none."""
+
+
+@value("rekey")
+@dataclass(frozen=True, slots=True)
+class Rekey:
+    """The group of a partitioned table reads more streams: the columns that all of them are hashed on."""
+
+    group: int
+    keys: Keys
 
 
 @value("sending")
@@ -262,6 +273,7 @@ class Remember:
 
 Record = (
     OpenGroup
+    | Rekey
     | CloseGroup
     | StartQuery
     | StopQuery

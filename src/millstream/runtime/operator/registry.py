@@ -30,7 +30,7 @@ _OPERATORS: dict[str, type[Operator]] = {}
 class Site:
     """Where an operator runs: the static tables there, and the number of its shard among `shards`."""
 
-    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    tables: Mapping[str, pl.DataFrame | None] = field(default_factory=dict)
     number: int = 0
     shards: int = 1
 

@@ -25,7 +25,7 @@ import polars as pl
 from millstream.algebra.program.expression import Argument
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import RETURN, Insert
-from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.written import ALIVE, ROW
 from millstream.errors import OutOfRange
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
@@ -53,7 +53,7 @@ class WrittenTable(Operator):
         """Changes of rows that the state lacks."""
         self._next = 0
         self._reached = NEVER
-        """The time of the last change."""
+        """The lowest time of later changes."""
         self.bad = 0
         """Number of rows that were refused."""
         self.reason = ""
@@ -68,6 +68,11 @@ class WrittenTable(Operator):
         return cls(**parameters, rows=site.tables.get(parameters["table"]))
 
     # --- writers --------------------------------------------------------------------------------------------------
+
+    def settle(self, bound: int) -> None:
+        """Take the time that all writers have reached as that of the table, before something else writes it; it is the
+        same in all shards."""
+        self._reached = max(self._reached, bound if bound < FOREVER else NEVER)
 
     def attach(self, program: Program) -> None:
         """Add a port for a writer."""

@@ -6,10 +6,10 @@ is refused, unless ON CONFLICT says what happens.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from millstream.algebra.expression import Binary, Case, Column, Expression, Literal, Unary, conjunction
+from millstream.algebra.expression import Binary, Case, Column, Expression, Literal, Unary, conjunction, conjuncts
 from millstream.algebra.program.expression import Argument, Exists, walk
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.program.query import Query, Source
@@ -34,7 +34,8 @@ from millstream.logical.bind.table.time import check_time
 from millstream.logical.catalog import Catalog, TableDefinition
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.table_write import TableWrite
-from millstream.logical.plan import Plan
+from millstream.logical.nodes.written_join import alike
+from millstream.logical.plan import Key, Plan
 
 REASON = (Attribute("reason", Type.VARCHAR),)
 """What a program returns for a row that it does not write."""
@@ -72,7 +73,7 @@ def bind_write(write: Write, catalog: Catalog) -> TableWrite:
         name = f"{type(write.statement).__name__.lower()}_{definition.name}"
         program = Program(name, kept, REASON, columns, (), statements)
         target = known or catalog.new_written(definition, unit)
-        return TableWrite(plan, target, program)
+        return TableWrite(plan, target, program, _routed(statements, definition, plan))
 
 
 _OF_STREAMS: dict[type[body.Local], str] = {
@@ -127,6 +128,38 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
         type_ = definition.schema.type_of(name)
         made.append((name, Literal(type_, None) if each.name in nulls else Column(each.type, each.name)))
     return Project(plan, tuple(made))
+
+
+def _routed(statements: Sequence[Statement], table: TableDefinition, plan: Plan) -> Key:
+    """The columns of the stream that equal the key of every row that the statements read or change; none if there are
+    other rows."""
+    found: dict[str, str] = {}
+    for statement in statements:
+        inner = [query for query in queries(statement) if query.sources]
+        if isinstance(statement, Insert):
+            conditions = [query.condition for query in inner]
+        elif inner:
+            return ()
+        else:
+            conditions = [statement.condition]
+        for condition in conditions:
+            equal = dict(_equalities(condition))
+            if any(found.get(name, equal.get(name)) != equal.get(name) for name in table.primary_key):
+                return ()
+            found |= {name: equal[name] for name in table.primary_key if name in equal}
+    for name in table.primary_key:
+        if name not in found or not alike(plan.schema.type_of(found[name]), table.schema.type_of(name)):
+            return ()
+    return tuple(found[name] for name in table.primary_key)
+
+
+def _equalities(condition: Expression | None) -> Iterator[tuple[str, str]]:
+    """The columns of the table that a condition makes equal to columns of the stream."""
+    for part in conjuncts(condition):
+        if isinstance(part, Binary) and part.op == "=":
+            for column, value in ((part.left, part.right), (part.right, part.left)):
+                if isinstance(column, Column) and isinstance(value, Argument):
+                    yield column.name.rpartition(".")[2], value.name
 
 
 def _used(statements: Iterable[Statement]) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from millstream_bench.aggregates import drive, run
 from millstream_bench.aggregates.denoising import ALGORITHMS, readings, simulated
 from millstream_bench.aggregates.sizes import FULL, QUICK
-from millstream_bench.aggregates.spark import contest
+from millstream_bench.aggregates.spark import by_hand, contest, peers
 from millstream_bench.aggregates.spark.readings import table, write
 from millstream_bench.spark.measurement import Measurement
 from millstream_bench.suite.report import Finding
@@ -63,20 +63,51 @@ def test_denoising_keeps_tags_and_drops_noise(name: str) -> None:
     assert 0 < len(found.emitted) < len(times) and all(tag < 1 << 40 for _, tag in found.emitted)
 
 
+class Stored:
+    """A list in a state store, by key."""
+
+    def __init__(self, held: list[Any]) -> None:
+        self.held = held
+
+    def get(self) -> list[Any]:
+        return list(self.held)
+
+    def put(self, values: list[Any]) -> None:
+        self.held[:] = values
+
+
+def _processed(processor: Any, groups: dict[Any, pl.DataFrame], held: dict[Any, list[Any]]) -> pl.DataFrame:
+    """The rows that a processor emits for a batch, as Spark calls it."""
+    found = []
+    for key, rows in groups.items():
+        made = processor()
+        made.window = Stored(held.setdefault(key, []))
+        found += [pl.from_pandas(part) for part in made.handleInputRows(key, iter([rows.to_pandas()]), None)]
+    return pl.concat(found)
+
+
 class TestOnSpark:
-    def test_the_answers_of_duckdb_are_those_of_a_loop(self, tmp_path: Path) -> None:
+    def test_the_answers_of_duckdb_are_those_by_hand(self, tmp_path: Path) -> None:
         data = write(tmp_path, 3_000, 1_000)
-        assert sum(pl.read_parquet(path).height for path in data.paths()) == 3_000
-        windows: dict[int, list[tuple[Any, int]]] = {}
-        means, tops = [], []
-        for sensor, value, ts in table(3_000).rows():
-            window = windows.setdefault(sensor, [])
-            window.append((ts, value))
-            held = [v for t, v in window if (ts - t).total_seconds() <= 10]
-            means.append(sum(held) // len(held))
-            tops += sorted(held)[-3:]
-        assert contest.golden(data, "mean") == {"rows": 3_000, "mean": sum(means)}
-        assert contest.golden(data, "top") == {"rows": len(tops), "top": sum(tops)}
+        parts = [pl.read_parquet(path) for path in data.paths()]
+        assert sum(part.height for part in parts) == 3_000
+        for what, processor in (("mean", by_hand.WindowMean), ("top", by_hand.WindowTop)):
+            held: dict[Any, list[Any]] = {}
+            batches = [part.partition_by("sensor", as_dict=True) for part in parts]
+            found = pl.concat(_processed(processor, groups, held) for groups in batches)
+            found = found.with_columns(pl.col(what).floor().cast(pl.Int64))
+            assert contest.golden(data, what) == {"rows": found.height, what: found[what].sum()}
+
+    def test_readings_are_a_tenth_of_a_second_apart(self) -> None:
+        rows = table(5_000)
+        assert rows["ts"].is_sorted() and rows.select("sensor", "ts").is_unique().all()
+        assert rows.filter(sensor=7).height == 5
+
+    def test_peers_are_compared_with_flink(self) -> None:
+        made = Finding("x", "x", "", tuple("abcdef"))
+        peers._add(made, peers.FLINK, 100, 10.0, 20.0)
+        peers._add(made, "Millstream", 100, 5.0, 60.0)
+        assert made.rows[1] == ("Millstream", 20, 5.0, 60, 2.0, 3.0)
 
     def test_what_is_reported(self) -> None:
         made = Finding("x", "x", "", tuple("abcdefg"))

@@ -24,7 +24,7 @@ from millstream.control.job.jobs import LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill import LocalMill
 from millstream.errors import BindError, PatternError
-from tests.control.test_invariance import ADVANCE, END, STREAMS, WAYS, Case, begin, cases
+from tests.control.test_invariance import ADVANCE, END, LOOK, STREAMS, WAYS, Case, begin, cases
 from tests.tries import tries
 
 Told = tuple[int, int, str, tuple[int, int]]
@@ -107,6 +107,8 @@ def test_rows_that_are_not_wanted(case: Case, said: list[Told], seed: int, way: 
         tell(number)
         if stream == ADVANCE:
             mill.advance(int(line) * MICROS)
+        elif stream == LOOK:
+            take()
         else:
             mill.feed_line(stream, line)
         if chance.random() < 0.4:

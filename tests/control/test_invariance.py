@@ -71,6 +71,7 @@ SHAPES = (
     "having",
     "running",
     "diverted",
+    "written table",
 )
 
 
@@ -201,6 +202,9 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
             names = draw(st.sampled_from(["window_start", "window_end"]))
             on = draw(st.sampled_from([f"x.{names} = y.{names}", f"x.{names} BETWEEN y.{names} - 6 AND y.{names}"]))
             return f"SELECT x.k, x.v, y.v AS w, x.window_end FROM {one} JOIN {other} ON x.k = y.k AND {on}"
+        case "written table":
+            kind, table = draw(st.sampled_from(["JOIN", "LEFT JOIN"])), draw(st.sampled_from(["w", "spread"]))
+            return f"SELECT x.k, x.v, {table}.v AS w, x.ts FROM {a} AS x {kind} {table} ON x.k = {table}.k"
         case "diverted":
             return f"SELECT k, v, ts FROM {draw(st.sampled_from(['d', 'd', 'd WHERE k <> 1']))}"
         case "running":
@@ -257,7 +261,15 @@ def cases(draw: st.DrawFn, shapes: tuple[str, ...] = SHAPES) -> Case:
     if shape in ("joined windows", "windows and tuples") and "internal" in kinds:
         kinds = ("ordered",) * 3
     # Some need an order that does not depend on arrival, some compare times with numbers.
-    if shape in ("sequence", "key join", "joined windows", "windows and tuples", "denoise", "slots and tuples"):
+    if shape in (
+        "sequence",
+        "key join",
+        "joined windows",
+        "windows and tuples",
+        "denoise",
+        "slots and tuples",
+        "written table",
+    ):
         kinds = tuple("ordered" if kind == "latent" else kind for kind in kinds)
     query = draw(queries(kinds, shape))
     if "internal" in kinds:
@@ -290,6 +302,10 @@ def begin(case: Case, mill: LocalMill) -> None:
     if "FROM d" in case.query:  # values of 4 and more do not fit
         derived = f"SELECT k, v * {1 << 61} AS v, ts FROM s1"
         mill.execute(f"CREATE STREAM d WITH (on_overflow = 'bad') AS {derived}")
+    for table, options in (("w", ""), ("spread", "WITH (partitioned = true)")):
+        if f"JOIN {table} " in case.query:
+            mill.execute(f"CREATE TABLE {table} (k BIGINT PRIMARY KEY, v BIGINT) {options}")
+            mill.execute(f"INSERT INTO {table} SELECT k, v FROM s2 ON CONFLICT DO UPDATE SET v = excluded.v")
     mill.add_query("q", case.query)
 
 
@@ -373,7 +389,8 @@ def stems(case: Case) -> set[str]:
     """The nodes that a case runs on two shards."""
     mill = LocalMill(Options(shards=2))
     begin(case, mill)
-    return {part.stem for made in mill.prepare("q", mill.queries["q"].plan) for part in made.plan.walk()}
+    plans = [query.plan for query in mill.queries.values()]
+    return {part.stem for plan in plans for made in mill.prepare("q", plan) for part in made.plan.walk()}
 
 
 @pytest.mark.parametrize("stem", sorted(stem for stem, node in NODES.items() if node.runs))

@@ -239,7 +239,9 @@ ENTRY_POINT = "tests/test_registries.py installs the package that the page shows
 UNCHECKED = [
     Unchecked("README.md", "open auctions  in state", "figures of one run; test_demo compares the words"),
     Unchecked("docs/aggregates.md", "[ALGEBRAIC] [WINDOW]", "the form of statements, not statements"),
-    Unchecked("docs/aggregates-compared.md", "extends AggregateFunction", "Java, for Flink, not in the tests"),
+    Unchecked(
+        "docs/aggregates-compared.md", "extends AggregateFunction", "Java, for Flink, which the tests do not have"
+    ),
     Unchecked("docs/architecture.md", "─▶", DRAWING),
     Unchecked("docs/architecture.md", "millstream_bench\n", "test_docs compares it with pyproject.toml"),
     Unchecked("docs/engine.md", "[project.entry-points", ENTRY_POINT),

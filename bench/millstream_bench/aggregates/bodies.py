@@ -41,7 +41,7 @@ def bodies(sizes: Sizes) -> Finding:
             slow = abreast({way: running(calls[way], window) for way in WAYS[2:]}, few, sizes.rounds)
             for way, traces in (fast | slow).items():
                 check(f"{what}, {name}, {way}", traces[0].results, right)
-            rates = [best(traces) for traces in (fast | slow).values()]
+            rates = [round(best(traces)) for traces in (fast | slow).values()]
             times = ratio(fast, "SQL, on columns", "built-in")
             found.rows.append((what, name, *rates, times))
             found.numbers[f"{what}, {name}"] = dict(zip(WAYS, rates, strict=True)) | {"ratio": times}

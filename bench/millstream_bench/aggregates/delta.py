@@ -37,9 +37,10 @@ def delta(sizes: Sizes) -> Finding:
             timed = _few(sizes, size) if name == "naive" else sizes.columns - size if on_columns else sizes.rows
             window = "ROWS UNBOUNDED PRECEDING" if name == "SQL, own window" else f"ROWS {size - 1} PRECEDING"
             make = running(call.format(size=size), window)
-            traces = [run(make, rows.head(size + timed), skip=size) for _ in range(sizes.rounds)]
+            rounds = 1 if name == "naive" else sizes.rounds  # to fill its window takes long
+            traces = [run(make, rows.head(size + timed), skip=size) for _ in range(rounds)]
             check(f"{name}, {size}", traces[0].results, right)
-            rates.append(max(trace.rate for trace in traces))
+            rates.append(round(max(trace.rate for trace in traces)))
         found.rows.append((size, *rates))
     return _summed_up(found, list(MEANS))
 
@@ -49,16 +50,17 @@ def frequent(sizes: Sizes) -> Finding:
     title = "approximate frequency of an item among the last n tuples, tuples per CPU-second"
     found = Finding("frequent", title, "4.5", ("n", *FREQUENCIES))
     rows = bids(max(sizes.windows) + sizes.rows, ITEMS)
-    for size in sizes.windows:
+    for size in sizes.windows[:-1]:
         frame = f"PARTITION BY item ORDER BY ts RANGE BETWEEN {size - 1} PRECEDING AND CURRENT ROW"
         exact = golden(f"SELECT ts, COUNT(*) OVER ({frame}) AS x FROM bids ORDER BY ts", rows).to_numpy()
         results, rates = {}, []
         for name, call in FREQUENCIES.items():
             timed = _few(sizes, 4 * size) if name == "naive" else sizes.rows
             make = running(call, f"ROWS {size - 1} PRECEDING")
-            traces = [run(make, rows.head(size + timed), skip=size) for _ in range(sizes.rounds)]
+            rounds = 1 if name == "naive" else sizes.rounds  # to fill its window takes long
+            traces = [run(make, rows.head(size + timed), skip=size) for _ in range(rounds)]
             results[name] = traces[0].results.to_numpy()
-            rates.append(max(trace.rate for trace in traces))
+            rates.append(round(max(trace.rate for trace in traces)))
         for name, values in results.items():
             both = min(len(values), len(results["SQL"]))
             if (values < exact[: len(values)]).any() or (values[:both] != results["SQL"][:both]).any():

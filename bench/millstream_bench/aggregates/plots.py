@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from millstream_bench.suite.plots import COLOURS, GREY, OTHERS, OURS, done, panels
+from millstream_bench.suite.plots import COLOURS, GREY, OTHERS, OURS, done, panels, plain
 from millstream_bench.suite.report import Finding
 
 Findings = Mapping[str, Finding]
@@ -25,12 +26,17 @@ def draw_all(findings: Findings, out: Path) -> list[Path]:
 def _delta(findings: Findings, path: Path) -> None:
     """Cost of a tuple by the size of the window: log scales, so that a line of slope one is linear."""
     figure, both = panels(2)
-    for axes, name, title in zip(both, ("delta", "frequent"), ("mean", "approximate frequency"), strict=True):
-        for (way, curve), colour in zip(findings[name].curves.items(), COLOURS, strict=False):
-            axes.plot(curve["n"], [1e6 / rate for rate in curve["rate"]], color=colour, marker=".", label=way)
+    colours = dict(zip(findings["delta"].curves, COLOURS, strict=False)) | {"SQL": COLOURS[2]}
+    titles = "mean of the last n tuples", "approximate frequency among the last n tuples"
+    for axes, name, title in zip(both, ("delta", "frequent"), titles, strict=True):
+        for way, curve in findings[name].curves.items():
+            costs = [1e6 / rate for rate in curve["rate"]]
+            axes.plot(curve["n"], costs, color=colours[way], marker=".", label="SQL, a loop" if way == "SQL" else way)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_title(f"{title} of the last n tuples", fontsize=10)
+        plain(axes.xaxis)
+        plain(axes.yaxis)
+        axes.set_title(title, fontsize=10)
         axes.set_xlabel("n, tuples in the window (log scale)")
         axes.set_ylabel("CPU µs per tuple (log scale)")
     done(figure, path)
@@ -46,8 +52,10 @@ def _slides(findings: Findings, path: Path) -> None:
             scale = 1.0 if axes is held else 1e6
             axes.plot(curve["slide"], [y / scale for y in curve["y"]], color=colour, marker=".", label=label)
         axes.set_xscale("log")
+        plain(axes.xaxis)
         axes.set_xlabel("slide, tuples (log scale)")
     held.set_yscale("log")
+    plain(held.yaxis)
     held.set_ylabel("values held (log scale)")
     held.set_title("state", fontsize=10)
     for axes, title in ((speed, "built-in SUM"), (loop, "SQL body, a loop over tuples")):
@@ -72,6 +80,8 @@ def _bodies(findings: Findings, path: Path) -> None:
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.invert_yaxis()
     axes.set_xscale("log")
+    axes.set_xlim(left=50_000)
+    plain(axes.xaxis)
     axes.set_xlabel("tuples per CPU-second (log scale); dashed: 100,000")
     done(figure, path, loc="lower left", bbox_to_anchor=(0, 1), ncols=4)
 
@@ -90,12 +100,13 @@ def _denoise(findings: Findings, path: Path) -> None:
     for axes, name, unit in zip(both, ("denoise_noise", "denoise_rate"), ("noise", "tags a second"), strict=True):
         for way, curve in findings[name].curves.items():
             places = range(len(curve["x"]))
-            style = "--" if way.startswith("scan") else "-"
-            axes.plot(places, curve["delay_s"], style, color=_WAYS[way][1], marker=".", label=_WAYS[way][0])
-            axes.set_xticks(places, [str(x) for x in curve["x"]])
+            scans = way.startswith("scan")
+            line: dict[str, Any] = {"linestyle": "--", "linewidth": 1.2} if scans else {"linewidth": 2.5}
+            axes.plot(places, curve["delay_s"], color=_WAYS[way][1], marker=".", label=_WAYS[way][0], **line)
+            axes.set_xticks(places, [x if isinstance(x, str) else f"{x:,}" for x in curve["x"]])
         axes.set_xlabel(unit)
+        axes.set_ylabel("mean delay of a true reading, s")
         axes.set_ylim(bottom=0)
-    both[0].set_ylabel("mean delay of a true reading, s")
     both[0].set_title("1 tag a second, ten readings each", fontsize=10)
     both[1].set_title("5 % noise", fontsize=10)
     done(figure, path)
@@ -105,7 +116,7 @@ _WAYS = {
     "EAGER": ("EAGER", COLOURS[0]),
     "LAZY": ("LAZY", COLOURS[1]),
     "UNORDERED": ("UNORDERED", COLOURS[2]),
-    "scan": ("scan of the window", COLOURS[4]),
+    "scan": ("scan of the window", "black"),
     "scan, ordered": ("scan, in order", COLOURS[5]),
 }
 

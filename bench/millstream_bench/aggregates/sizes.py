@@ -24,11 +24,13 @@ class Sizes:
     tags: tuple[int, ...] = (1, 5, 50, 500, 1_000)
     """Tags a second, ten readings each."""
     noise: tuple[float, ...] = (0.01, 0.05, 0.2, 0.5)
-    readings: int = 1_200_000
+    readings: int = 600_000
     """Readings of the sensors on Spark."""
+    peer_readings: int = 1_200_000
+    """Readings of the sensors on other engines."""
     readings_per_file: int = 50_000
     files_per_batch: int = 2
-    warm_up: int = 3
+    warm_up: int = 2
     """Batches before the measurement."""
 
 
@@ -38,7 +40,7 @@ QUICK = Sizes(
     rows=3_000,
     work=100_000,
     few=50,
-    windows=(10, 100),
+    windows=(10, 30, 100),
     rounds=1,
     slide_window=400,
     slides=(1, 10, 100),
@@ -47,6 +49,7 @@ QUICK = Sizes(
     tags=(1, 20),
     noise=(0.05, 0.5),
     readings=20_000,
+    peer_readings=20_000,
     readings_per_file=2_500,
     files_per_batch=2,
     warm_up=1,

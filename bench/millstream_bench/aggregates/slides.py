@@ -28,9 +28,9 @@ def slides(sizes: Sizes) -> Finding:
         for name in ("panes", "every"):
             check(f"slide {slide}, {name}", traces[name][0].results, right)
             check(f"slide {slide}, loop, {name}", looped[name][0].results, right)
-        speeds = [best(traces[name]) for name in ("panes", "every")]
+        speeds = [round(best(traces[name])) for name in ("panes", "every")]
         held = [traces[name][0].held for name in ("panes", "every")]
-        slow = [best(looped[name]) for name in ("panes", "every")]
+        slow = [round(best(looped[name])) for name in ("panes", "every")]
         gain, gain_looped = ratio(traces, "every", "panes"), ratio(looped, "every", "panes")
         found.rows.append((slide, *speeds, gain, *held, *slow, gain_looped))
         found.numbers[str(slide)] = {"ratio": gain, "held": held, "ratio_loop": gain_looped}

@@ -23,6 +23,11 @@ def panels(count: int) -> tuple[Any, list[Axes]]:
     return figure, made
 
 
+def plain(axis: Any) -> None:
+    """Label a log scale with plain numbers."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+
+
 def done(figure: Any, path: Path, **legend: Any) -> None:
     """Add legends and write the picture."""
     for axes in figure.axes:

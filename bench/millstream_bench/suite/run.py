@@ -51,7 +51,7 @@ class Suite:
             return self._on_one_thread(out, target, names, quick=quick, spark=spark)
         from rich.console import Console
 
-        console = Console(highlight=False)
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
         sizes = self.quick if quick else self.full
         findings: dict[str, Finding] = {}
         with console.status("", refresh_per_second=2) as status:

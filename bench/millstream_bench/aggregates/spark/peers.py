@@ -40,7 +40,7 @@ def peers(python: str, sizes: Sizes = FULL) -> Finding:
         ("", "rows/CPU s", "CPU s, whole run", "rows/CPU s, each row more", "ratio", "ratio"),
     )
     with tempfile.TemporaryDirectory(prefix="millstream-readings-", ignore_cleanup_errors=True) as name:
-        data = write(Path(name), sizes.readings, sizes.readings_per_file)
+        data = write(Path(name), sizes.peer_readings, sizes.readings_per_file)
         wanted = golden(data, "mean")
         whole = of_flink(python, data, wanted)
         third = replace(data, files=data.files // 3, rows=data.files // 3 * sizes.readings_per_file)

@@ -1,0 +1,36 @@
+"""The figures of the page on benchmarks are those of the JSON beside its pictures.
+
+After `millstream bench aggregates` and `make bench-peers`, copy `aggregates.json` and `aggregates_*.png` to
+docs/benchmarks and run this test with MILLSTREAM_UPDATE_GOLDEN set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from millstream_bench.aggregates.page import WRITERS, sections
+from tests.paths import DOCS
+
+PAGE = DOCS / "benchmarks.md"
+MISSING = "Not measured yet."
+MARKED = re.compile(r"<!-- aggregates: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
+
+
+def test_tables_are_those_of_the_results() -> None:
+    written = sections(json.loads((DOCS / "benchmarks" / "aggregates.json").read_text(encoding="utf-8")))
+    text = PAGE.read_text(encoding="utf-8")
+    assert {found[1] for found in MARKED.finditer(text)} == set(WRITERS)
+    meant = MARKED.sub(
+        lambda found: f"<!-- aggregates: {found[1]} -->\n{written.get(found[1], MISSING)}\n<!-- end -->", text
+    )
+    if os.environ.get("MILLSTREAM_UPDATE_GOLDEN"):
+        PAGE.write_text(meant, encoding="utf-8")
+    else:
+        assert text == meant
+
+
+def test_every_picture_is_shown() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"(benchmarks/{path.name})" in text for path in (DOCS / "benchmarks").glob("*.png"))

@@ -5,11 +5,14 @@ import os
 import signal
 import sys
 
+from millstream.collection import importing
+
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     try:
-        from millstream.cli import main as run
+        with importing():
+            from millstream.cli import main as run
 
         run()
     except KeyboardInterrupt:

@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from millstream import __version__
+from millstream.collection import importing
 from millstream.control.observe.log_file import LOG, check_format, logging_to
 from millstream.control.stopping import Stopped, end_jvm, stopping
 from millstream.demo import Demo
@@ -166,7 +167,8 @@ def run(
     _load(functions)
     with on_command_line(), stopping() as stop, logging_to(log, check_format(log_format)):
         try:
-            from millstream.control.runner import run_file
+            with importing():
+                from millstream.control.runner import run_file
 
             run_file(text, console, local=local, master=master, log=log, log_format=log_format, stop=stop, **options)
         except Stopped as stopped:

@@ -48,6 +48,11 @@ SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # The driver keeps what its UI would show, by default of the last thousand batches.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "50",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.driver.memory": "2g",
     "spark.python.worker.reuse": "true",

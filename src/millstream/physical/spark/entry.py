@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
+from millstream.collection import importing
 from millstream.physical.wire.address import INPUT
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class LazyReader(DataSourceStreamReader):
     @property
     def _reader(self) -> PageReader:
         if self._made is None:
-            from millstream.physical.spark.page_source import PageReader
+            with importing():
+                from millstream.physical.spark.page_source import PageReader
 
             self._made = PageReader(self._options)
         return self._made
@@ -83,9 +85,10 @@ class LazyStage(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         if self._made is None:
-            from millstream.physical.failure.transport import reporting
-            from millstream.physical.spark.shipped import load
-            from millstream.physical.spark.stage import Stage
+            with importing():
+                from millstream.physical.failure.transport import reporting
+                from millstream.physical.spark.shipped import load
+                from millstream.physical.spark.stage import Stage
 
             with reporting():
                 load(self._code)

@@ -126,4 +126,4 @@ class PythonCode:
 
 def _others(found: Iterable[str]) -> str:
     _, *others = found
-    return f"So {'is' if len(others) == 1 else 'are'} {', '.join(others)}." if others else ""
+    return f"The same holds for {', '.join(others)}." if others else ""

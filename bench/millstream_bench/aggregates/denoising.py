@@ -138,7 +138,7 @@ def by_rate(sizes: Sizes) -> Finding:
     title = f"delay of a true reading by rate, seconds; noise {NOISE:.0%}, window {WINDOW / MICROS:.0f} s"
     found = Finding("denoise_rate", title, "4.8", ("tags/s", "readings", "kept", *ALGORITHMS))
     for tags in sizes.tags:
-        seconds = min(sizes.seconds, max(5, sizes.rows / REPEATS / tags / 2))
+        seconds = min(10 * sizes.seconds, max(5, sizes.rows / 50 / tags))
         _measure(found, tags, tuple(ALGORITHMS), tags, seconds, NOISE)
     return found
 

@@ -72,7 +72,8 @@ def _delays(finding: dict[str, Any]) -> str:
 
 def _on_spark(finding: dict[str, Any]) -> str:
     rows = [[row[0], row[1], rate(row[2]), rate(row[3]), f"{row[6]:.1f}"] for row in finding["rows"]]
-    return table(["aggregate", "written", "rows/s", "rows per CPU-second", "by hand = 1"], rows)
+    shown = table(["aggregate", "written", "rows/s", "rows per CPU-second", "by hand = 1"], rows)
+    return f"![Rows per CPU-second on Spark](benchmarks/aggregates_on_spark.png)\n\n{shown}"
 
 
 def _peers(finding: dict[str, Any]) -> str:

@@ -54,6 +54,9 @@ class Suite:
         console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
         sizes = self.quick if quick else self.full
         findings: dict[str, Finding] = {}
+        made = _known(target) if names else {}
+        for folder in (out, target.parent):
+            folder.mkdir(parents=True, exist_ok=True)
         with console.status("", refresh_per_second=2) as status:
             tell: Tell = lambda said: status.update(f"{self.name}: {said}")  # noqa: E731
             for name in [*self.experiments, *(self.on_spark if spark else ())]:
@@ -65,15 +68,11 @@ class Suite:
                 findings[name] = here(sizes) if here is not None else self.on_spark[name](sizes, tell)
                 findings[name].wall_s = time.perf_counter() - began
                 show(findings[name], console)
-        for folder in (out, target.parent):
-            folder.mkdir(parents=True, exist_ok=True)
-        made = _known(target) if names else {}
-        made |= {name: asdict(finding) | {"sizes": asdict(sizes)} for name, finding in findings.items()}
-        text = json.dumps(made, indent=1)
-        target.write_text(text)
+                made[name] = asdict(findings[name]) | {"sizes": asdict(sizes)}
+                target.write_text(json.dumps(made, indent=1))  # an interruption loses one experiment
         pictures = self.draw_all(findings, out)
         console.print(f"written to {', '.join(str(path) for path in (target, *pictures))}", markup=False)
-        loaded: dict[str, Any] = json.loads(text)
+        loaded: dict[str, Any] = json.loads(target.read_text())
         return loaded
 
     def _on_one_thread(

@@ -14,6 +14,7 @@
 | more state than memory | moves to disk by key (`disk`), unless a window counts rows |
 | progress v, or the port's bound v, of B | purges the a's with `ts + W_A < v` |
 | | and those that a condition like `a.ts >= b.ts - 5` or `a.ts = b.ts` then excludes (`time_limits`) |
+| | merging: also by the time behind tuples of B that wait, unless one of the same key does (`look_ahead`) |
 | progress out | the lower of both sides', if it has risen and arrived in band |
 | feedback in → purged | the stored tuples that the input may omit |
 | cost | a look-up of the new keys among the stored ones, and of times where a key has many tuples (`stretches`) |

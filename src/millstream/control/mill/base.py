@@ -150,7 +150,9 @@ class Mill(Registration):
 
     def plan(self, select: ast.Runs) -> Plan:
         """The optimized plan of a query."""
-        return self.optimized(bind_select(select, self.catalog))
+        plan = self.optimized(bind_select(select, self.catalog))
+        self.written.check(plan)
+        return plan
 
     def optimized(self, plan: Plan) -> Plan:
         return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)

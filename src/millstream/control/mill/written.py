@@ -63,25 +63,32 @@ class WrittenTables:
             hint = "let the stream be read from files, or derive rows from the DataFrame in Spark"
             message = f"table '{used[0].table}' cannot be used together with the DataFrame '{frames[0]}'"
             raise OptionError("M2124", message, hint=hint)
-        self._check_keys(plan)
+        for table, keys in self._spread(plan):
+            self._keys.setdefault(table, {}).update(keys)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
                 place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
         if isinstance(plan, TableWrite):
             mill.catalog.add_writer(plan)
 
-    def _check_keys(self, plan: Plan) -> None:
-        """Refuse a query on a partitioned table that needs a stream hashed otherwise than those before it, also where
-        there is only one shard."""
-        for part in prepare("query", plan, self._mill.connectors.read_by(plan), shards=2):
-            known, keys = self._keys.setdefault(part.table, {}), part.keys or {}
-            for stream, key in keys.items() if part.table else ():
+    def check(self, plan: Plan) -> None:
+        """Refuse a query that does not go by the key of a partitioned table, or needs a stream hashed otherwise than
+        those on the table before it, also where there is only one shard."""
+        for table, keys in self._spread(plan):
+            known = self._keys.get(table, {})
+            for stream, key in keys.items():
                 if known.get(stream, key) != key:
                     other = f"({', '.join(known[stream])}), here by ({', '.join(key)})"
-                    message = f"for table '{part.table}' stream '{stream}' is hashed by {other}"
+                    message = f"for table '{table}' stream '{stream}' is hashed by {other}"
                     hint = "leave out WITH (partitioned = true), or declare the stream twice"
                     raise PlanError("M3082", message, hint=hint)
-            known |= keys
+
+    def _spread(self, plan: Plan) -> list[tuple[str, Keys]]:
+        """The partitioned table of a plan, and the columns that its streams are hashed on."""
+        if not touched(plan):
+            return []
+        parts = prepare("query", plan, self._mill.connectors.read_by(plan), shards=2)
+        return [(part.table, part.keys or {}) for part in parts if part.table]
 
     def _check_unread(self, plan: TableWrite) -> None:
         """Refuse the first writer of a table that queries read as a static one."""

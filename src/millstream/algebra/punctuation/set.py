@@ -140,23 +140,28 @@ class PunctuationSet:
         return (group for segments in self._tables.values() for group in segments)
 
     def _add_bounds(self, parts: Parts) -> Mask | None:
-        """Add the most usual batch: upper bounds on the one attribute that all bounds so far restrict. A running
-        maximum finds the fresh ones. None if the batch or the set is of another kind."""
-        if len(parts.groups) != 1 or parts.odd or self._odd or self._intervals or len(self._tables) > 1:
+        """Add the most usual batch: upper bounds, each on a single attribute, as all so far. Bounds on different
+        attributes do not cover each other; for each attribute a running maximum finds the fresh ones. None if the batch
+        or the set is of another kind."""
+        if not parts.groups or parts.odd or self._odd or self._intervals:
             return None
-        group = parts.groups[0]
-        kind = group.kind
-        if len(group.shape) != 1 or group.shape[0][1] != "<" or (self._tables and kind not in self._tables):
+        kinds = {group.kind for group in parts.groups} | self._tables.keys()
+        if not all(map(_is_bound, kinds)) or len({kind[0] for kind in kinds}) < len(kinds):
             return None
-        if kind[1][0] not in (pl.Int64, pl.Datetime, pl.Date, pl.Duration):
-            return None
+        fresh = np.zeros(sum(group.height for group in parts.groups), dtype=np.bool_)
+        for group in parts.groups:
+            fresh[group.positions] = self._add_bound(group)
+        return fresh
+
+    def _add_bound(self, group: Group) -> Mask:
+        """Add upper bounds on one attribute; return a mask of the fresh ones."""
         bounds = next(iter(group.columns.values())).cast(pl.Int64).to_numpy()
-        held = [next(iter(known.columns.values())).cast(pl.Int64)[0] for known in self._tables.get(kind, ())]
+        held = [next(iter(known.columns.values())).cast(pl.Int64)[0] for known in self._tables.get(group.kind, ())]
         highest = np.maximum.accumulate(np.concatenate(([max(held, default=NEVER)], bounds)))
         fresh: Mask = bounds > highest[:-1] if held else np.concatenate(([True], bounds[1:] > highest[1:-1]))
         if fresh.any():
             at = int(np.flatnonzero(fresh)[-1])
-            self._tables[kind] = [group.slice(at, at + 1)]
+            self._tables[group.kind] = [group.slice(at, at + 1)]
         return fresh
 
     def _add_numbers(self, parts: Parts) -> Mask | None:
@@ -281,6 +286,12 @@ class PunctuationSet:
         for kind, segments in self._tables.items():
             if len(segments) > 1:
                 self._tables[kind] = [segments[0].concat(segments[1:]).compact()]
+
+
+def _is_bound(kind: Kind) -> bool:
+    """Return whether patterns of a kind are upper bounds on one attribute with values that are integers inside."""
+    shape, types = kind
+    return len(shape) == 1 and shape[0][1] == "<" and types[0] in (pl.Int64, pl.Datetime, pl.Date, pl.Duration)
 
 
 def _runs(parts: Parts) -> Iterator[tuple[Sequence[Group], tuple[int, Pattern] | None]]:

@@ -397,4 +397,5 @@ def stems(case: Case) -> set[str]:
 def test_every_operator_is_here(stem: str) -> None:
     if NODES[stem].__module__.startswith("millstream."):
         tried = settings(max_examples=2000, phases=[Phase.generate], database=None)
-        assert stem in stems(find(cases(), lambda case: stem in stems(case), settings=tried))
+        shapes = ("join",) if stem == "placeholders" else SHAPES  # few joins need them
+        assert stem in stems(find(cases(shapes), lambda case: stem in stems(case), settings=tried))

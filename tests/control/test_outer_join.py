@@ -89,5 +89,5 @@ def test_against_the_definition(case: Case, kind: str, window: int, seed: int) -
     query = f"SELECT x.v, y.v AS w FROM s1 x [RANGE {window}] {kind} JOIN s2 y [RANGE {window}] ON x.k = y.k"
     made = Case(("ordered", "punctuated", "ordered"), query, elements)
     found, _, state, _ = outcome(made, Options(shards=2, page_rows=2), seed, restart=True)
-    assert found == defined(rows, kind, window)
-    assert state == 0
+    assert found == [defined(rows, kind, window)]
+    assert state == [0]

@@ -209,7 +209,6 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "[ HOP": ("[HOP …]", "[RANGE 60 SECONDS SLIDE 20 SECONDS]"),
     "[ SESSION": ("SESSION windows", "[RANGE …] for windows of a fixed length"),
     "[ PARTITION": ("[PARTITION BY …]", "GROUP BY the columns; [ROWS n] counts the tuples of the stream"),
-    "OVER name": ("named windows", "OVER (…), with the window itself"),
     "EVERY number": ("EVERY", "a window with SLIDE: s [RANGE 60 SECONDS SLIDE 10 SECONDS]"),
     "SAMPLE BY": ("SAMPLE BY", _BY_WINDOW),
     "WINDOW (": ("window(ts, …)", _BY_WINDOW),

@@ -77,7 +77,7 @@ STEP = st.tuples(st.sampled_from("abr"), st.integers(1, 3))
 
 
 def in_order(rows: list[tuple[Any, ...]], late: int = 0) -> list[tuple[Any, ...]]:
-    """The rows by time, each at most so much older than those before it."""
+    """The rows by time, each at most `disorder` older than those before it."""
     return sorted(rows, key=lambda row: row[2] + (late * (row[0] or 0)) % 3)
 
 

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.arrays import Mask
@@ -42,6 +43,10 @@ from millstream.algebra.schema import NEVER
 
 if TYPE_CHECKING:
     from millstream.algebra.punctuation.punctuations import Punctuations
+
+
+_INTEGERS = (pl.Int64, pl.Datetime, pl.Date, pl.Duration)
+"""Types whose values are integers inside."""
 
 
 class PunctuationSet:
@@ -155,10 +160,11 @@ class PunctuationSet:
 
     def _add_bound(self, group: Group) -> Mask:
         """Add upper bounds on one attribute; return a mask of the fresh ones."""
-        bounds = next(iter(group.columns.values())).cast(pl.Int64).to_numpy()
-        held = [next(iter(known.columns.values())).cast(pl.Int64)[0] for known in self._tables.get(group.kind, ())]
-        highest = np.maximum.accumulate(np.concatenate(([max(held, default=NEVER)], bounds)))
-        fresh: Mask = bounds > highest[:-1] if held else np.concatenate(([True], bounds[1:] > highest[1:-1]))
+        bounds = _comparable(group)
+        held = [_comparable(known)[0] for known in self._tables.get(group.kind, ())]
+        highest = np.maximum.accumulate(np.concatenate(([max(held)] if held else bounds[:1], bounds)))
+        fresh: Mask = bounds > highest[:-1]
+        fresh[:1] |= not held
         if fresh.any():
             at = int(np.flatnonzero(fresh)[-1])
             self._tables[group.kind] = [group.slice(at, at + 1)]
@@ -289,9 +295,15 @@ class PunctuationSet:
 
 
 def _is_bound(kind: Kind) -> bool:
-    """Return whether patterns of a kind are upper bounds on one attribute with values that are integers inside."""
+    """Return whether patterns of a kind are upper bounds on one attribute, with values that are numbers inside."""
     shape, types = kind
-    return len(shape) == 1 and shape[0][1] == "<" and types[0] in (pl.Int64, pl.Datetime, pl.Date, pl.Duration)
+    return len(shape) == 1 and shape[0][1] == "<" and types[0] in (*_INTEGERS, pl.Float64)
+
+
+def _comparable(group: Group) -> npt.NDArray[Any]:
+    """Return the values of bounds on one attribute as numbers."""
+    values = next(iter(group.columns.values()))
+    return values.to_numpy() if values.dtype == pl.Float64 else values.cast(pl.Int64).to_numpy()
 
 
 def _runs(parts: Parts) -> Iterator[tuple[Sequence[Group], tuple[int, Pattern] | None]]:

@@ -22,7 +22,9 @@ from millstream.algebra.upstream import Upstream
 from millstream.runtime.operator.frames import where
 
 MOST_SEEN = 20_000
-"""Most punctuations that a sink remembers."""
+"""About the most punctuations that a sink remembers."""
+MOST_RECENT = 1_000
+"""Elements that are added to the set at once."""
 
 
 class Guard:
@@ -59,29 +61,34 @@ class Seen:
     """The punctuations that a sink has received. It forgets them when they are many, and are not bounds or ranges: a
     guard against tuples that they exclude then stays until the query ends."""
 
-    __slots__ = ("_count", "_set")
+    __slots__ = ("_recent", "_set")
 
     def __init__(self) -> None:
         self._set = PunctuationSet()
-        self._count = 0
+        self._recent: list[Punctuations] = []
 
     def add(self, punctuations: Punctuations) -> None:
-        self._set.admit(punctuations)
-        self._count += len(punctuations)
-        if self._count > MOST_SEEN:
-            self._count = len(self._set)
-            if self._count > MOST_SEEN // 2:
-                self._set, self._count = PunctuationSet(), 0
+        self._recent.append(punctuations)
+        if len(self._recent) >= MOST_RECENT:
+            self._fold()
+
+    def _fold(self) -> PunctuationSet:
+        """Add the recent punctuations to the set, all at once."""
+        if self._recent:
+            if len(self._set) > MOST_SEEN:
+                self._set = PunctuationSet()
+            self._set.admit(Punctuations.concat(self._recent))
+            self._recent = []
+        return self._set
 
     def covers(self, pattern: Pattern) -> bool:
-        return self._set.covers(pattern)
+        return self._fold().covers(pattern)
 
     def to_value(self) -> dict[str, Any]:
-        return self._set.to_value()
+        return self._fold().to_value()
 
     def restore(self, value: Any) -> None:
-        self._set = PunctuationSet.from_value(value)
-        self._count = len(self._set)
+        self._set, self._recent = PunctuationSet.from_value(value), []
 
 
 def covered_by(punctuations: Punctuations) -> Callable[[Pattern], bool]:

@@ -208,12 +208,15 @@ def explain(
     from millstream.control.mill import LocalMill
     from millstream.control.mill.statements import check_stage
     from millstream.lang import ast, parse
+    from millstream.logical.bind.table.relations import over_tables
 
     check_stage(stage)
     _load(functions)
     mill = LocalMill(Options.read(shards=shards))
     for statement in parse(_read(file)):
-        if isinstance(statement, ast.CreateQuery | ast.SelectStatement):
+        if isinstance(statement, ast.SelectStatement) and over_tables(statement.select, mill.catalog):
+            console.print("-- query over tables: it runs once", markup=False)
+        elif isinstance(statement, ast.CreateQuery | ast.SelectStatement):
             name = getattr(statement, "name", "")
             console.print(f"-- {name}" if name else "-- query", markup=False)
             explained = ast.Explain(stage.upper(), statement, **statement.place)

@@ -25,6 +25,8 @@ from millstream.control.mill.statements import check_sink, note_query, run_state
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
 from millstream.logical.bind import bind_table
+from millstream.logical.bind.table.once import bind_once
+from millstream.logical.bind.table.relations import over_tables
 from millstream.physical.shard.topology import base_stream
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Remember
@@ -61,6 +63,8 @@ class Rehearsal(LocalMill):
                 self.journal.statement("relation", table.name, statement.text, ())
             case ast.CreateQuery() if statement.name not in self.queries:
                 self._plan(statement.name, statement.text, statement)
+            case ast.SelectStatement(select=ast.Select() as select, into=None) if over_tables(select, self.catalog):
+                bind_once(select, self.catalog)
             case ast.SelectStatement():
                 name = self.free_name()
                 self._plan(name, ast.query_text(name, statement, "now"), statement)

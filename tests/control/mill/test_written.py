@@ -14,8 +14,10 @@ import millstream as ms
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.observe.metrics import MillCollector
+from millstream.control.rehearsal import rehearse
 from millstream.control.runner import run_file
-from millstream.errors import MillstreamError
+from millstream.errors import BindError, MillstreamError, PlanError
+from millstream.lang import parse
 from millstream.runtime.table.written_table import WrittenTable
 
 SCRIPT = """
@@ -136,3 +138,22 @@ def test_the_number_of_shards_stays_while_a_table_is_held() -> None:
     mill.execute("DROP QUERY w; DROP QUERY q")
     with pytest.raises(MillstreamError, match="M6004"):
         mill.execute("SET shards = 3")
+
+
+def test_a_select_over_tables_reports_values_that_do_not_fit() -> None:
+    mill = LocalMill()
+    mill.execute(
+        "CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT); INSERT INTO t VALUES (1, 9223372036854775807), (2, 5)"
+    )
+    with pytest.raises(PlanError, match=r"M3083: .* does not fit BIGINT"):
+        mill.execute("SELECT k, v * 2 AS d FROM t")
+    with pytest.raises(BindError, match="M3084: SELECT DISTINCT"):
+        mill.execute("SELECT DISTINCT v FROM t ORDER BY k")
+    assert mill.execute("SELECT DISTINCT v FROM t ORDER BY v") == "5\n9223372036854775807"
+
+
+def test_a_file_with_a_select_over_tables_is_tried_before_spark_starts() -> None:
+    text = "CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT); INSERT INTO t VALUES (1, 2); SELECT k, v FROM t ORDER BY k"
+    rehearse(parse(text), None, {}, lambda mill: [])
+    with pytest.raises(BindError, match="unknown column 'w'"):
+        rehearse(parse(text.replace("k, v FROM", "w FROM")), None, {}, lambda mill: [])

@@ -17,7 +17,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
-from millstream.errors import BindError, OptionError, OutOfRange, PlanError
+from millstream.errors import BindError, OptionError, OutOfRange, PlanError, reason_of
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.spelling import spelled
@@ -142,7 +142,10 @@ class WrittenTables:
             for row in held[table.name].select(column.name for column in table.columns).rows():
                 stored.insert(row)
         types = {column.name: column.type.polars for column in program.results}
-        return Schema(program.results), pl.DataFrame(made.iterate(), schema=types, orient="row")
+        try:
+            return Schema(program.results), pl.DataFrame(made.iterate(), schema=types, orient="row")
+        except OutOfRange as error:
+            raise PlanError("M3083", reason_of(error), **query.place) from None
 
     def _rows(self, tables: Iterable[str]) -> dict[str, pl.DataFrame]:
         names = [*dict.fromkeys(tables)]

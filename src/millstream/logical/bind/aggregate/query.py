@@ -133,6 +133,8 @@ class Body:
         having = None if select.having is None else grouping.binder("HAVING").condition(select.having)
         named = self._items(select, scope, grouping.binder("SELECT"))
         order = self._order(select, named, grouping.binder("ORDER BY"))
+        if select.distinct and any(key not in [item for _, item in named] for key, _ in order):
+            raise BindError("M3084", "SELECT DISTINCT … ORDER BY a column that is not selected", hint="select it too")
         if grouping.active:
             grouping.check([*(item for _, item in named), *(key for key, _ in order), having])
         counts = {tail.clause: self._count(tail, outer) for tail in select.tail if tail.amount is not None}

@@ -21,9 +21,10 @@ from millstream.control.mill.local import LocalMill
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.recovery import replay_statements
 from millstream.control.mill.running_query import RunningQuery
-from millstream.control.mill.statements import check_sink, note_query, run_statement, scanned
+from millstream.control.mill.statements import check_sink, note_query, run_statement, runs_once, scanned
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
+from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind import bind_table
 from millstream.logical.bind.table.once import bind_once
 from millstream.logical.bind.table.relations import over_tables
@@ -63,7 +64,10 @@ class Rehearsal(LocalMill):
                 self.journal.statement("relation", table.name, statement.text, ())
             case ast.CreateQuery() if statement.name not in self.queries:
                 self._plan(statement.name, statement.text, statement)
-            case ast.SelectStatement(select=ast.Select() as select, into=None) if over_tables(select, self.catalog):
+            case WriteStatement(select=write) if runs_once(self, write):
+                run_statement(self, statement)
+            case ast.SelectStatement(select=select, into=None) if over_tables(select, self.catalog):
+                assert isinstance(select, ast.Query)
                 bind_once(select, self.catalog)
             case ast.SelectStatement():
                 name = self.free_name()

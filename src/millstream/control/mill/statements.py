@@ -85,7 +85,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             mill.journal.statement(aggregate_kind(statement), statement.name, statement.text, ())
         case ast.CreateQuery():
             mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement), statement.start)
-        case WriteStatement(select=write) if _runs_once(mill, write):
+        case WriteStatement(select=write) if runs_once(mill, write):
             mill.written.write(write)
             mill.journal.ran(statement.text)
         case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
@@ -123,7 +123,7 @@ def _create_view(mill: Mill, statement: CreateView) -> None:
     mill.journal.statement("relation", statement.name, statement.text, read)
 
 
-def _runs_once(mill: Mill, write: Write) -> bool:
+def runs_once(mill: Mill, write: Write) -> bool:
     """Return whether no stream drives a statement that writes a table."""
     write = driven(write, mill.catalog)
     return write.source is None or over_tables(write, mill.catalog)

@@ -17,6 +17,7 @@ from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.operator.frames import where
+from millstream.runtime.over.folded import refuse, split_reasons
 from millstream.runtime.over.ranges import Arrangement
 from millstream.runtime.over.windows import Windows
 
@@ -58,7 +59,9 @@ class ActiveWindows(Windows):
         ranges = type(ranges)(arrangement, ranges.first[left], ranges.last[left])
         leaving[leaving] = left
         gone = self._moved(where(tuples, leaving))
-        return pl.DataFrame([*gone.get_columns(), *self._results(ranges)])
+        results, unfit = split_reasons(self._results(ranges))
+        refuse(unfit)
+        return pl.DataFrame([*gone.get_columns(), *results])
 
     def _moved(self, tuples: pl.DataFrame) -> pl.DataFrame:
         """Return tuples with the time at which they leave."""

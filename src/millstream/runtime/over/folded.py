@@ -19,9 +19,12 @@ from millstream.algebra.aggregate.moments import DEVIATIONS, MEAN
 from millstream.algebra.aggregate.reduction import COUNT, GREATEST, HALF, HIGH, LEAST, SUM, TOTAL
 from millstream.algebra.aggregate.sequenced import FIRST, LAST
 from millstream.algebra.arrays import Mask
+from millstream.errors import ResultOutOfRange
 from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.over.folds import Arrays, Boundary, Extremes, Fold, Linear, Moments, Sums, as_column
 
+REASON = "__reason."
+"""Prefix of a column, beside results, of the reasons why they do not fit; NULL for those that fit."""
 _SUMS = {id(COUNT): "count", id(SUM): "total", id(TOTAL): "total", id(HIGH): "high"}
 
 
@@ -112,18 +115,39 @@ class Folded:
         )
 
     def results(self, merged: dict[Fold, Arrays], partition: Sequence[pl.Series]) -> list[pl.Series]:
-        """Return the results of the calls, given the merged folds and the partition of each result; raise
-        ResultOutOfRange if one does not fit."""
+        """Return the results of the calls, given the merged folds and the partition of each result, and the reasons of
+        those that do not fit (`reasons`)."""
         if not self._calls:
             return []
         columns = [column.of(merged) for column in self._columns]
         made = {column.name: column for column in columns}
+        unfit = None
         if not all(pair.fits(merged) for pair in self._pairs):
-            self._check(pl.DataFrame([*columns, *partition]))
+            unfit = self._check(pl.DataFrame([*columns, *partition]))
         if self._computed:
-            results = pl.DataFrame(columns).select([call.result() for call in self._computed])
-            made |= {column.name: column for column in results.get_columns()}
-        return [made[self._plain.get(call.name, call.name)].alias(call.name) for call in self._calls]
+            computed = pl.DataFrame(columns).select([call.result() for call in self._computed])
+            made |= {column.name: column for column in computed.get_columns()}
+        results = [made[self._plain.get(call.name, call.name)].alias(call.name) for call in self._calls]
+        return [*results, *as_reasons(unfit)]
+
+
+def as_reasons(unfit: pl.DataFrame | None) -> list[pl.Series]:
+    """Return the reasons of a check as columns beside the results."""
+    return [] if unfit is None else [series.alias(REASON + series.name) for series in unfit.get_columns()]
+
+
+def split_reasons(results: Sequence[pl.Series]) -> tuple[list[pl.Series], pl.DataFrame | None]:
+    """Return the results, and the reasons why some do not fit, by result; None if all fit."""
+    found = [series for series in results if series.name.startswith(REASON) and series.null_count() < len(series)]
+    plain = [series for series in results if not series.name.startswith(REASON)]
+    return plain, pl.DataFrame([s.alias(s.name.removeprefix(REASON)) for s in found]) if found else None
+
+
+def refuse(unfit: pl.DataFrame | None) -> None:
+    """Raise ResultOutOfRange for the first result that does not fit: it will be emitted."""
+    if unfit is not None:
+        reasons = unfit.get_columns()[0].drop_nulls()
+        raise ResultOutOfRange(reasons[0])
 
 
 def chosen(results: list[pl.Series], emitted: Mask | None) -> list[pl.Series]:

@@ -34,7 +34,7 @@ from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.over.active import ActiveWindows, merged_by_time
-from millstream.runtime.over.folded import foldable
+from millstream.runtime.over.folded import foldable, refuse, split_reasons
 from millstream.runtime.over.panes import Panes
 from millstream.runtime.over.sliding import Sliding
 from millstream.runtime.over.slots import Slots
@@ -87,9 +87,11 @@ class Over(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
         punctuations = NO_PUNCTUATIONS if port.punctuations is None else port.punctuations
-        made = None
+        made, unfit = None, None
         if port.rows is not None and port.rows.height:
-            made = self._results(port.rows)
+            made, unfit = self._results(port.rows)
+        if self._held is not None:
+            refuse(unfit)
         self._now = max(self._now, port.bound, punctuations.progress)
         if self._slots is not None:
             made = self._slots.take(made, self._now)
@@ -97,19 +99,21 @@ class Over(Operator):
             gone = self._frames.release(self._now)
             made = merged_by_time(made, None if gone is None else pick(gone, self._names))
         self._purge(punctuations)
-        return Output(made, self._propagated(punctuations) or None)
+        return Output(made, self._propagated(punctuations) or None, exceeding=unfit if made is not None else None)
 
-    def _results(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+    def _results(self, rows: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Return the rows to emit, and the reasons of results that do not fit, by result."""
         if self._latent:
             rows = self._in_order(rows)
         results, emitted = self._frames.take(rows)
         self._now = max(self._now, int(rows.item(-1, TS)))
         if emitted is not None:
             if not emitted.any():
-                return None
+                return None, None
             rows = where(rows, emitted)
+        results, unfit = split_reasons(results)
         columns = {series.name: series for series in (*rows.get_columns(), *results)}
-        return pl.DataFrame([columns[name] for name in self._names])
+        return pl.DataFrame([columns[name] for name in self._names]), unfit
 
     def _in_order(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return tuples of a latent stream with times that do not fall: those of several streams may."""

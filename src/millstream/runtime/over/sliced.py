@@ -30,6 +30,9 @@ class RangeCall(ABC):
     def __init__(self, call: AggregateCall) -> None:
         self.call = call
 
+    unfit: pl.DataFrame | None = None
+    """The reasons of the last results that do not fit; None: all fit."""
+
     @abstractmethod
     def results(self, ranges: Ranges) -> pl.Series:
         """Return the result of each range."""
@@ -46,19 +49,26 @@ class Sliced(RangeCall):
         names = dict.fromkeys([*self._read, *self._partition])
         tuples = take(pick(ranges.of.tuples, names), ranges.of.order)
         made = [self._portion(tuples, ranges.first[part], ranges.last[part]) for part in _portions(ranges)]
-        return pl.concat(made) if made else pl.Series(self.call.name, [], dtype=self.call.type.polars)
+        self.unfit = None
+        if any(reasons.null_count() < len(reasons) for _, reasons in made):
+            self.unfit = pl.DataFrame([pl.concat([reasons for _, reasons in made])])
+        return pl.concat([m for m, _ in made]) if made else pl.Series(self.call.name, [], dtype=self.call.type.polars)
 
-    def _portion(self, tuples: pl.DataFrame, first: Places, last: Places) -> pl.Series:
+    def _portion(self, tuples: pl.DataFrame, first: Places, last: Places) -> tuple[pl.Series, pl.Series]:
+        """Return the results of some ranges, and the reasons of those that do not fit."""
         lengths = last - first + 1
         ends = np.cumsum(lengths)
         places = np.arange(ends[-1]) + np.repeat(first - (ends - lengths), lengths)
         frames = take(tuples, places).with_columns(pl.Series(_FRAME, np.repeat(np.arange(len(first)), lengths)))
-        by = [pl.col(name).first() for name in self._partition if name not in self.call.columns]
         reductions = [reduction.expression() for reduction in self.call.reductions()]
+        by = [pl.col(name).first() for name in self._partition if name not in {r.name for r in self.call.reductions()}]
         partials = frames.group_by(_FRAME, maintain_order=True).agg(*reductions, *by)
-        if len(by) == len(self._partition):
-            self._check(partials)
-        return partials.select(self.call.result().alias(self.call.name)).to_series()
+        unfit = self._check(partials)
+        if unfit is None:
+            reasons = pl.Series(self.call.name, [None], dtype=pl.String).new_from_index(0, partials.height)
+        else:
+            reasons = unfit.to_series()
+        return partials.select(self.call.result().alias(self.call.name)).to_series(), reasons
 
 
 def _portions(ranges: Ranges) -> Iterator[slice]:

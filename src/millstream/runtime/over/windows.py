@@ -16,7 +16,7 @@ from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.operator.frames import pick, stack, where
-from millstream.runtime.over.folded import Folded, chosen, foldable
+from millstream.runtime.over.folded import REASON, Folded, as_reasons, chosen, foldable
 from millstream.runtime.over.ranges import Arrangement, Ranges
 from millstream.runtime.over.ranked import ranked
 from millstream.runtime.over.sliced import Lag, RangeCall, Sliced
@@ -61,7 +61,9 @@ class Windows:
         keys = [ranges.of.tuples.get_column(name).gather(places) for name in self._partition]
         made = {series.name: series for series in self._folded.results(merged, keys)}
         made |= {other.call.name: other.results(ranges) for other in self._others}
-        return [made[name] for name in self._names]
+        reasons = [series for name, series in made.items() if name.startswith(REASON)]
+        reasons += [series for other in self._others for series in as_reasons(other.unfit)]
+        return [*(made[name] for name in self._names), *reasons]
 
     def _store(self, held: pl.DataFrame, new: pl.DataFrame, arrangement: Arrangement) -> Mask | None:
         """Store the new tuples and purge those that no later frame has; return the tuples that end a slot of ROWS."""

@@ -4,6 +4,8 @@ NULL is a partition of its own, and so is NaN.
 
 >>> numbered(pl.DataFrame({"k": [7, None, 7]}), ["k"]).tolist()
 [0, 1, 0]
+>>> numbered(pl.DataFrame({"k": [0.0, -0.0, float("nan"), -float("nan")]}), ["k"]).tolist()
+[0, 0, 1, 1]
 >>> known = Partitions(["k"], {"k": pl.Int64()})
 >>> known.codes(pl.DataFrame({"k": [7, 9]})).tolist(), known.codes(pl.DataFrame({"k": [8, 7]})).tolist()
 ([0, 1], [2, 0])
@@ -36,8 +38,8 @@ def _discrete(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         return column
     if column.dtype.is_float():
-        values = column.cast(pl.Float64).fill_nan(float("nan")) + 0.0  # one NaN, and no negative zero
-        bits = pl.Series(column.name, values.fill_null(0.0).to_numpy().view(np.int64))
+        values = column.cast(pl.Float64).fill_nan(float("nan")).fill_null(0.0).to_numpy() + 0.0  # no negative zero
+        bits = pl.Series(column.name, values.view(np.int64))
         return bits.set(column.is_null(), None) if column.null_count() else bits
     return column.to_physical().cast(pl.Int64)
 

@@ -152,7 +152,11 @@ class _Recogniser:
     def _sum(self, added: Expression, type_: Type) -> Expression:
         if isinstance(added, Literal) and isinstance(added.value, int | float) and added.value:
             counted = self._found.value(Part("COUNT", None, self._known), Type.BIGINT)
-            return counted if added.value == 1 and type_ is Type.BIGINT else _times(added, counted, type_)
+            total = counted if added.value == 1 and type_ is Type.BIGINT else _times(added, counted, type_)
+            if not self._skips:
+                return total
+            called = Binary(Type.BOOLEAN, ">", counted, Literal(Type.BIGINT, 0))
+            return Case(type_, ((called, total),), None)  # no result before the first tuple that is taken
         if not _arguments(added):
             raise NotSymbolic
         total = self._found.value(Part("SUM", added, self._known), type_)

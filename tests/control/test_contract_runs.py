@@ -12,7 +12,6 @@ from millstream.errors import MillstreamError
 from millstream.logical.contract.check import Contract, check
 from millstream.logical.contract.offers import Declarations
 from millstream.physical.plan.compile import operator_name
-from tests.algebra.punctuation.conformance import conforms
 from tests.control.contract_feed import Feed
 from tests.tries import tries
 
@@ -229,6 +228,6 @@ def test_propagated_punctuation_is_emitted(feed: Feed) -> None:
     for offer in templates:
         matched = pl.Series([False] * rows.height, dtype=pl.Boolean)
         for pattern in told:
-            if conforms(offer.template, pattern):
+            if offer.template.conforms(pattern):
                 matched = matched | pattern.match(rows)
         assert matched.all(), f"{feed.streams} {feed.query}\n{offer}\n{rows.filter(~matched)}\n{feed.contract}"

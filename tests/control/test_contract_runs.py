@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.errors import MillstreamError
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.offers import Declarations
 from millstream.physical.plan.compile import operator_name
 from tests.control.contract_feed import Feed
@@ -198,8 +198,8 @@ def feeds(draw: st.DrawFn) -> Feed:
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-def contract_of(feed: Feed) -> Contract:
-    return check(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
+def contract_of(feed: Feed) -> Agreed:
+    return accordance(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
 
 
 @settings(max_examples=tries(8), suppress_health_check=SLOW)

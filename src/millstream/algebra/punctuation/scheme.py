@@ -10,7 +10,7 @@ subsequent operator sends it; `accepts` is the table of what fits:
 |---|---|---|---|
 | ∅ | yes | no | no |
 | ↺ | yes | yes | yes |
-| s | yes | no | if s = s', or, not strictly, if s has all of s' |
+| s | yes | no | if s = s'; not strictly: if a template of s covers each of s' |
 
 >>> rising = Scheme.of(Template.of(a="+"))
 >>> print(rising, accepts(rising, NO_FEEDBACK), accepts(NO_FEEDBACK, rising), accepts(ANY_FEEDBACK, rising))
@@ -67,7 +67,9 @@ def accepts(antecedent: FeedbackScheme, subsequent: FeedbackScheme, *, strict: b
         return True
     if not isinstance(antecedent, Scheme) or not isinstance(subsequent, Scheme):
         return False
-    return antecedent == subsequent if strict else antecedent.templates >= subsequent.templates
+    if strict:
+        return antecedent == subsequent
+    return all(any(covered(sent, own) for own in antecedent.templates) for sent in subsequent.templates)
 
 
 def covered(feedback: Template, by: Template, mode: str = "sound") -> bool:

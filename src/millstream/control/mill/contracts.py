@@ -15,7 +15,7 @@ from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.formats import FORMATS
 from millstream.lang.spelling import spelled
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.hints import NOTHING, hint
 from millstream.logical.contract.offers import Declarations
 from millstream.logical.contract.state_parts import WAITING, StatePart
@@ -41,7 +41,7 @@ def warn_unbounded(mill: Mill, name: str, plan: Plan) -> None:
 def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
     """What is unbounded in the state of a query, and what to declare; None if nothing is."""
     declarations = Declarations.of(mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
-    root = check(plan, declarations)
+    root = accordance(plan, declarations)
     if not root.unbounded():
         return None
     growing = [
@@ -93,7 +93,7 @@ def _could_end(mill: Mill, stream: str) -> bool:
     )
 
 
-def _filled_by(node: Contract, part: StatePart) -> set[str]:
+def _filled_by(node: Agreed, part: StatePart) -> set[str]:
     """The streams whose tuples a part of the state is made of."""
     inputs = node.plan.inputs if part.name == WAITING else node.plan.inputs[part.side : part.side + 1]
     return {base_stream(scan.stream) for input_ in inputs for scan in scans(input_)}

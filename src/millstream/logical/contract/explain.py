@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millstream.logical.catalog import Catalog
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.hints import hint
 from millstream.logical.contract.offers import Declarations
 from millstream.logical.explain import branches
@@ -41,16 +41,16 @@ def explain_contract(
     """Return the contract of a plan as text; `ets` is how silent sources promise time, `unpunctuated` are the streams
     whose sources send no punctuation."""
     declarations = Declarations.of(catalog, ets, unpunctuated)
-    root = check(plan, declarations)
+    root = accordance(plan, declarations)
     return "\n".join([*_lines(root, root, declarations), verdict(root)])
 
 
-def verdict(root: Contract) -> str:
+def verdict(root: Agreed) -> str:
     unbounded = len(root.unbounded())
     return f"contract: unbounded: {unbounded} part{'s' if unbounded > 1 else ''}" if unbounded else "contract: bounded"
 
 
-def _lines(node: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
+def _lines(node: Agreed, root: Agreed, declarations: Declarations) -> Iterator[str]:
     yield f"#{node.number} {node.plan.describe()}"
     margin = "│    " if node.inputs else "     "
     for part in node.parts:

@@ -14,7 +14,7 @@ from itertools import islice
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import TimeKind
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, unbounded
 from millstream.logical.contract.names import base_columns
 from millstream.logical.contract.offers import Declarations, Time
 from millstream.logical.contract.requirements import AllPunctuated, Punctuated, TimeMoves
@@ -33,7 +33,7 @@ class Suggestion:
     declarations: Declarations
 
 
-def hint(root: Contract, at: Contract, part: StatePart, declarations: Declarations) -> str:
+def hint(root: Agreed, at: Agreed, part: StatePart, declarations: Declarations) -> str:
     """Return the hint for an unbounded part of the node `at`."""
     suggestions = tuple(_suggestions(at, part, declarations))
     helpful = (suggestion.text for suggestion in suggestions if _helps(suggestion, root, (at.number, part.name)))
@@ -45,9 +45,9 @@ def hint(root: Contract, at: Contract, part: StatePart, declarations: Declaratio
     return ", or ".join([*found, *advice]) or NOTHING
 
 
-def _helps(suggestion: Suggestion, root: Contract, part: tuple[int, str]) -> bool:
+def _helps(suggestion: Suggestion, root: Agreed, part: tuple[int, str]) -> bool:
     before = root.unbounded().keys()
-    after = check(_redeclared(root.plan, suggestion.declarations), suggestion.declarations).unbounded().keys()
+    after = unbounded(_redeclared(root.plan, suggestion.declarations), suggestion.declarations)
     return part not in after and after <= before
 
 
@@ -59,7 +59,7 @@ def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
     return plan.with_inputs(tuple(_redeclared(input_, declarations) for input_ in plan.inputs))
 
 
-def _suggestions(at: Contract, part: StatePart, declarations: Declarations) -> Iterator[Suggestion]:
+def _suggestions(at: Agreed, part: StatePart, declarations: Declarations) -> Iterator[Suggestion]:
     """Yield declarations worth trying, the likeliest first."""
     for requirement in (TimeMoves(at.plan.inputs),) if part.name == WAITING else at.plan.requirements(part):
         match requirement:

@@ -23,6 +23,7 @@ from millstream.config import Options
 from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
+from millstream.control.mill.contracts import refuse_unbounded
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
@@ -133,6 +134,7 @@ class Mill(Registration):
         plan = self.plan(select)
         if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
             sink = None  # its output is what `take_rows` takes
+        refuse_unbounded(self, name, plan)
         self.written.begin(plan)
         if name not in self.placements.of:  # otherwise it was recovered
             place(self, name, plan, start, punctuated=reads_punctuation(sink))

@@ -23,6 +23,7 @@ from millstream.algebra.punctuation.scheme import ANY_FEEDBACK, NO_FEEDBACK, Fee
 from millstream.logical.contract.contract import Contract
 from millstream.logical.contract.feedback import covering, translated
 from millstream.logical.contract.form import Outcome, Schemes, lacking, outcome, weakest
+from millstream.logical.contract.known_input import known
 from millstream.logical.contract.offers import Declarations, Offers
 from millstream.logical.contract.search import Accordance, Offering, Refusal, Vertex, search
 from millstream.logical.contract.state_parts import StatePart
@@ -75,9 +76,14 @@ def accordance(plan: Plan, declarations: Declarations) -> Agreed:
     return _Planned(plan, declarations).agreed()
 
 
+def state_of(plan: Plan, declarations: Declarations) -> dict[tuple[int, str], StatePart]:
+    """Return all parts of a plan's state, by node number and part name."""
+    return _Planned(plan, declarations).parts()
+
+
 def unbounded(plan: Plan, declarations: Declarations) -> set[tuple[int, str]]:
     """Return the unbounded parts, by node number and part name."""
-    return _Planned(plan, declarations).unbounded()
+    return {key for key, part in state_of(plan, declarations).items() if not part.bounded}
 
 
 class _Planned:
@@ -85,9 +91,11 @@ class _Planned:
 
     def __init__(self, plan: Plan, declarations: Declarations) -> None:
         self.plans: list[Plan] = []
+        """Each over inputs that know their answers."""
         self.inputs: list[tuple[int, ...]] = []
         self._places: dict[Hashable, int] = {}
         self._known: dict[int, int] = {}
+        self._inputs_known: list[Plan] = []
         self._found: Accordance | Refusal = Accordance(())
         self._needs: list[Schemes] = []
         self._root_plan = plan
@@ -105,7 +113,9 @@ class _Planned:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self.plans)
-            self.plans.append(plan)
+            below = tuple(self._inputs_known[at] for at in inputs)
+            self.plans.append(plan.with_inputs(below) if below else plan)
+            self._inputs_known.append(known(self.plans[-1]))
             self.inputs.append(inputs)
         self._known[id(plan)] = place
         return place
@@ -148,10 +158,10 @@ class _Planned:
                 demands[below] = demands[below].joined(need)
         return needs
 
-    def unbounded(self) -> set[tuple[int, str]]:
+    def parts(self) -> dict[tuple[int, str], StatePart]:
         numbered = enumerate(self._root_plan.walk(), start=1)
         made = ((number, self._outcomes[self._known[id(plan)]]) for number, plan in numbered)
-        return {(number, part.name) for number, found in made for part in found.parts if not part.bounded}
+        return {(number, part.name): part for number, found in made for part in found.parts}
 
     def agreed(self) -> Agreed:
         self._found = search(self._vertices(), partial(accepts, strict=False))
@@ -163,7 +173,7 @@ class _Planned:
         """Return the edge of the first operator without a contract, at the input that would have to promise more."""
         reader = next(node for node in root.walk() if self._known[id(node.plan)] == found.reader)
         part = next((part for part in reader.parts if not part.bounded), None)
-        places = () if part is None else lacking(reader.plan, tuple(i.offers for i in reader.inputs), part)
+        places = () if part is None else lacking(self.plans[found.reader], tuple(i.offers for i in reader.inputs), part)
         return Refused(reader.number, tuple(reader.inputs[place].number for place in places))
 
     def _agreed(self, plan: Plan, numbers: Iterator[int]) -> Agreed:

@@ -40,24 +40,29 @@ def translated(plan: Plan, feedback: Scheme) -> tuple[FeedbackScheme, ...]:
     """Return what an operator sends to each input if it receives such feedback."""
     sent: list[set[Template]] = [set() for _ in plan.inputs]
     for template in feedback.templates:
-        for place, pattern in enumerate(plan.disclaimed(_sample(plan.schema, template))):
-            guard = None if pattern is None else guard_of(pattern)
+        for own, guard in zip(sent, sent_below(plan, template), strict=True):
             if guard is not None:
-                sent[place].add(guard)
+                own.add(guard)
     return tuple(Scheme(frozenset(templates)) if templates else NO_FEEDBACK for templates in sent)
 
 
-def guard_of(pattern: Pattern) -> Template | None:
-    """Return the template of a guard, for coverage: a range or a set of values is covered by an upper bound alone. None
-    if a restriction has no upper end, so that no punctuation covers it."""
-    found = tuple((name, _class(restriction)) for name, restriction in pattern.items)
-    return None if any(class_ is None for _, class_ in found) else Template(tuple((n, str(c)) for n, c in found))
+def sent_below(plan: Plan, template: Template) -> tuple[Template | None, ...]:
+    """Return the template of the feedback that an operator sends to each input, if it receives such feedback; None:
+    it sends none."""
+    patterns = plan.disclaimed(_sample(plan.schema, template))
+    return tuple(None if pattern is None else guard_of(pattern) for pattern in patterns)
 
 
-def _class(restriction: Restriction) -> str | None:
+def guard_of(pattern: Pattern) -> Template:
+    """Return the template of a guard, for coverage: a range or a set of values is covered by an upper bound alone. A
+    restriction without an upper end counts as none, since no punctuation covers it."""
+    return Template(tuple((name, class_) for name, restriction in pattern.items if (class_ := _class(restriction))))
+
+
+def _class(restriction: Restriction) -> str:
     if restriction.is_value:
         return SINGLE
-    return UP_TO if restriction.values or restriction.hi is not None else None
+    return UP_TO if restriction.values or restriction.hi is not None else ""
 
 
 def _sample(schema: Schema, template: Template) -> Pattern:

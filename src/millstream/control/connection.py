@@ -33,8 +33,8 @@ from millstream.control.job.ownership import check_unowned
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recover
 from millstream.control.mill.statements import run_statement
-from millstream.control.observe.losses import LossWatch
 from millstream.control.observe.notebook import Text, connection_html
+from millstream.control.observe.watch import Watch
 from millstream.control.pacer import Pacer
 from millstream.control.query import Query
 from millstream.control.spark.dataframe_source import check_fits, declaration
@@ -157,11 +157,11 @@ class Connection:
             self._jobs.check_shards(options.shards)
         self.mill = Mill(self._jobs, options=options, wall=True)
         recover(self.mill)
-        self._pacer = Pacer(self.mill)
-        self._losses = LossWatch(self.mill)
-        self._listener = BatchListener(self.mill, self._losses.check)
+        self._watch = Watch(self.mill)
+        self._pacer = Pacer(self.mill, self._watch.check)
+        self._listener = BatchListener(self.mill, self._watch.check)
         self._closing.callback(self.mill.deliveries.close)
-        self._closing.callback(self._losses.check)
+        self._closing.callback(self._watch.check)
         self._closing.callback(self._listener.detach)
         self._closing.callback(self._jobs.stop)
         self._closing.callback(self._pacer.stop)
@@ -291,7 +291,7 @@ class Connection:
         """Write the queued elements to the jobs' logs; in this process, process them too, with a batch of the streams
         that jobs read."""
         self.mill.batch()
-        self._losses.check()
+        self._watch.check()
         if self.spark is None:
             if not self._together and not self._resumes:
                 self._work()
@@ -387,7 +387,7 @@ class Connection:
             poll()
             if not self._work():
                 time.sleep(0.05)
-        self._losses.check()
+        self._watch.check()
         return True
 
     def _work(self) -> bool:

@@ -45,6 +45,19 @@ OF_OPERATORS: tuple[Family, ...] = (
 )
 OF_STREAMS: tuple[Family, ...] = (
     (GAUGE, "rows_behind", "Rows known to wait.", lambda s: s.behind),
+    (
+        COUNTER,
+        "stream_punctuations_undeclared",
+        "Punctuations that conform to no declared template.",
+        lambda s: s.conduct.strange,
+    ),
+    (COUNTER, "stream_promises_broken", "Rows that match a punctuation before them.", lambda s: s.conduct.broken),
+    (
+        GAUGE,
+        "stream_punctuation_overdue_seconds",
+        "Time by which punctuation with EVERY is overdue.",
+        lambda s: max((seconds for _, seconds in s.conduct.overdue), default=0.0),
+    ),
     (GAUGE, "stream_newest_event_timestamp_seconds", "The newest event time seen.", lambda s: s.newest),
     (GAUGE, "event_lag_seconds", "The wall clock minus the newest event time seen.", lambda s: s.lag),
 )

@@ -109,6 +109,8 @@ class Progress:
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
             yield f"guards {', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}: {dropped:,} rows dropped"
+        for stream in (stream for stream in self.streams if not stream.conduct.kept):
+            yield f"broken {stream.name}: {stream.conduct}"
         if self.error is not None:
             yield f"failed {self.error}"
         if self.sink is not None:

@@ -17,13 +17,16 @@ entry, whose newest event is always recent; and on a virtual clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import MICROS, Type
 from millstream.control.mill.readings import Counts
+from millstream.control.observe.losses import losses
+from millstream.control.observe.promises import Conduct, conduct
 from millstream.errors import MillstreamError
+from millstream.ingest.losses import Losses
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
@@ -43,6 +46,8 @@ class StreamProgress:
     behind: int | None = None
     newest: float | None = None
     lag: float | None = None
+    conduct: Conduct = field(default_factory=Conduct)
+    """How it keeps its declared punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class _Readers:
 
 def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
     """The progress of all streams that a query reads or has read, or that are fed from the driver."""
-    waiting, groups = _waiting(mill), list(_groups(mill))
+    waiting, groups, known = _waiting(mill), list(_groups(mill)), losses(mill)
     found: dict[str, StreamProgress] = {}
     for stream in mill.catalog.streams:
         source, name = mill.fed(stream.name), stream.name
@@ -82,7 +87,8 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
             continue
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
         lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
-        found[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag)
+        kept = conduct(stream, known.get(name, Losses()), mill.clock.now())
+        found[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag, conduct=kept)
     for name in filter(mill.catalog.diverts, mill.catalog.derived):
         accepted, bad = mill.diverted.counts(name)
         if accepted or bad:

@@ -9,6 +9,7 @@ from millstream.algebra.types import MICROS
 from millstream.control.mill import LocalMill
 from millstream.control.observe.progress import progress_of
 from millstream.control.observe.promises import PromiseWatch
+from millstream.errors import MillstreamError
 from tests.control.observe.test_losses import warned
 
 STREAM = "CREATE STREAM bids (auction BIGINT, price BIGINT) PUNCTUATED ON (auction #) EVERY 1 MINUTE"
@@ -80,9 +81,9 @@ def test_broken_and_undeclared_punctuation(caplog: pytest.LogCaptureFixture) -> 
 
 def test_the_period_is_checked() -> None:
     with ms.connect(local=True) as mill:
-        with pytest.raises(ms.MillstreamError, match="EVERY must be positive"):
+        with pytest.raises(MillstreamError, match="EVERY must be positive"):
             mill.sql("CREATE STREAM s (k BIGINT) PUNCTUATED ON (k #) EVERY 0 SECONDS")
-        with pytest.raises(ms.MillstreamError, match="expected a period"):
+        with pytest.raises(MillstreamError, match="expected a period"):
             mill.sql("CREATE STREAM s (k BIGINT) PUNCTUATED ON (k #) EVERY")
         mill.sql("CREATE STREAM s (k BIGINT) PUNCTUATED ON (k #) EVERY 5 SECONDS PUNCTUATED ON (k +) PRIMARY KEY (k)")
         assert [period for _, period in mill.mill.catalog.stream("s").periods] == [5 * MICROS]

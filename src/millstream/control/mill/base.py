@@ -43,6 +43,7 @@ from millstream.control.mill.statements import note_query, run_statement
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
+from millstream.control.observe.capacity import Capacities
 from millstream.control.observe.stream_progress import counts_of, read_counts
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.source import StreamSource
@@ -87,6 +88,7 @@ class Mill(Registration):
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
         self.written = WrittenTables(self)
+        self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 

@@ -73,6 +73,7 @@ OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
     (GAUGE, "batch_end_timestamp_seconds", "Time of the last delivery.", lambda batch: batch.ended),
 )
+BOUND: Family = (GAUGE, "query_state_rows_bound", "The most state rows, if known.", lambda q: q.bounds.rows)
 ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows that the sink has taken.", lambda q: q.rows_out)
 FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
 SPOOLED: tuple[Family, ...] = (
@@ -105,7 +106,7 @@ class MillCollector(Collector):
         queries, streams = list(running(self._mill)), list(stream_progress(self._mill).values())
         operators = [((q.query, o.name, str(o.shard)), o) for q in queries for o in q.operators]
         yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
-        yield from _filled((ROWS_OUT,), ("query",), [((q.query,), q) for q in queries])
+        yield from _filled((ROWS_OUT, BOUND), ("query",), [((q.query,), q) for q in queries])
         started = [((name,), query) for name, query in [*self._mill.queries.items()]]
         yield from _filled((FAILED,), ("query",), started)
         outlets = [((name,), outlet) for name, outlet in [*self._mill.deliveries.outlets.items()]]

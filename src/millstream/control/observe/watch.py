@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.control.observe.capacity import CapacityWatch
 from millstream.control.observe.losses import LossWatch
 from millstream.control.observe.promises import PromiseWatch
 
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Lost rows and broken promises."""
+    """Lost rows, broken promises, and state that passes its bound."""
 
     def __init__(self, mill: Mill) -> None:
-        self._watches = LossWatch(mill), PromiseWatch(mill)
+        self._watches = LossWatch(mill), PromiseWatch(mill), CapacityWatch(mill)
 
     def check(self) -> None:
         """Warn of what is new since the last call."""

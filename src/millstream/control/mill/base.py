@@ -23,7 +23,7 @@ from millstream.config import Options
 from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
-from millstream.control.mill.contracts import refuse_unbounded
+from millstream.control.mill.contracts import declared, refuse_unbounded
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
@@ -159,7 +159,8 @@ class Mill(Registration):
         return plan
 
     def optimized(self, plan: Plan) -> Plan:
-        return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
+        paned, grouping = self.options.paned, self.options.join_grouping
+        return optimize(plan, self.catalog, paned=paned, multi_join=grouping, declarations=declared(self))
 
     def prepare(self, name: str, plan: Plan) -> list[PreparedPart]:
         """Return the parts of a plan for the shards; a part precedes the parts it reads."""

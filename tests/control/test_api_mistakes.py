@@ -65,7 +65,7 @@ def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         logs.append(log)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("millstream.control.connection.start_session", start)
+    monkeypatch.setattr("millstream.control.connecting.start_session", start)
     with pytest.raises(KeyboardInterrupt):
         ms.connect(log=str(tmp_path / "spark.log"))
     assert logs == [tmp_path / "spark.log"]

@@ -34,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def start(*_: Any) -> None:
         raise Started
 
-    monkeypatch.setattr("millstream.control.connection.start_session", start)
-    monkeypatch.setattr("millstream.control.connection.current_session", lambda: None)
+    monkeypatch.setattr("millstream.control.connecting.start_session", start)
+    monkeypatch.setattr("millstream.control.connecting.current_session", lambda: None)
     return tmp_path
 
 

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from millstream import __version__
 from millstream.algebra.types import format_value
-from millstream.control.connection import Connection, connect
+from millstream.control.connecting import connect
+from millstream.control.connection import Connection
 from millstream.control.mill.base import Mill
 from millstream.control.mill.comparison import remaining
 from millstream.control.mill.restarting import start_again

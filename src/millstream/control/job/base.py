@@ -94,7 +94,8 @@ class Job(ABC):
         """What the operators of failed queries of a job in memory held."""
         self._needed = 0
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
-        self._last_batch = -1
+        self._last_batch = self._collected = -1
+        """The last batch that was delivered, and the last one whose results the outputs of queries have."""
         self._reached: deque[int] = deque(maxlen=REPEATABLE)
         """`position` after each of the last batches."""
         self._changed = threading.Condition()
@@ -224,15 +225,10 @@ class Job(ABC):
         reports = [*reports]
         if not again:
             self._note_failures(batch, reports)
+            punctuated = self._collect(batch, results, reports)
         served: dict[Deliveries, None] = {}
         taken: Counter[tuple[Deliveries, str, int]] = Counter()
         received: list[Report] = []
-        for label, query, element in () if again else results:
-            tenant = self.tenants.get(label)
-            if tenant is not None:
-                served[tenant] = None
-                punctuated = punctuated or isinstance(element, Punctuations)
-                tenant.deliver(label, query, element)
         for label, status in reports:
             tenant = self.tenants.get(label)
             if tenant is not None:
@@ -271,6 +267,18 @@ class Job(ABC):
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
         self._compact()
+
+    def _collect(self, batch: int, results: Iterable[Result], reports: Iterable[Report]) -> bool:
+        """Hand the results of a batch to the outputs of queries, once: a batch that was abandoned afterwards has the
+        same results when it is repeated. Return whether there may be punctuations."""
+        if batch == self._collected:
+            return True
+        results, position = [*results], max((status.position for _, status in reports), default=self.position)
+        for label, query, element in results:
+            if (tenant := self.tenants.get(label)) is not None:
+                tenant.deliver(label, query, element, position)
+        self._collected = batch
+        return any(isinstance(element, Punctuations) for _, _, element in results)
 
     def _note_failures(self, batch: int, reports: Iterable[Report]) -> None:
         """Take out the queries that have failed in a batch, before its results are delivered. If no query is left,

@@ -50,6 +50,9 @@ class Placement:
     """Parts that are stopped already, if the driver ended while it stopped the query."""
     parked: bool = False
     """True once shards were asked for what its operators held."""
+    since: int = 0
+    """The position in the job's log from which its results are its own: a batch that ends before may have results of an
+    earlier query of the same name."""
 
     @property
     def top(self) -> OpenGroup:
@@ -109,6 +112,11 @@ class Placements:
         for each in self.jobs() if job is None else (job,):
             self._written[each] = each.append(record)
 
+    def begin(self, placement: Placement, record: StartQuery) -> None:
+        """Append the record that starts a part of a query."""
+        end = self._written[placement.job] = placement.job.append(record)
+        placement.since = placement.since or end
+
     def share(self, name: str, other: str, *, punctuated: bool) -> None:
         """Start a query on the operators of another one with the same plan."""
         placed = self.of[other]
@@ -116,7 +124,7 @@ class Placements:
         names = tuple(part.name for part in below)
         record = replace(top.started, name=name, punctuated=punctuated, shared=other, below=names)
         self.of[name] = Placement(placed.job, [PlacedPart(name, top.group, top.reads, record), *below])
-        self.append(record, placed.job)
+        self.begin(self.of[name], record)
 
     def free_base(self, name: str) -> str:
         """A name for the parts of a query that no part has: parts of a dropped query run on while others share them."""

@@ -24,7 +24,7 @@ from millstream.sinks import SINKS
 from tests.control.failure.deaths import Dead, Mortal
 from tests.tries import tries
 
-EVENTS, STEP = 400, 40
+EVENTS, STEP = 240, 60
 STREAMS = f"""
 CREATE STREAM IF NOT EXISTS auctions (id BIGINT, seller BIGINT, ts TIMESTAMP) ORDER BY ts PRIMARY KEY (id)
   WITH (connector = 'nexmark', stream = 'auction', events = {EVENTS}, max_rows_per_trigger = {STEP});

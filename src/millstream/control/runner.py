@@ -57,7 +57,7 @@ def run_file(
     `differing`: what to do if the checkpoint was made with other statements: refuse, keep those of the checkpoint, or
     replace them."""
     statements, stop = parse(text), stop or Stop()
-    if not local:
+    if not local or checkpoint is not None:
         quiet = Console(quiet=True)
         rehearse(statements, checkpoint, options, lambda mill: _resume(mill, statements, quiet, differing, checkpoint))
     LOG.info("millstream %s, process %d, checkpoint %s", __version__, os.getpid(), checkpoint or "temporary")

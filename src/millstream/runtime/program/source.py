@@ -20,7 +20,8 @@ from millstream.runtime.program.table import Order
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
     scalars.narrow, scalars.shortened, scalars.moved, scalars.remainder, scalars.greatest, scalars.least,
-    scalars.distinct, scalars.run, scalars.all_hold, scalars.both_used, scalars.either_used, scalars.ordered, scalars.limited,
+    scalars.distinct, scalars.run, scalars.all_hold, scalars.both_used, scalars.either_used,
+    scalars.ordered, scalars.limited,
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@
 | computes | the changes that the statements of its writers make, tuple by tuple |
 | order | by timestamp; equal timestamps by the order in which the writers were added, then by arrival |
 | a writer added later | writes from the time that the table has reached: an older tuple counts as of then |
-| a row that is refused | is not written but counted: its key is there, a NULL, a value that does not fit, an exception |
+| a row that is refused | is not written but counted: its key is there, NULL, a value that does not fit, an exception |
 | state | the rows |
 | punctuation in → purged → out | any → nothing → nothing |
 | progress | the lowest of the writers' |

@@ -308,7 +308,8 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
 
 def _shown_table(mill: Mill, table: TableDefinition) -> str:
     counts = mill.written.counts(table.name)
-    bad = f", {counts['bad']} bad" if counts["bad"] else ""
+    reason = mill.written.reason(table.name)
+    bad = f", {counts['bad']} bad{f' (the last: {reason})' if reason else ''}" if counts["bad"] else ""
     written = ", written by streams" if mill.catalog.written(table.name) is not None else ""
     return f"{table.name} {table.schema}: {counts['accepted']} rows{bad}{written}"
 

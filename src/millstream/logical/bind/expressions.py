@@ -40,14 +40,15 @@ class ExpressionBinder:
     def bind(self, node: ast.Expr) -> Expression:
         with node.placing():
             bound = self._hook(node) if self._hook is not None else None
-            return self._bind(node) if bound is None else bound
+            return self.unhooked(node) if bound is None else bound
 
     def condition(self, node: ast.Expr) -> Expression:
         """Bind a predicate of the clause."""
         with node.placing():
             return boolean(self.bind(node), self.where)
 
-    def _bind(self, node: ast.Expr) -> Expression:
+    def unhooked(self, node: ast.Expr) -> Expression:
+        """Bind a node without asking the hook about the node itself."""
         match node:
             case ast.Name():
                 return self.scope.resolve(node)

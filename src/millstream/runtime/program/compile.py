@@ -15,6 +15,8 @@ from millstream.algebra.expression import conjuncts
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Source
 from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update
+from millstream.algebra.python.definition import Declaration
+from millstream.runtime.program.code import python_aggregate
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.queries import bind_single, call_query, is_single
 from millstream.runtime.program.source import Frame, Module
@@ -85,9 +87,10 @@ def _class(module: _Compiler, text: str) -> type[Any]:
 class _Compiler(Module):
     """Generates the methods of a program."""
 
-    def inner(self, program: Program) -> str:
-        """The name of the class of a program that this one calls."""
-        return self.constant(compiled(program), "f")
+    def inner(self, aggregate: Program | Declaration) -> str:
+        """The name of the class of an aggregate that this program calls."""
+        made = compiled(aggregate) if isinstance(aggregate, Program) else python_aggregate(aggregate)
+        return self.constant(made, "f")
 
     def method(self, name: str) -> str:
         statements: tuple[Statement, ...] = getattr(self.program, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from millstream.algebra.expression import Column, Expression, conjunction
 from millstream.algebra.program.expression import (
@@ -22,6 +22,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
+from millstream.lang.python_function import PythonFunction
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.scope import Entry, LocalScope
 from millstream.logical.bind.aggregate.types import assigned, wide
@@ -85,6 +86,9 @@ class Body:
             case ast.Function() if self.calls.is_aggregate(node):
                 message = f"{node.name.upper()} is an aggregate, not allowed in {binder.where}"
                 raise PlanError("M3013", message, hint=f"(SELECT {node.name}(…) FROM …)")
+            case ast.Function() if (declared := self.calls.function(node)) is not None:
+                marked = {part.name: getattr(node, part.name) for part in fields(node)}
+                return binder.unhooked(PythonFunction(**marked, declared=declared))
         return None
 
     def _single(self, written: ast.Query, scope: LocalScope) -> tuple[Query, Columns]:
@@ -266,8 +270,7 @@ class _Grouping:
     def _hook(self, node: ast.Expr) -> Expression | None:
         calls = self._body.calls
         if isinstance(node, ast.Function) and calls.is_aggregate(node):
-            node = calls.filtered(node)
-            call = calls.bind(node, [self._argument(argument) for argument in node.arguments])
+            call = calls.bind(node, self._argument)
             if call not in self.calls:
                 self.calls.append(call)
             return CallValue(call.type, self.calls.index(call))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from millstream.algebra.expression import Binary, Case, Column, Expression, Literal, Unary, conjunction, conjuncts
-from millstream.algebra.program.expression import Argument, Exists, walk
+from millstream.algebra.program.expression import Argument, Exists, Fitting, walk
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.program.query import Query, Source
 from millstream.algebra.program.statement import RETURN, Insert, Statement, Update, expressions, queries
@@ -23,9 +23,8 @@ from millstream.lang.table.ast import Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.definition import StatementBinder
 from millstream.logical.bind.aggregate.query import Body, Columns
-from millstream.logical.bind.aggregate.scope import Entry, LocalScope
+from millstream.logical.bind.aggregate.scope import Entry, LocalScope, as_written
 from millstream.logical.bind.aggregate.types import assigned, wide
-from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.from_clause import bind_entries
 from millstream.logical.bind.query import bind_select
 from millstream.logical.bind.table.driven import driven
@@ -46,7 +45,7 @@ _NARROW = (Type.INT, Type.REAL)
 
 def bind_write(write: Write, catalog: Catalog) -> TableWrite:
     """Return the plan of a statement that writes a table for each tuple of a stream."""
-    with write.placing():
+    with write.placing(), as_written():
         write = driven(write, catalog)
         definition = written_table(write.statement, catalog)
         if write.source is None:
@@ -320,7 +319,7 @@ class WriteBinder(StatementBinder):
 
 def _fitting(value: Expression, wanted: Type) -> Expression:
     """The value as a type of fewer than 64 bits, if the column has one."""
-    return cast(value, wanted) if wanted in _NARROW else value
+    return Fitting(wanted, value) if wanted in _NARROW and value.type is not Type.NULL else value
 
 
 def _null(value: Expression) -> Expression:

@@ -35,6 +35,7 @@ from millstream.control.mill.placement import PlacedPart, Placement, Placements
 from millstream.control.mill.places import check_places
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
+from millstream.control.mill.relay import Relay
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.starting import start_query
 from millstream.control.mill.statements import run_statement
@@ -77,6 +78,8 @@ class Mill(Registration):
         self.deliveries = Deliveries(name, self.queries, self.placements)
         self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
         self.deliveries.note_sources = self.readings.note
+        self.relay = Relay(self)
+        self.deliveries.relay = self.relay.pass_on
         self.failures = self.deliveries.failures = Failures(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)

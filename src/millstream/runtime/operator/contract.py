@@ -83,6 +83,7 @@ class Operator(ABC):
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
     `late`       number of tuples that it has counted as late.
+    `guards_itself` true: it drops the tuples that it disclaims, and counts them; its ports need no guards.
     """
 
     arity: ClassVar[int] = 1
@@ -92,6 +93,7 @@ class Operator(ABC):
     timed: bool = False
     looks_ahead: bool = False
     late: int = 0
+    guards_itself: bool = False
 
     @classmethod
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:

@@ -368,7 +368,7 @@ class Mill(Registration):
         return counts_of(self, stream)
 
     def drain(self) -> None:
-        """Read the streams with a connector up to their newest rows, or to their end."""
+        """Read the streams with a connector up to their newest rows, or to their end, and finish all work."""
         self.batch()
         drain(self)
 
@@ -377,9 +377,10 @@ class Mill(Registration):
         return None if self.catalog.stream(stream).options.get("connector") else self.feeds.sources.get(stream)
 
     def ended(self) -> bool:
-        """Return whether every stream that the jobs read for a query has ended on every shard."""
+        """Return whether every stream that the jobs read for a query has ended on every shard, and no operator has work
+        left."""
         settled = bool(self.queries) and all(job.settled() for job in self.placements.jobs())
-        return settled and self.placements.ended(self.connectors.names())
+        return settled and self.placements.ended(self.connectors.names()) and not self.placements.pending()
 
     def waiting(self) -> dict[str, int]:
         """Number of rows that wait in each stream that the jobs read, where it is known."""

@@ -137,6 +137,8 @@ class Status:
     """For each table that streams write: the numbers of its rows, and of rows that were refused."""
     fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
     """Rows of tables that the driver has asked for, by the number of the request."""
+    pending: int = 0
+    """Tuples that wait for work that operators limit per batch: another batch has to follow."""
 
 
 def run_batch(
@@ -185,6 +187,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         failed=made.failed,
         parked=made.parked,
         fetched=fetched,
+        pending=host.graph.pending(),
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
-from millstream.algebra.schema import TS
-from millstream.algebra.types import Type
+from millstream.algebra.schema import NEVER, TS
+from millstream.algebra.types import Type, micros
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
@@ -24,6 +24,7 @@ from millstream.logical.nodes.expensive import Expensive
 from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.pace import Pace
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
@@ -74,6 +75,21 @@ def project(plan: Project, rows: Rows) -> Rows:
 def union(plan: Union | Gather, *members: Rows) -> Rows:
     names = plan.schema.names
     return by_time([(dict(zip(names, row.values(), strict=True)), ts) for member in members for row, ts in member])
+
+
+def pace(plan: Pace, *members: Rows) -> Rows:
+    """The members arrive one after the other."""
+    names, highest = plan.schema.names, NEVER
+    found: Rows = []
+    for row, _ in [pair for member in members for pair in member]:
+        made = dict(zip(names, row.values(), strict=True))
+        if (own := made[plan.column]) is None:
+            continue
+        ts = own if isinstance(own, int) else micros(own)
+        highest = max(highest, ts)
+        if ts >= highest - plan.tolerance:
+            found.append((made, ts))
+    return found
 
 
 def distinct(plan: Distinct, rows: Rows) -> Rows:
@@ -349,6 +365,7 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
     "divert": divert,
     "project": project,
+    "pace": pace,
     "union": union,
     "gather": union,
     "exchange": unchanged,

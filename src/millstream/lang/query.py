@@ -14,6 +14,7 @@ from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import at_over, expression, expressions, with_over
 from millstream.lang.options import options
+from millstream.lang.pacing import at_pacing, pacing
 from millstream.lang.tokens import Kind, not_a_number, touching
 from millstream.lang.windows import preceding_window, window, window_function
 
@@ -41,7 +42,7 @@ def query(cursor: Cursor) -> ast.Query:
                 right = _member(cursor)
             made = ast.SetOperation(op, made, right, **token.place)
         tail = _tail(cursor)
-        return replace(made, tail=tail) if tail else made
+        return replace(made, tail=(*made.tail, *tail)) if tail else made
 
 
 def _member(cursor: Cursor) -> ast.Query:
@@ -262,8 +263,11 @@ def _source_alias(cursor: Cursor) -> str | None:
 
 
 def _tail(cursor: Cursor) -> tuple[ast.Tail, ...]:
-    found = []
-    while cursor.at_any("ORDER", "LIMIT", "OFFSET"):
+    found: list[ast.Tail] = []
+    while cursor.at_any("ORDER", "LIMIT", "OFFSET") or at_pacing(cursor):
+        if at_pacing(cursor):
+            found.append(pacing(cursor))
+            continue
         token = cursor.advance()
         if token.upper == "ORDER":
             cursor.expect("BY")

@@ -259,12 +259,20 @@ class SortKey(Node):
 
 
 class Tail(Node):
-    """ORDER BY with its keys, LIMIT or OFFSET with its amount. Only queries over local tables have them: the binder
-    refuses them in a continuous query, with a hint."""
+    """ORDER BY with its keys, LIMIT or OFFSET with its amount. Only queries over tables sort and skip rows: the binder
+    refuses ORDER BY and OFFSET in a continuous query, with a hint."""
 
     clause: str
     keys: tuple[SortKey, ...] = ()
     amount: Expr | None = None
+
+
+class Pacing(Tail):
+    """`WITH PACE ON MAX(a.ts, b.ts) 1 MINUTE [FEEDBACK OFF]`: the columns, and the lateness that is allowed."""
+
+    columns: tuple[Name, ...] = ()
+    tolerance: Duration = Duration(Fraction(0))
+    feedback: bool = True
 
 
 class Select(Node):

@@ -11,8 +11,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from millstream.control.observe.loss_reports import bad_report, late_report, percent
+from millstream.control.observe.progress import progress_of, running
 from millstream.ingest.losses import Losses
 from millstream.logical.catalog import StreamDefinition
+from millstream.logical.nodes.pace import Pace
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -56,9 +58,20 @@ class LossWatch:
                 LOG.warning("%s", report(stream, held))
 
 
+def paced(mill: Mill, name: str) -> int:
+    """Number of tuples that PACE has dropped in a query, on all shards; it survives a restart."""
+    if (query := mill.query(name)).failure is not None or not any(isinstance(p, Pace) for p in query.plan.walk()):
+        return 0
+    mill.report_all()
+    return progress_of(mill, name).paced
+
+
 def counted(mill: Mill) -> str:
-    """The numbers of late and bad rows of all streams, as text; empty if there are none."""
+    """The numbers of late and bad rows of all streams, and of those that PACE dropped, as text; empty if there are
+    none."""
     found = losses(mill).values()
     rows = sum(held.rows for held in found)
     numbers = {"late": sum(held.late for held in found), "bad": sum(held.bad for held in found)}
-    return ", ".join(f"{number:,} {what} ({percent(number, rows)})" for what, number in numbers.items() if number)
+    texts = [f"{number:,} {what} ({percent(number, rows)})" for what, number in numbers.items() if number]
+    dropped = sum(progress.paced for progress in running(mill))
+    return ", ".join([*texts, *([f"{dropped:,} dropped by PACE"] if dropped else [])])

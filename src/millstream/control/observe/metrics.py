@@ -32,7 +32,7 @@ COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 OF_OPERATORS: tuple[Family, ...] = (
     (COUNTER, "operator_rows_in", "Tuples received.", lambda o: o.reading.tuples_in),
     (COUNTER, "operator_rows_out", "Tuples emitted.", lambda o: o.reading.tuples_out),
-    (COUNTER, "operator_rows_late", "Tuples that are late because their key was closed.", lambda o: o.reading.late),
+    (COUNTER, "operator_rows_late", "Tuples that are late: of a closed key, or for PACE.", lambda o: o.reading.late),
     (COUNTER, "operator_rows_disclaimed", "Tuples that guards have dropped.", lambda o: o.reading.disclaimed),
     (GAUGE, "operator_guards", "Patterns of guards.", lambda o: len(o.reading.guards)),
     (COUNTER, "operator_punctuations_in", "Punctuations received.", lambda o: o.reading.punctuations_in),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from millstream.control.mill.running_query import RunningQuery
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
+PACE = "Pace"
+"""The kind of operator that drops tuples which are too late."""
 UNITS = ("B", "kB", "MB", "GB")
 
 
@@ -81,6 +83,11 @@ class Progress:
     error: str | None = None
     sink: SinkTrouble | None = None
 
+    @property
+    def paced(self) -> int:
+        """Number of tuples that PACE has dropped because they were too late."""
+        return sum(operator.reading.late for operator in self.operators if operator.reading.kind == PACE)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
@@ -100,7 +107,7 @@ class Progress:
         behind = "" if self.behind is None else f", {self.behind:,} behind"
         lag = "" if self.lag is None else f", newest event {self.lag:,.1f} s old"
         numbers = (("late", sum(stream.late for stream in self.streams)), ("bad", sum(s.bad for s in self.streams)))
-        lost = "".join(f", {number:,} {what}" for what, number in numbers if number)
+        lost = "".join(f", {number:,} {what}" for what, number in (*numbers, ("dropped by PACE", self.paced)) if number)
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)

@@ -77,7 +77,7 @@ def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
     covers."""
     made: list[Input] = []
     for port, given in zip(node.ports, inputs, strict=True):
-        if port.guard is not None and given.rows is not None:
+        if port.guard is not None and given.rows is not None and not node.operator.guards_itself:
             rows = port.guard.filter(given.rows)
             node.counters.disclaimed += given.rows.height - (0 if rows is None else rows.height)
             made.append(replace(given, rows=rows))

@@ -86,6 +86,7 @@ class Operator(ABC):
     `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
                  that match whether or not its inputs may omit them.
     `pruned`     number of tuples held that feedback has dropped.
+    `guards_itself` true: it drops the tuples that it disclaims, and counts them; its ports need no guards.
     """
 
     arity: ClassVar[int] = 1
@@ -97,6 +98,7 @@ class Operator(ABC):
     late: int = 0
     holds_results: bool = False
     pruned: int = 0
+    guards_itself: bool = False
 
     @classmethod
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:

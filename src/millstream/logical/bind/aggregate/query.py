@@ -28,6 +28,7 @@ from millstream.logical.bind.aggregate.types import assigned, wide
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.expressions import ExpressionBinder, Hook
 from millstream.logical.bind.operators import binary
+from millstream.logical.bind.pacing import refuse_pacing
 
 Columns = tuple[Attribute, ...]
 _JOINS = ("", "CROSS", "INNER", "LEFT")
@@ -137,6 +138,7 @@ class Body:
             raise BindError("M3084", "SELECT DISTINCT … ORDER BY a column that is not selected", hint="select it too")
         if grouping.active:
             grouping.check([*(item for _, item in named), *(key for key, _ in order), having])
+        refuse_pacing(select.tail)
         counts = {tail.clause: self._count(tail, outer) for tail in select.tail if tail.amount is not None}
         query = Query(
             sources,

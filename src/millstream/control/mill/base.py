@@ -37,6 +37,7 @@ from millstream.control.mill.places import check_places
 from millstream.control.mill.placing import place
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
+from millstream.control.mill.relay import Relay
 from millstream.control.mill.running_query import RunningQuery, reads_punctuation
 from millstream.control.mill.statements import note_query, run_statement
 from millstream.control.mill.table_rows import extend_table
@@ -82,6 +83,8 @@ class Mill(Registration):
         self.deliveries = Deliveries(name, self.queries, self.placements)
         self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
         self.deliveries.note_sources = self.readings.note
+        self.relay = Relay(self)
+        self.deliveries.relay = self.relay.pass_on
         self.failures = self.deliveries.failures = Failures(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)

@@ -41,6 +41,8 @@ class Deliveries:
         self.name, self._queries, self._placements = name, queries, placements
         self.note_sources: Callable[[Job, list[Status]], None] = lambda _job, _statuses: None
         """Takes the sources that shards of a job have reported in a batch."""
+        self.relay: Callable[[Job], None] = lambda _job: None
+        """Passes on what the shards of a job have disclaimed."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
         self.fetched: dict[int, dict[str, pl.DataFrame]] = {}

@@ -46,6 +46,13 @@ OF_OPERATORS: tuple[Family, ...] = (
 OF_STREAMS: tuple[Family, ...] = (
     (GAUGE, "rows_behind", "Rows known to wait.", lambda s: s.behind),
     (GAUGE, "stream_newest_event_timestamp_seconds", "The newest event time seen.", lambda s: s.newest),
+    (COUNTER, "stream_rows_skipped", "Rows that the source has left out: unwanted.", lambda s: s.skipped.rows),
+    (COUNTER, "stream_rows_tested", "Rows compared with patterns of unwanted rows.", lambda s: s.skipped.tested),
+    (COUNTER, "stream_row_groups_skipped", "Row groups left out by their statistics.", lambda s: s.skipped.groups),
+    (COUNTER, "stream_row_groups_read", "Row groups read to find unwanted rows.", lambda s: s.skipped.groups_read),
+    (COUNTER, "stream_column_chunks_skipped", "Columns of row groups not read.", lambda s: s.skipped.chunks),
+    (COUNTER, "stream_column_chunks_read", "Columns of row groups read.", lambda s: s.skipped.chunks_read),
+    (GAUGE, "stream_guards", "Patterns of rows that the source leaves out.", lambda s: len(s.unwanted)),
     (GAUGE, "event_lag_seconds", "The wall clock minus the newest event time seen.", lambda s: s.lag),
 )
 OF_JOBS: tuple[Family, ...] = (

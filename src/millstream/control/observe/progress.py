@@ -15,6 +15,7 @@ from millstream.control.mill.outlet import SinkTrouble
 from millstream.control.observe.notebook import preformatted
 from millstream.control.observe.stream_progress import StreamProgress, rows_in, stream_progress
 from millstream.errors import MillstreamError
+from millstream.ingest.paged.wanted import Skipped
 from millstream.logical.nodes.divert import Divert
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.runtime.engine import NodeStatistics
@@ -115,7 +116,11 @@ class Progress:
         guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
+            dropped += sum(stream.skipped.rows for stream in self.streams)
             yield f"guards {', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}: {dropped:,} rows dropped"
+        for stream in self.streams:
+            if stream.skipped.tested:
+                yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted)}"
         if self.error is not None:
             yield f"failed {self.error}"
         if self.sink is not None:
@@ -210,6 +215,19 @@ def batch_text(batch: int) -> str:
     ('batch 0', 'no batch yet')
     """
     return f"batch {batch}" if batch >= 0 else "no batch yet"
+
+
+def skipped_text(skipped: Skipped, unwanted: Sequence[str]) -> str:
+    """
+    >>> skipped_text(Skipped(900, 880, 1, 9, 12, 30), ["[k = 1]"])
+    'leaves out [k = 1]: 880 of 900 rows, 9 of 10 row groups, 30 of 42 column chunks'
+    """
+    leaves = f"leaves out {', '.join(unwanted)}" if unwanted else "has left out"
+    parts = [f"{skipped.rows:,} of {skipped.tested:,} rows"]
+    if skipped.groups or skipped.groups_read:
+        parts.append(f"{skipped.groups:,} of {skipped.groups + skipped.groups_read:,} row groups")
+        parts.append(f"{skipped.chunks:,} of {skipped.chunks + skipped.chunks_read:,} column chunks")
+    return f"{leaves}: {', '.join(parts)}"
 
 
 def size_text(count: float) -> str:

@@ -8,6 +8,7 @@ of columns are not case-sensitive; a stream has them in lower case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import BindError, did_you_mean
@@ -125,7 +126,7 @@ def adopted_streams(streams: Mapping[str, StreamDefinition]) -> frozenset[str]:
 def routes_of(log: Log) -> dict[str, Route]:
     """The routes of the DataFrames at the end of the log, by name: Spark knows a source by its place in the plan."""
     routes = Topology.of(log).routes()
-    found = {name: route for (_, name), route in routes.items() if is_dataframe(route.definition)}
+    found = {name: replace(route, unwanted=()) for (_, name), route in routes.items() if is_dataframe(route.definition)}
     return dict(sorted(found.items()))
 
 

@@ -15,10 +15,12 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.ingest.losses import Losses
+from millstream.ingest.paged.wanted import Skipped
 from millstream.physical.failure.failing_row import events
 from millstream.physical.failure.isolation import Isolation
 from millstream.physical.shard.host import ShardHost
@@ -139,6 +141,10 @@ class Status:
     """Rows of tables that the driver has asked for, by the number of the request."""
     pending: int = 0
     """Tuples that wait for work that operators limit per batch: another batch has to follow."""
+    disclaimed: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    """The tuples that all readers of a stream in this shard have disclaimed; streams between stages among them."""
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    """What the sources of streams have left out because no reader wants it."""
 
 
 def run_batch(
@@ -188,6 +194,8 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         parked=made.parked,
         fetched=fetched,
         pending=host.graph.pending(),
+        disclaimed=host.disclaimed(),
+        skipped=dict(host.intake.skipped),
     )
 
 

@@ -14,7 +14,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
 from millstream.runtime.engine import upstream
-from millstream.runtime.engine.guarding import guarded
+from millstream.runtime.engine.guarding import guarded, issue
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.expression.overflow import EXCEEDS
 from millstream.runtime.operator.contract import Ahead, Input
@@ -106,6 +106,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
         counters.punctuations_out += punctuations.punctuation_count
         node.buffer.append(punctuations)
     for port, message in output.upstream:
+        issue(node.ports[port], message)
         upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
 

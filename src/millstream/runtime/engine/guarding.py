@@ -34,6 +34,12 @@ def mount(reader: Port | Sink, message: Feedback) -> None:
         _remember(reader, [*(each for each in sent if not message.covers(each)), message])
 
 
+def issue(port: Port, message: Upstream) -> None:
+    """Note that an operator has sent feedback by itself: it stands whatever readers the operator has."""
+    if isinstance(message, Feedback) and not any(each.covers(message) for each in port.issued):
+        port.issued = (*(each for each in port.issued if not message.covers(each)), message)
+
+
 def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Pattern]:
     """Remove the covered patterns from the guard of a reader, and return them."""
     if reader.guard is None:
@@ -42,6 +48,8 @@ def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Patt
     if gone:
         kept = [each for each in _sent(reader) if not (isinstance(each, Feedback) and each.pattern in gone)]
         _remember(reader, kept)
+        if isinstance(reader, Port):
+            reader.issued = tuple(each for each in reader.issued if each.pattern not in gone)
     return gone
 
 
@@ -105,23 +113,36 @@ def retire(graph: Graph) -> None:
 
 
 def renew(graph: Graph, producers: Iterable[Producer]) -> None:
-    """Remove the guards before nodes that have a new reader, which has disclaimed nothing; then repeat the feedback of
-    all sinks, so that guards that still apply are mounted again."""
-    disarmed = [_disarm(producer) for producer in producers]
-    if not any(disarmed):
-        return
+    """Remove the guards before nodes that have a new reader, which has disclaimed nothing; then repeat all feedback, so
+    that guards that still apply are mounted again."""
+    issued: list[tuple[Port, Feedback]] = []
+    disarmed = [_disarm(producer, issued) for producer in producers]
+    if any(disarmed):
+        for port, message in issued:
+            issue(port, message)
+        repeat(graph)
+
+
+def repeat(graph: Graph) -> None:
+    """Send the feedback of all sinks, and what operators have issued by themselves, once more: readers of a buffer that
+    others have stopped reading may disclaim more together."""
     for sink in graph.sinks.values():
         for message in [*_sent(sink)]:
             graph.send(sink, message)
+    for node in [*graph.operators.values()]:
+        for port in node.ports:
+            for message in port.issued:
+                graph.send(port, message)
 
 
-def _disarm(node: Producer) -> bool:
-    """Remove all guards before a node; return whether there were any."""
+def _disarm(node: Producer, issued: list[tuple[Port, Feedback]]) -> bool:
+    """Remove all guards before a node, and note what operators had issued; return whether there were any."""
     if not isinstance(node, OperatorNode) or not node.guarded:
         return False
     for port in node.ports:
+        issued += [(port, message) for message in port.issued]
         if unmount(port, lambda _: True):
-            _disarm(port.buffer.producer)
+            _disarm(port.buffer.producer, issued)
     return True
 
 

@@ -169,6 +169,7 @@ def _take_port(port: Port) -> dict[str, Any]:
         "active": port.active,
         "rows": held.frame() if held is not None else None,
         "pending": list(held.pending) if held is not None else [],
+        "issued": port.issued,
     }
 
 
@@ -176,6 +177,7 @@ def _restore_port(port: Port, value: dict[str, Any]) -> None:
     port.at, port.offset = value["at"], value["offset"]
     port.register, port.active = value["register"], value["active"]
     port.ahead, port.scanned = value.get("ahead", NEVER), port.at
+    port.issued = tuple(value.get("issued", ()))
     if port.reorder is not None:
         port.reorder.clear()
         if value["rows"] is not None:

@@ -24,6 +24,7 @@ from millstream.algebra.types import MICROS
 from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
+from millstream.control.mill.draining import finish
 from millstream.logical import nodes
 from millstream.logical.plan import NODES
 from tests.time_kinds import IN_ORDER, KINDS
@@ -56,6 +57,7 @@ SHAPES = (
     "key join",
     "distinct",
     "denoise",
+    "expensive",
     "theta",
     "windows of windows",
     "by window",
@@ -186,6 +188,11 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
             if draw(st.booleans()):
                 return f"SELECT k, v, ts FROM {text} AS x"
             return f"SELECT window_end, v, COUNT(*) AS n FROM {text} AS x {window} GROUP BY v"
+        case "expensive":
+            text = f"EXPENSIVE(TABLE {a}, v * 2 AS w, budget => {draw(st.integers(1, 5))})"
+            if draw(st.booleans()):
+                return f"SELECT k, w, ts FROM {text} AS x"
+            return f"SELECT window_end, w, COUNT(*) AS n FROM {text} AS x {window} GROUP BY w"
         case "distinct":
             return f"SELECT DISTINCT k, v FROM {a} AS x"
         case "windows of windows":
@@ -322,8 +329,10 @@ def outcome(
     emitted: Counter = Counter()
     state: list[int] = []
 
-    def take() -> None:
+    def take(*, looks: bool = True) -> None:
         mill.batch()
+        if looks:
+            finish(mill)  # how far work with a budget has come depends on the batches
         rows[-1].update(mill.take_rows("q").rows())
         emitted.update(map(str, mill.take_punctuations("q")))
 
@@ -337,7 +346,7 @@ def outcome(
         else:
             mill.feed_line(stream, line)
         if seed and chance.random() < 0.4:
-            take()
+            take(looks=False)
             if restart:
                 mill = mill.restarted()
     take()

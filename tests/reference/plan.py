@@ -20,6 +20,7 @@ from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.expensive import Expensive
 from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
@@ -113,6 +114,11 @@ def denoise(plan: Denoise, rows: Rows) -> Rows:
         if any(full(key, end) for end in ends):
             found.append((row, ts))
     return by_time(found)
+
+
+def expensive(plan: Expensive, rows: Rows) -> Rows:
+    """In the end, whatever the budget; `tests/reference/expensive.py` has the order of the work."""
+    return [({**row, plan.name: value(plan.expression, row, ts)}, ts) for row, ts in rows]
 
 
 def closing(plan: Closing, rows: Rows, closings: Rows) -> Rows:
@@ -366,6 +372,7 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "placeholders": unchanged,
     "distinct": distinct,
     "denoise": denoise,
+    "expensive": expensive,
     "closing": closing,
     "window_join": join,
     "outer_join": outer_join,

@@ -332,9 +332,13 @@ class Connection:
 
     def _work(self) -> bool:
         """Run a batch in this process; return whether there was something to do."""
-        worked = [job.step() for job in self._jobs.all() if isinstance(job, LocalJob)]
-        if worked and not any(worked):
-            self._pacer.poll()
+        own = [job for job in self._jobs.all() if isinstance(job, LocalJob)]
+        worked = [job.step() for job in own]
+        if own and not any(worked):
+            if self.mill.time.go_on():
+                worked = [job.step() for job in own]
+            else:
+                self._pacer.poll()
         return any(worked)
 
     def close(self) -> None:

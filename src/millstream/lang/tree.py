@@ -218,6 +218,15 @@ class Denoising(Node):
     mode: str
 
 
+class Work(Node):
+    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE])`."""
+
+    expression: Expr
+    name: str
+    budget: int
+    guard: bool = True
+
+
 class Source(Node):
     """One entry of FROM: a relation by name or a subquery, its alias and window."""
 
@@ -227,6 +236,7 @@ class Source(Node):
     probing: bool = False
     """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
     denoising: Denoising | None = None
+    work: Work | None = None
 
 
 class JoinedSource(Node):

@@ -346,7 +346,7 @@ class Mill(Registration):
         return counts_of(self, stream)
 
     def drain(self) -> None:
-        """Read the streams with a connector up to their newest rows, or to their end."""
+        """Read the streams with a connector up to their newest rows, or to their end, and finish all work."""
         self.batch()
         drain(self)
 
@@ -355,10 +355,11 @@ class Mill(Registration):
         return None if self.catalog.stream(stream).options.get("connector") else self.feeds.sources.get(stream)
 
     def ended(self) -> bool:
-        """Return whether every stream that the jobs read for a query has ended on every shard, and no results wait for
-        a sink."""
+        """Return whether every stream that the jobs read for a query has ended on every shard, no operator has work
+        left, and no results wait for a sink."""
         settled = bool(self.queries) and all(job.settled() for job in self.placements.jobs())
-        return settled and self.placements.ended(self.connectors.names()) and not self.deliveries.waiting()
+        worked_off = settled and self.placements.ended(self.connectors.names()) and not self.placements.pending()
+        return worked_off and not self.deliveries.waiting()
 
     def waiting(self) -> dict[str, int]:
         """Number of rows that wait in each stream that the jobs read, where it is known."""

@@ -204,6 +204,14 @@ class Placements:
         behind = self._across(job, levels)
         return Lag(min(held, behind.held), behind.levels)
 
+    def pending(self) -> set[Job]:
+        """The jobs in which an operator has work left that it limits per batch."""
+        return {
+            job
+            for (job, *_), group in [*self.groups.items()]
+            if any(status.pending for status in filter(None, map(job.heard.get, group.labels)))
+        }
+
     def ended(self, streams: set[str]) -> bool:
         """Return whether every one of these streams that a query reads has ended on every shard."""
         return all(

@@ -139,6 +139,8 @@ class Status:
     """For each table that streams write: the numbers of its rows and of those refused, and why the last was."""
     fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
     """Rows of tables that the driver has asked for, by the number of the request."""
+    pending: int = 0
+    """Tuples that wait for work that operators limit per batch: another batch has to follow."""
     disclaimed: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
     """The tuples that all readers of a stream in this shard have disclaimed; streams between stages among them."""
     skipped: dict[str, Skipped] = field(default_factory=dict)
@@ -191,6 +193,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         failed=made.failed,
         parked=made.parked,
         fetched=fetched,
+        pending=host.graph.pending(),
         disclaimed=host.disclaimed(),
         skipped=dict(host.intake.skipped),
     )

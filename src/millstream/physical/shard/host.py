@@ -329,7 +329,9 @@ class ShardHost:
     def finish_batch(self) -> None:
         """Let wanted streams promise the clock: an operator may be waiting again, and would request it in another
         batch. Then give all operators, here and in later stages, the time promised so far: what they hold does not
-        depend on which of them asked."""
+        depend on which of them asked. Work that operators limit per batch is done before: then all feedback of the
+        batch has arrived."""
+        self.graph.work()
         if self.graph.on_demand and self.wanted:
             self._promise(self.wanted)
             self.graph.run()

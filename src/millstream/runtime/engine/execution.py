@@ -54,10 +54,11 @@ def step_without_input(graph: Graph, node: OperatorNode) -> bool:
     last step, or if it has deferred work: time alone may let it purge tuples and emit results and punctuation. One that
     looks ahead also learns the time behind the tuples that wait. Return whether it emitted anything."""
     bounds = tuple(port.bound() for port in node.ports)
-    acts = len(bounds) > 1 or (node.operator.merges and node.operator.timed)
+    unfinished = node.operator.unfinished()
+    acts = unfinished or len(bounds) > 1 or (node.operator.merges and node.operator.timed)
     reached = tuple(port.reached() for port in node.ports) if node.operator.looks_ahead else bounds
     known = bounds == node.last_bounds and reached == node.last_reached
-    if not acts or (known and not node.operator.unfinished()):
+    if not acts or (known and not unfinished):
         return False
     before = node.buffer.tail, node.counters.punctuations_out
     inputs = [

@@ -28,8 +28,8 @@ class Counters:
 class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
-    counted as late, `macro` its transition macro, `disclaimed` the tuples that its guards have dropped, `guards` the
-    patterns that they have now."""
+    counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
+    or while it held them, `guards` the patterns of its guards."""
 
     name: str
     kind: str
@@ -62,6 +62,7 @@ def reading(
     buffered: int = 0,
     state: int = 0,
     late: int = 0,
+    pruned: int = 0,
     macro: str = "",
     guards: tuple[str, ...] = (),
 ) -> NodeStatistics:
@@ -71,6 +72,7 @@ def reading(
     """
     held = asdict(counters)
     nanoseconds = held.pop("nanoseconds")
+    held["disclaimed"] += pruned
     return NodeStatistics(
         name=name,
         kind=kind,

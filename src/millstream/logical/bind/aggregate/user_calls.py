@@ -60,7 +60,12 @@ def with_user_calls(select: ast.Select, catalog: Catalog) -> ast.Select:
     return replace(
         select,
         items=tuple(items),
-        sources=tuple(replace(source, on=_marked(source.on, catalog)) for source in select.sources),
+        sources=tuple(
+            replace(
+                each, on=_marked(each.on, catalog), source=replace(each.source, work=_marked(each.source.work, catalog))
+            )
+            for each in select.sources
+        ),
         where=_marked(select.where, catalog),
         group=_marked(select.group, catalog),
         having=_marked(select.having, catalog),

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.errors import MillstreamError
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.offers import Declarations
 from millstream.physical.plan.compile import operator_name
-from tests.algebra.punctuation.conformance import conforms
 from tests.control.contract_feed import Feed
 from tests.tries import tries
 
@@ -199,8 +198,8 @@ def feeds(draw: st.DrawFn) -> Feed:
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-def contract_of(feed: Feed) -> Contract:
-    return check(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
+def contract_of(feed: Feed) -> Agreed:
+    return accordance(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
 
 
 @settings(max_examples=tries(8), suppress_health_check=SLOW)
@@ -229,6 +228,6 @@ def test_propagated_punctuation_is_emitted(feed: Feed) -> None:
     for offer in templates:
         matched = pl.Series([False] * rows.height, dtype=pl.Boolean)
         for pattern in told:
-            if conforms(offer.template, pattern):
+            if offer.template.conforms(pattern):
                 matched = matched | pattern.match(rows)
         assert matched.all(), f"{feed.streams} {feed.query}\n{offer}\n{rows.filter(~matched)}\n{feed.contract}"

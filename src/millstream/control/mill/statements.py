@@ -12,7 +12,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
-from millstream.control.mill.contracts import warn_unpunctuated
+from millstream.control.mill.contracts import contract, warn_unpunctuated
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.sharing import explain_running, explain_start
 from millstream.errors import BindError, OptionError, did_you_mean
@@ -27,7 +27,6 @@ from millstream.logical.bind.table.driven import driven
 from millstream.logical.bind.table.once import bind_once
 from millstream.logical.bind.table.relations import over_tables, relations
 from millstream.logical.catalog import TableDefinition
-from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.scan import Scan
@@ -246,7 +245,7 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
         return explain(plan)
     plan = mill.optimized(plan)
     if stage == "CONTRACT":
-        return explain_contract(plan, mill.catalog, options.ets, mill.connectors.unpunctuated())
+        return str(contract(mill, plan))
     if stage == "PHYSICAL":
         inner = statement.statement
         name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
@@ -287,7 +286,7 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
-        return explain_contract(plan, mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+        return str(contract(mill, plan))
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared

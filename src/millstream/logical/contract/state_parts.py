@@ -27,8 +27,9 @@ WAITING = "waiting"
 class StatePart:
     """A part of an operator's state. Each of `bounds` bounds it alone; without any, `lacks` is the reason.
 
-    `purged`: every entry is purged sooner or later, so punctuation that waits for it is passed on. `side` is the
-    position of the input that the part belongs to.
+    `purged`: every entry is purged sooner or later, so punctuation that waits for it is passed on. `delivers`: its
+    results are emitted sooner or later, not only when the stream ends. `side` is the position of the input that the
+    part belongs to.
     """
 
     name: str
@@ -36,6 +37,7 @@ class StatePart:
     lacks: str = ""
     purged: bool = True
     side: int = 0
+    delivers: bool = True
 
     @property
     def bounded(self) -> bool:

@@ -163,7 +163,8 @@ class Grouped(Plan):
         if bounds:
             return (StatePart(self.held, tuple(dict.fromkeys(bounds))),)
         if self.end is None and finite(self.input.schema, self.group):
-            return (StatePart(self.held, ("groups that have finitely many values",), purged=False),)
+            bounds = ["groups that have finitely many values"]
+            return (StatePart(self.held, tuple(bounds), purged=False, delivers=False),)
         if self.timed or self.following:
             return (StatePart(self.held, lacks=time_stands(stream_names(self), source.time)),)
         closing = (f"{self.attribute} +",) if self.end is not None else ()

@@ -22,6 +22,7 @@ from millstream.lang.tree import (
     Name,
     Node,
     OverClause,
+    Pacing,
     Query,
     Runs,
     Select,
@@ -36,6 +37,7 @@ from millstream.lang.tree import (
     TypeName,
     Unary,
     WindowClause,
+    Work,
     Write,
 )
 
@@ -206,6 +208,7 @@ __all__ = [
     "Node",
     "Options",
     "OverClause",
+    "Pacing",
     "Query",
     "Runs",
     "Select",
@@ -226,6 +229,7 @@ __all__ = [
     "Unary",
     "Watermark",
     "WindowClause",
+    "Work",
     "Write",
     "query_text",
 ]

@@ -238,6 +238,11 @@ class Source(Node):
     denoising: Denoising | None = None
     work: Work | None = None
 
+    @property
+    def function(self) -> str | None:
+        """The function over the relation, which only a stream can have; None: there is none."""
+        return "DENOISE" if self.denoising is not None else "EXPENSIVE" if self.work is not None else None
+
 
 class JoinedSource(Node):
     """A source and its join with those before it; `kind` is '', CROSS, INNER, LEFT, RIGHT or FULL."""

@@ -171,6 +171,9 @@ class Body:
                     raise PlanError("M3020", f"{written.kind} JOIN is not available in a body", hint="LEFT JOIN")
                 if source.window is not None:
                     raise PlanError("M3003", "a table of a body has no windows")
+                if source.function is not None:
+                    hint = f"{source.function} reads a stream"
+                    raise PlanError("M3003", f"'{source.relation}' is a table", hint=hint)
                 relation, columns = self._relation(source.relation, outer)
                 name = source.alias or (source.relation if isinstance(source.relation, str) else "subquery")
                 if any(entry.name == name for entry in scope.entries):

@@ -126,8 +126,9 @@ class Calls:
         filtered = () if node.filter is None else (boolean(binder(node.filter), "FILTER"),)
         distinct = argument.type if node.distinct and not function.idempotent else None
         type_ = function.result_type(argument.type)
-        names = ["argument", "filter"][: 1 + len(filtered)]
-        by = AggregateCall("value", function.name, *names[:1], type_, parameters, distinct, *names[1:])
+        by = AggregateCall(
+            "value", function.name, "argument", type_, parameters, distinct, "filter" if filtered else None
+        )
         return Call(type_, function.name, (argument, *filtered), by=by)
 
 

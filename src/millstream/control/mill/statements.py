@@ -91,7 +91,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
             return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():
-            name = mill.free_name(_stem(statement.select))
+            name = mill.free_name(stem_of(statement.select))
             text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
@@ -129,7 +129,7 @@ def runs_once(mill: Mill, write: Write) -> bool:
     return write.source is None or over_tables(write, mill.catalog)
 
 
-def _stem(runs: ast.Runs) -> str:
+def stem_of(runs: ast.Runs) -> str:
     """The name of a query that was not named, but for its number."""
     return f"{type(runs.statement).__name__.lower()}_{runs.statement.table}" if isinstance(runs, Write) else "query"
 

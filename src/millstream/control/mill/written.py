@@ -67,9 +67,13 @@ class WrittenTables:
             self._keys.setdefault(table, {}).update(keys)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
-                place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
+                self._place(target)
         if isinstance(plan, TableWrite):
             mill.catalog.add_writer(plan)
+
+    def _place(self, table: WrittenTable) -> None:
+        """Make a table a part of a job."""
+        place(self._mill, part_name(table.table), table, ast.NOW, punctuated=False)
 
     def check(self, plan: Plan) -> None:
         """Refuse a query that does not go by the key of a partitioned table, or needs a stream hashed otherwise than
@@ -173,13 +177,20 @@ class WrittenTables:
         if placement is not None:
             if fresh:
                 mill.report_all()
-            rows, refused = (sum(n) for n in zip((0, 0), *self._reported(placement, table), strict=True))
-            bad += refused
+            reported = self._reported(placement, table)
+            rows, bad = sum(rows for rows, _, _ in reported), bad + sum(refused for _, refused, _ in reported)
         return {"accepted": rows, "late": 0, "bad": bad}
 
+    def refused(self, table: str) -> tuple[int, str]:
+        """Number of rows that a table that streams write has refused, as last reported, and why one of them was."""
+        placement = self._mill.placements.of.get(part_name(table))
+        reported = [] if placement is None else self._reported(placement, table)
+        reasons = [reason for _, _, reason in reported if reason]
+        return sum(refused for _, refused, _ in reported), reasons[-1] if reasons else ""
+
     @staticmethod
-    def _reported(placement: Placement, table: str) -> list[tuple[int, int]]:
-        return [status.tables.get(table, (0, 0)) for _, _, status in placement.reports()]
+    def _reported(placement: Placement, table: str) -> list[tuple[int, int, str]]:
+        return [status.tables.get(table, (0, 0, "")) for _, _, status in placement.reports()]
 
     def write(self, write: Write) -> None:
         """Run a statement that no stream drives."""

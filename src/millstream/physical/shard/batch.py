@@ -133,8 +133,9 @@ class Status:
     """The queries, or parts of queries, that have failed in the batch, each with its error as text."""
     parked: Parked = ()
     """What operators of queries that failed before held."""
-    tables: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each table that streams write: the numbers of its rows, and of rows that were refused."""
+    tables: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    """For each table that streams write: the numbers of its rows, and of rows that were refused, and why the last one
+    was."""
     fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
     """Rows of tables that the driver has asked for, by the number of the request."""
 
@@ -209,9 +210,9 @@ def _sizes(host: ShardHost) -> dict[str, int]:
     return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
 
 
-def _tables(host: ShardHost) -> dict[str, tuple[int, int]]:
+def _tables(host: ShardHost) -> dict[str, tuple[int, int, str]]:
     held = [node.operator for node in host.graph.operators.values() if isinstance(node.operator, WrittenTable)]
-    return {operator.table: (operator.state_rows(), operator.bad) for operator in held}
+    return {operator.table: (operator.state_rows(), operator.bad, operator.reason) for operator in held}
 
 
 def _diverted(host: ShardHost) -> dict[str, tuple[str, int, int]]:

@@ -185,3 +185,9 @@ def test_rows_that_tables_refuse_are_in_the_summary(tmp_path: Path) -> None:
         CREATE TABLE t (k BIGINT PRIMARY KEY); INSERT INTO t SELECT k FROM s; INSERT INTO t VALUES (9)"""
     run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "kept", seconds=20)
     assert "3 rows in, 0 rows out, 1 refused by tables" in out.getvalue()
+
+
+def test_a_select_over_tables_groups_by_place() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE TABLE t (k BIGINT, v BIGINT); INSERT INTO t VALUES (1, 1), (2, 2), (1, 3)")
+    assert mill.execute("SELECT k + 1, SUM(v) FROM t GROUP BY 1 ORDER BY 1") == "2 | 4\n3 | 2"

@@ -279,15 +279,19 @@ def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
 def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     name, stage, shared = statement.name, statement.stage, ""
     if name in mill.queries:
-        plan = mill.queries[name].plan
-        shared = "" if stage == "CONTRACT" else explain_running(mill, name)
+        query = mill.queries[name]
+        plan = query.plan
+        if query.failure is not None:
+            shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
+        elif stage != "CONTRACT":
+            shared = explain_running(mill, name)
     elif name in mill.catalog.derived:
         plan = mill.optimized(mill.catalog.derived[name])
     else:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
-        return explain_contract(plan, mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+        return explain_contract(plan, mill.catalog, mill.options.ets, mill.connectors.unpunctuated()) + shared
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared

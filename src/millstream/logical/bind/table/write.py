@@ -120,6 +120,7 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
     if len(names) != len(plan.schema):
         wanted = f"{len(names)} column{'s' if len(names) != 1 else ''} ({', '.join(names)})"
         raise BindError("M2045", f"'{definition.name}' takes {wanted}, found {len(plan.schema)}")
+    check_required(insert, definition)
     nulls = {name for name, item in plan.items if item == NULL} if isinstance(plan, Project) else set()
     if plan.schema.names == tuple(names) and not nulls:
         return plan
@@ -128,6 +129,15 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
         type_ = definition.schema.type_of(name)
         made.append((name, Literal(type_, None) if each.name in nulls else Column(each.type, each.name)))
     return Project(plan, tuple(made))
+
+
+def check_required(insert: body.Insert, definition: TableDefinition) -> None:
+    """Refuse a list of columns that leaves out one which must not be NULL: no row would fit."""
+    for name in (*definition.primary_key, *definition.not_null):
+        if insert.columns and name not in insert.columns:
+            part = "part of the key" if name in definition.primary_key else "NOT NULL"
+            message = f"INSERT without column '{name}' of table '{definition.name}', which is {part}"
+            raise BindError("M2128", message, hint=f"({', '.join((name, *insert.columns))})", **insert.place)
 
 
 def _routed(statements: Sequence[Statement], table: TableDefinition, plan: Plan) -> Key:
@@ -188,6 +198,7 @@ class WriteBinder(StatementBinder):
 
     def values(self, insert: body.Insert) -> Program:
         """The program that returns the rows of VALUES, with all columns of the table."""
+        check_required(insert, self._table)
         schema, found = self._table.schema, []
         for query in self._insert(insert).queries:
             items = tuple(_fitting(item, each.type) for item, each in zip(query.items, schema, strict=True))

@@ -166,6 +166,8 @@ class Connection:
         started = [name for name in self.mill.queries if name not in before]
         if started or self.mill.queries:
             self._start()
+        if not self._together:
+            self._feed()
         return self.query(started[0]) if started else None
 
     def query(self, name: str) -> Query:
@@ -229,11 +231,11 @@ class Connection:
         """Write the queued elements to the jobs' logs; in this process, process them too, with a batch of the streams
         that jobs read."""
         self.mill.batch()
-        self._losses.check()
         if self.spark is None:
             if not self._together and not self._resumes:
                 self._work()
             self.mill.sync()
+        self._losses.check()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -25,7 +25,16 @@ from millstream.control.mill.local import LocalMill
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.recovery import replay_statements
 from millstream.control.mill.running_query import RunningQuery
-from millstream.control.mill.statements import check_sink, note_query, run_statement, runs_once, scanned, sink_of
+from millstream.control.mill.statements import (
+    check_sink,
+    note_query,
+    run_statement,
+    runs_once,
+    scanned,
+    sink_of,
+    stem_of,
+)
+from millstream.control.mill.written import WrittenTables
 from millstream.errors import MillstreamError
 from millstream.ingest.tables import read_table
 from millstream.lang import ast, parse
@@ -33,6 +42,7 @@ from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind import bind_table
 from millstream.logical.bind.table.once import bind_once
 from millstream.logical.bind.table.relations import over_tables
+from millstream.logical.nodes.written_table import WrittenTable
 from millstream.physical.shard.topology import base_stream
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Remember
@@ -43,10 +53,27 @@ LOG = logging.getLogger("millstream")
 Compare = Callable[[LocalMill], list[ast.Statement]]
 
 
+class RehearsedTables(WrittenTables):
+    """Tables that statements write, without their rows."""
+
+    def live(self, table: str) -> bool:
+        return self._mill.catalog.written(table) is not None
+
+    def _place(self, table: WrittenTable) -> None:
+        pass
+
+    def _send(self, table: str, record: Any) -> None:
+        pass
+
+
 class Rehearsal(LocalMill):
     """A mill whose queries are planned, and read nothing. `runs`: the jobs of the checkpoint."""
 
     runs: tuple[str, ...] = ()
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.written = RehearsedTables(self)
 
     def execute(self, text: str) -> str:
         self.try_out(parse(text))
@@ -81,7 +108,7 @@ class Rehearsal(LocalMill):
                 assert isinstance(select, ast.Query)
                 bind_once(select, self.catalog)
             case ast.SelectStatement():
-                name = self.free_name()
+                name = self.free_name(stem_of(statement.select))
                 self._plan(name, ast.query_text(name, statement, "now"), statement)
             case ast.Explain() | ast.ExplainNamed() | ast.Show():
                 pass  # they may need results
@@ -96,6 +123,7 @@ class Rehearsal(LocalMill):
             self.connectors.open_all(self.connectors.read_by(plan))
             if statement.start.how == "beginning":
                 self.connectors.check_rereadable(base_stream(stream) for stream in scanned(plan))
+        self.written.begin(plan)
         self.queries[name] = RunningQuery(name, text, plan, QueryOutput(plan.schema, 1))
         note_query(self, self.queries[name], statement.select)
 

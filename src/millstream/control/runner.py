@@ -80,7 +80,12 @@ def run_file(
             left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
         last = _run_statements(connection, statements, left, console)
         if connection.mill.queries:
-            _await_end(connection, seconds, console)
+            try:
+                _await_end(connection, seconds, console)
+            except Stopped:
+                for statement in last:
+                    _say(console, f"not run after a signal: {' '.join(statement.text.split())[:100]}")
+                raise
         elif not last:
             _say(console, "no query runs")
         _print_tables(connection, last, console)

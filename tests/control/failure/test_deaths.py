@@ -98,7 +98,8 @@ def live(world: World, mortal: Mortal) -> bool:
                 mill._work()
                 batches += 1
                 for due in [number for number in world.left if number <= batches]:
-                    mill.sql(world.left[due])
+                    if "seller" not in mill.query("closed").text:  # a statement is repeated if the process has ended
+                        mill.sql(world.left[due])
                     del world.left[due]
             mill.close()
             return not world.left

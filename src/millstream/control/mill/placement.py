@@ -100,11 +100,12 @@ class Placements:
         key = group_key(job, keys, stage, table)
         if key not in self.groups:
             number, labels = job.allot(job.shards if keys is not None else 1, tenant)
-            self.groups[key] = OpenGroup(number, self.mill, labels, keys, settings, stage, table=table)
-            job.append(self.groups[key])
+            opened = OpenGroup(number, self.mill, labels, keys, settings, stage, table=table)
+            job.append(opened)  # before it counts as open: the disk may be full
+            self.groups[key] = opened
         elif table and (merged := {**(self.groups[key].keys or {}), **(keys or {})}) != self.groups[key].keys:
-            self.groups[key] = replace(self.groups[key], keys=merged)
             job.append(Rekey(self.groups[key].group, merged))
+            self.groups[key] = replace(self.groups[key], keys=merged)
         return self.groups[key]
 
     def append(self, record: Record, job: Job | None = None) -> None:

@@ -136,7 +136,8 @@ class Status:
     parked: Parked = ()
     """What operators of queries that failed before held."""
     tables: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """For each table that streams write: the numbers of its rows and of those refused, and why the last was."""
+    """For each table that streams write: the numbers of its rows, and of rows that were refused, and why the last one
+    was."""
     fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
     """Rows of tables that the driver has asked for, by the number of the request."""
     pending: int = 0

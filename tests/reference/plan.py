@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
@@ -48,11 +49,20 @@ Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
 
 
-def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]) -> Rows:
-    """All results of the plan."""
+def run(
+    plan: Plan,
+    streams: Mapping[str, Rows],
+    tables: Mapping[str, list[Row]],
+    histories: Mapping[str, History] = MappingProxyType({}),
+) -> Rows:
+    """All results of the plan. `tables`: the rows of static tables, and those of others before the first write;
+    `histories`: the rows of tables that streams write."""
     if isinstance(plan, Scan):
         return streams[plan.stream]
-    inputs = [run(part, streams, tables) for part in plan.inputs]
+    if isinstance(plan, WrittenJoin):
+        stream = run(plan.input, streams, tables, histories)
+        return written_join(plan, stream, histories[plan.table], tables.get(plan.table, []))
+    inputs = [run(part, streams, tables, histories) for part in plan.inputs]
     return (
         table_join(plan, *inputs, tables[plan.table])
         if isinstance(plan, TableJoin)

@@ -22,7 +22,7 @@ class Body:
     def iterate(self, x: Any) -> list[Row]:
         raise NotImplementedError
 
-    def expire(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def expire(self, x: Any) -> list[Row]:
         return []
 
     def terminate(self) -> list[Row]:
@@ -53,7 +53,7 @@ class Keeper(Body):
         self.window[:] = [w for w in self.window if not (odd and w[0] == x)]
         return [(len(self.window),)]
 
-    def expire(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def expire(self, x: Any) -> list[Row]:
         return [(len(self.window) + 100,)]
 
 
@@ -121,7 +121,7 @@ class Ordered(Body):
       INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT w FROM inwindow ORDER BY w DESC LIMIT 2 OFFSET 1; }
       EXPIRE: { INSERT INTO RETURN SELECT w FROM inwindow WHERE w <> x OR x IS NULL ORDER BY w LIMIT 1; } }"""
 
-    def iterate(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def iterate(self, x: Any) -> list[Row]:
         return sorted(self.window, key=lambda w: (w[0] is None, -(w[0] or 0)))[1:3]
 
     def expire(self, x: Any) -> list[Row]:
@@ -169,7 +169,7 @@ class Emptied(Body):
       ITERATE: { DELETE FROM inwindow WHERE x = 2; INSERT INTO RETURN VALUES (oldest()); }
       EXPIRE: { INSERT INTO RETURN SELECT COUNT(*) - 1 FROM inwindow; } }"""
 
-    def initialize(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def initialize(self, x: Any) -> list[Row]:
         return [self.window[0]]
 
     def iterate(self, x: Any) -> list[Row]:
@@ -177,7 +177,7 @@ class Emptied(Body):
             self.window.clear()
         return [self.window[0] if self.window else (None,)]
 
-    def expire(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def expire(self, x: Any) -> list[Row]:
         return [(len(self.window) - 1,)]
 
 
@@ -209,7 +209,7 @@ class Swapped(Body):
             self.rows += [[*row] for row in self.rows]
         return self._shown()
 
-    def expire(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def expire(self, x: Any) -> list[Row]:
         self.rows = [[a, None if b is None else b - 1] for a, b in self.rows]
         self.rows = [row for row in self.rows if not (row[1] is not None and row[1] < -3)]
         return []
@@ -243,7 +243,8 @@ class Silent(Body):
 
     SQL = """CREATE AGGREGATE agg(x BIGINT) : BIGINT { TABLE st(v BIGINT);
       INITIALIZE: ITERATE: { INSERT INTO st VALUES (x); DELETE FROM st WHERE v < x - 2; }
-      TERMINATE: { INSERT INTO RETURN SELECT v + 1 FROM st WHERE v >= 2 UNION ALL SELECT SUM(v) FROM st HAVING COUNT(v) > 2; } }"""
+      TERMINATE: { INSERT INTO RETURN SELECT v + 1 FROM st WHERE v >= 2
+                   UNION ALL SELECT SUM(v) FROM st HAVING COUNT(v) > 2; } }"""
     BASE = True
 
     def __init__(self) -> None:
@@ -268,7 +269,7 @@ class Called(Body):
       CREATE WINDOW AGGREGATE agg(x BIGINT) : BIGINT { TABLE inwindow(w BIGINT);
         INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT inner_agg(w) FROM inwindow GROUP BY w % 2 ORDER BY 1; } }"""
 
-    def iterate(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def iterate(self, x: Any) -> list[Row]:
         found = []
         for key in (-1, 0, 1):
             state: Any = None
@@ -288,7 +289,7 @@ class Delayed(Body):
       EXPIRE: { UPDATE gone SET n = n + 1 WHERE oldest() = x OR x IS NULL;
                 INSERT INTO RETURN SELECT w * 10 FROM inwindow LIMIT 1 OFFSET 1; } }"""
 
-    def initialize(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def initialize(self, x: Any) -> list[Row]:
         self.n = 0
         return []
 
@@ -296,7 +297,7 @@ class Delayed(Body):
         first = self.window[0][0]
         return [(self.n,)] if x is not None and first is not None and x >= first else []
 
-    def expire(self, x: Any) -> list[Row]:  # noqa: ARG002
+    def expire(self, x: Any) -> list[Row]:
         self.n += 1
         return [(None if w is None else w * 10,) for (w,) in self.window[1:2]]
 

@@ -11,7 +11,8 @@ there: feedback to queries, and feedback that operators issue themselves. The dr
 | to the output of an earlier stage | a `Send` record: the part of the query that emits it receives the feedback |
 
 The records take effect with a later batch, for all shards alike. A record is written only if no query has started since
-the reports: a new query wants all rows. Any reader may desire or demand tuples, so that feedback is passed on at once.
+the reports: a new query wants all rows. A source whose tests do not pay is told nothing for a while (`source_gates`).
+Any reader may desire or demand tuples, so that feedback is passed on at once.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
 from millstream.control.mill.feedback import omitted_at_scans
 from millstream.control.mill.placement import PlacedPart
+from millstream.control.mill.source_gates import SourceGates
 from millstream.logical.catalog import BAD, LATE
 from millstream.logical.plan import Key
 from millstream.physical.plan.exchange import MARK, exchanged
@@ -59,7 +61,12 @@ class _Said:
     parts: tuple[str, ...] = ()
     started: int = -1
     """The position in the log behind the last start of a query: it ends the skipping of rows that the query reads."""
+    unwanted: dict[str, Patterns] = field(default_factory=dict)
+    """The rows of streams that no reader wants."""
+    asleep: set[str] = field(default_factory=set)
+    """Streams whose sources do not test rows for a while."""
     skipped: dict[str, Patterns] = field(default_factory=dict)
+    """The rows that sources leave out."""
     told: dict[str, Patterns] = field(default_factory=dict)
 
 
@@ -78,12 +85,18 @@ class Relay:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._said: dict[Job, _Said] = {}
+        self._gates: dict[Job, SourceGates] = {}
+
+    def asleep(self) -> set[str]:
+        """The streams whose sources do not test rows for a while, since few are unwanted."""
+        return {declared(stream) for said in [*self._said.values()] for stream in said.asleep}
 
     def unwanted(self) -> dict[str, tuple[str, ...]]:
         """The patterns of the rows that the sources of streams leave out in some job, as text."""
         found: dict[str, tuple[str, ...]] = {}
         for job in self._mill.placements.jobs():
-            for stream, patterns in self._of(job).skipped.items():
+            said = self._of(job)
+            for stream, patterns in (said.unwanted or said.skipped).items():
                 name = declared(stream)
                 found[name] = tuple(dict.fromkeys((*found.get(name, ()), *map(str, patterns))))
         return found
@@ -98,9 +111,12 @@ class Relay:
         names, started = tuple(part.name for part in parts), job.started
         if not (reports or said.skipped or said.told):
             return
-        if (reports, names, started) == (said.reports, said.parts, said.started):
+        same = (reports, names, started) == (said.reports, said.parts, said.started)
+        unwanted, outputs = (said.unwanted, said.told) if same else self._passed(parts, heard)
+        asleep = self._asleep(job, unwanted, heard)
+        if same and asleep == said.asleep:
             return
-        streams, outputs = self._passed(parts, heard)
+        streams = {stream: patterns for stream, patterns in unwanted.items() if stream not in asleep}
         records: list[Record] = [
             Skip(self._mill.name, stream, streams.get(stream, ()))
             for stream in {*streams, *said.skipped}
@@ -114,7 +130,11 @@ class Relay:
         ]
         position = min((status.position for status in heard.values()), default=-1)
         if job.append_if_known(records, position):
-            self._said[job] = _Said(reports, names, started, streams, outputs)
+            self._said[job] = _Said(reports, names, started, unwanted, asleep, streams, outputs)
+
+    def _asleep(self, job: Job, unwanted: Mapping[str, Patterns], heard: Mapping[int, Status]) -> set[str]:
+        rows = {stream: job.rows_of[self._mill.name, stream] for stream in unwanted}
+        return self._gates.setdefault(job, SourceGates()).asleep(unwanted, heard.values(), rows)
 
     def _of(self, job: Job) -> _Said:
         """What was passed on last, before a restart by the log of the job."""

@@ -1,5 +1,6 @@
 """On Spark, feedback crosses stages, reaches the tasks that read files, and survives a restart."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,28 @@ def test_parquet_two_stages_restart(spark: SparkSession, tmp_path: Path) -> None
         assert missing and all(row[1] in ((0, 1, 2, 3) if name != "stages" else (2,)) for row in missing)
     (stream,) = progress.streams
     assert stream.unwanted == ("[k <= 3]",) and stream.skipped.rows >= 1600 and stream.skipped.groups >= 10
+
+
+def test_rows_of_a_dataframe_are_dropped_when_they_are_packed(spark: SparkSession, tmp_path: Path) -> None:
+    (data := tmp_path / "data").mkdir()
+    write(data, 0)
+    reader = spark.readStream.schema("k bigint, v bigint, ts bigint").option("maxFilesPerTrigger", 1)
+    with ms.connect(spark, shards=2, contracts="off") as mill:
+        mill.stream("s", reader.parquet(str(data)), order_by="ts")
+        query = mill.sql(f"CREATE QUERY q AS {QUERIES['sums']}")
+        plain = mill.sql("CREATE QUERY plain AS SELECT k, v FROM s WHERE k >= 0")
+        deadline = time.monotonic() + 60
+        while sum(mill.mill.counts("s").values()) < 1000 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        first = plain.take().height
+        query.feedback("~[k <= 3]")
+        plain.feedback("~[k < 3]")
+        for number in (1, 2):
+            write(data, number)
+        while sum(mill.mill.counts("s").values()) < 3000 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        found = plain.take()
+        (stream,) = query.progress().streams
+        assert mill.mill.counts("s") == {"accepted": 2940, "late": 60, "bad": 0}
+        assert first == 980 and found.height == 2 * 2 * 196 and min(found["k"]) == 3
+        assert stream.unwanted == ("[k < 3]",) and stream.skipped.rows in (600, 1200)

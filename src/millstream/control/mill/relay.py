@@ -11,7 +11,8 @@ there: feedback to queries, and feedback that operators issue themselves. The dr
 | to the output of an earlier stage | a `Send` record: the part of the query that emits it receives the feedback |
 
 The records take effect with a later batch, for all shards alike. A record is written only if no query has started since
-the reports: a new query wants all rows. Any reader may desire or demand tuples, so that feedback is passed on at once.
+the reports: a new query wants all rows. A source whose tests do not pay is told nothing for a while (`source_gates`).
+Any reader may desire or demand tuples, so that feedback is passed on at once.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ import polars as pl
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.common import common, pruned
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
 from millstream.control.mill.feedback import omitted_at_scans
 from millstream.control.mill.placement import PlacedPart
+from millstream.control.mill.source_gates import SourceGates
 from millstream.logical.catalog import BAD, LATE
 from millstream.logical.plan import Key
 from millstream.physical.plan.exchange import MARK, exchanged
@@ -59,7 +61,12 @@ class _Said:
     parts: tuple[str, ...] = ()
     started: int = -1
     """The position in the log behind the last start of a query: it ends the skipping of rows that the query reads."""
+    unwanted: dict[str, Patterns] = field(default_factory=dict)
+    """The rows of streams that no reader wants."""
+    asleep: set[str] = field(default_factory=set)
+    """Streams whose sources do not test rows for a while."""
     skipped: dict[str, Patterns] = field(default_factory=dict)
+    """The rows that sources leave out."""
     told: dict[str, Patterns] = field(default_factory=dict)
 
 
@@ -78,12 +85,18 @@ class Relay:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._said: dict[Job, _Said] = {}
+        self._gates: dict[Job, SourceGates] = {}
+
+    def asleep(self) -> set[str]:
+        """The streams whose sources do not test rows for a while, since few are unwanted."""
+        return {declared(stream) for said in [*self._said.values()] for stream in said.asleep}
 
     def unwanted(self) -> dict[str, tuple[str, ...]]:
         """The patterns of the rows that the sources of streams leave out in some job, as text."""
         found: dict[str, tuple[str, ...]] = {}
-        for said in [*self._said.values()]:
-            for stream, patterns in said.skipped.items():
+        for job in self._mill.placements.jobs():
+            said = self._of(job)
+            for stream, patterns in (said.unwanted or said.skipped).items():
                 name = declared(stream)
                 found[name] = tuple(dict.fromkeys((*found.get(name, ()), *map(str, patterns))))
         return found
@@ -98,9 +111,12 @@ class Relay:
         names, started = tuple(part.name for part in parts), job.started
         if not (reports or said.skipped or said.told):
             return
-        if (reports, names, started) == (said.reports, said.parts, said.started):
+        same = (reports, names, started) == (said.reports, said.parts, said.started)
+        unwanted, outputs = (said.unwanted, said.told) if same else self._passed(parts, heard)
+        asleep = self._asleep(job, unwanted, heard)
+        if same and asleep == said.asleep:
             return
-        streams, outputs = self._passed(parts, heard)
+        streams = {stream: patterns for stream, patterns in unwanted.items() if stream not in asleep}
         records: list[Record] = [
             Skip(self._mill.name, stream, streams.get(stream, ()))
             for stream in {*streams, *said.skipped}
@@ -114,12 +130,16 @@ class Relay:
         ]
         position = min((status.position for status in heard.values()), default=-1)
         if job.append_if_known(records, position):
-            self._said[job] = _Said(reports, names, started, streams, outputs)
+            self._said[job] = _Said(reports, names, started, unwanted, asleep, streams, outputs)
+
+    def _asleep(self, job: Job, unwanted: Mapping[str, Patterns], heard: Mapping[int, Status]) -> set[str]:
+        rows = {stream: job.rows_of[self._mill.name, stream] for stream in unwanted}
+        return self._gates.setdefault(job, SourceGates()).asleep(unwanted, heard.values(), rows)
 
     def _of(self, job: Job) -> _Said:
-        """What was passed on last. A job that was opened again has it in its log."""
+        """What was passed on last, before a restart by the log of the job."""
         if job not in self._said:
-            held = Topology.of(job.log).unwanted if job.recovered else {}
+            held = Topology.of(job.log).unwanted
             own = {stream: patterns for (mill, stream), patterns in held.items() if mill == self._mill.name}
             self._said[job] = _Said(skipped=own)
         return self._said[job]
@@ -207,18 +227,25 @@ def _of_shards(said: Sequence[Patterns], reader: _Reader) -> Patterns:
     found: list[Pattern] = []
     for pattern in dict.fromkeys(pattern for patterns in said for pattern in patterns):
         if not any(known.covers(pattern) for known in found):
-            concerned = _concerned(pattern, reader, len(said))
-            found += common([(pattern,), *(said[number] for number in concerned)])
+            for piece, concerned in _pieces(pattern, reader, len(said)):
+                found += common([(piece,), *(said[number] for number in concerned)])
     return tuple(pruned(found))
 
 
-def _concerned(pattern: Pattern, reader: _Reader, shards: int) -> Iterable[int]:
-    """The numbers of the shards that may see tuples that match a pattern."""
-    restricted = [pattern.get(name) for name in reader.key or ()]
-    if not restricted or any(r.form is not Form.ONE_OF for r in restricted):
-        return range(shards)
-    if prod(len(r.values) for r in restricted) > MOST_KEYS:
-        return range(shards)
-    types = {name: reader.schema.type_of(name).polars for name in reader.key or ()}
-    keys = pl.DataFrame([*product(*(r.values for r in restricted))], schema=types, orient="row")
-    return sorted({int(number) for number in shard_of(keys, reader.key or (), shards)})
+def _pieces(pattern: Pattern, reader: _Reader, shards: int) -> Iterator[tuple[Pattern, Iterable[int]]]:
+    """A pattern, or parts of it, each with the numbers of the shards that may see matching tuples."""
+    key = reader.key or ()
+    restricted = [pattern.get(name) for name in key]
+    finite = bool(key) and all(r.form is Form.ONE_OF for r in restricted)
+    if not finite or prod(len(r.values) for r in restricted) > MOST_KEYS:
+        yield pattern, range(shards)
+        return
+    types = {name: reader.schema.type_of(name).polars for name in key}
+    choices = [*product(*(r.values for r in restricted))]
+    numbers = shard_of(pl.DataFrame(choices, schema=types, orient="row"), key, shards).tolist()
+    if len(key) > 1:
+        yield pattern, sorted({*numbers})
+        return
+    for number in sorted({*numbers}):
+        own = one_of(value for (value,), at in zip(choices, numbers, strict=True) if at == number)
+        yield pattern.intersect(Pattern.of({key[0]: own})), (number,)

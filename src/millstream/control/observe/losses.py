@@ -85,7 +85,6 @@ def refused(mill: Mill) -> dict[str, tuple[int, str]]:
 def counted(mill: Mill) -> str:
     """The numbers of late and bad rows of all streams, of those that PACE dropped and of rows that tables refused, as
     text; empty if there are none."""
-    none."""
     found = losses(mill).values()
     rows = sum(held.rows for held in found)
     numbers = {"late": sum(held.late for held in found), "bad": sum(held.bad for held in found)}

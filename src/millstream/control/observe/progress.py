@@ -117,10 +117,14 @@ class Progress:
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
             dropped += sum(stream.skipped.rows for stream in self.streams)
-            yield f"guards {', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}: {dropped:,} rows dropped"
+            tests = [test for o in self.operators for test in o.reading.tests]
+            tested, asleep = sum(test.tested for test in tests), sum(test.asleep for test in tests)
+            sleeping = f", {asleep} of {len(tests)} asleep" if asleep else ""
+            named = f"{', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}"
+            yield f"guards {named}: {dropped:,} rows dropped, {tested:,} tested in operators{sleeping}"
         for stream in self.streams:
             if stream.skipped.tested:
-                yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted)}"
+                yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
         if self.error is not None:
             yield f"failed {self.error}"
         if self.sink is not None:
@@ -217,12 +221,12 @@ def batch_text(batch: int) -> str:
     return f"batch {batch}" if batch >= 0 else "no batch yet"
 
 
-def skipped_text(skipped: Skipped, unwanted: Sequence[str]) -> str:
+def skipped_text(skipped: Skipped, unwanted: Sequence[str], *, asleep: bool = False) -> str:
     """
     >>> skipped_text(Skipped(900, 880, 1, 9, 12, 30), ["[k = 1]"])
     'leaves out [k = 1]: 880 of 900 rows, 9 of 10 row groups, 30 of 42 column chunks'
     """
-    leaves = f"leaves out {', '.join(unwanted)}" if unwanted else "has left out"
+    leaves = f"leaves out {', '.join(unwanted)}{' (asleep)' if asleep else ''}" if unwanted else "has left out"
     parts = [f"{skipped.rows:,} of {skipped.tested:,} rows"]
     if skipped.groups or skipped.groups_read:
         parts.append(f"{skipped.groups:,} of {skipped.groups + skipped.groups_read:,} row groups")

@@ -47,7 +47,9 @@ class StreamProgress:
     skipped: Skipped = NONE_SKIPPED
     """What its source has left out because no reader wants it: see docs/feedback.md."""
     unwanted: tuple[str, ...] = ()
-    """The patterns of the rows that it leaves out now."""
+    """The patterns of the rows that no reader wants."""
+    asleep: bool = False
+    """True if the source does not test its rows for a while, since few were unwanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class _Readers:
 
 def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
     """The progress of all streams that a query reads or has read, or that are fed from the driver."""
-    waiting, groups, unwanted = _waiting(mill), list(_groups(mill)), mill.relay.unwanted()
+    waiting, groups = _waiting(mill), list(_groups(mill))
+    unwanted, asleep = mill.relay.unwanted(), mill.relay.asleep()
     found: dict[str, StreamProgress] = {}
     for stream in mill.catalog.streams:
         source, name = mill.fed(stream.name), stream.name
@@ -97,7 +100,9 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
         lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
         skipped = max((readers.skipped(name) for readers in groups), default=NONE_SKIPPED, key=lambda c: c.tested)
-        found[name] = StreamProgress(name, *counts, waiting.get(name), at, lag, skipped, unwanted.get(name, ()))
+        found[name] = StreamProgress(
+            name, *counts, waiting.get(name), at, lag, skipped, unwanted.get(name, ()), name in asleep
+        )
     for name in filter(mill.catalog.diverts, mill.catalog.derived):
         accepted, bad = mill.diverted.counts(name)
         if accepted or bad:

@@ -394,9 +394,10 @@ class Graph:
             kind, state = type(operator).__name__, operator.state_rows()
             held = {"buffered": buffered, "state": state, "late": operator.late, "pruned": operator.pruned}
             guards = guarding.written(*node.ports)
-            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition, guards=guards))
-        sinks = self.sinks.values()
-        readings += [reading(s.name, "sink", s.counters, guards=guarding.written(s)) for s in sinks]
+            tests, macro = guarding.readings(*node.ports), node.row.transition
+            readings.append(reading(node.name, kind, node.counters, **held, macro=macro, guards=guards, tests=tests))
+        for s in self.sinks.values():
+            readings.append(reading(s.name, "sink", s.counters, guards=guarding.written(s), tests=guarding.readings(s)))
         return {r.name: r for r in readings}
 
     def snapshot(self) -> dict[str, Any]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.algebra.feedback import Feedback, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.upstream import Upstream
+from millstream.runtime.engine.gate import STATEFUL, GuardReading
 from millstream.runtime.engine.guard import Guard, covered_by, passed_by
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
-from millstream.runtime.operator.contract import Input
+from millstream.runtime.operator.contract import Input, Operator
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -68,7 +70,10 @@ def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
 
 def mount_remembered(reader: Port | Sink) -> None:
     """Make the guard of a reader of the feedback that its buffer remembers."""
-    guard = Guard(_sent(reader))
+    guard, before = Guard(_sent(reader)), reader.guard
+    if before is not None:
+        guard.gate = before.gate
+        guard.gate.wake()
     reader.guard = guard if guard else None
     if isinstance(reader, Port):
         reader.node.guarded = any(port.guard is not None for port in reader.node.ports)
@@ -80,13 +85,41 @@ def written(*readers: Port | Sink) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def readings(*readers: Port | Sink) -> tuple[GuardReading, ...]:
+    """Return what the guards of readers have done."""
+    return tuple(reader.guard.reading() for reader in readers if reader.guard is not None)
+
+
+def _may_sleep(port: Port) -> bool:
+    """Return whether the guard of a port may sleep: not if the operator holds state that it has purged, or has
+    disclaimed the tuples by itself."""
+    return not port.issued and not _stateful(port.node)
+
+
+def _cost_behind(node: OperatorNode) -> int:
+    """Return what a tuple costs an operator and those behind it."""
+    cost, todo, seen = 0, [node], {node}
+    while todo:
+        node = todo.pop()
+        cost += STATEFUL if _stateful(node) else 1
+        behind = {reader.node for reader in node.buffer.ports} - seen
+        seen |= behind
+        todo += behind
+    return cost
+
+
+def _stateful(node: OperatorNode) -> bool:
+    kind = type(node.operator)
+    return kind.tables is not Operator.tables or kind.disclaim is not Operator.disclaim
+
+
 def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
     """Return the input of a step without the tuples that the guards drop; remove patterns that its punctuation
     covers."""
     made: list[Input] = []
     for port, given in zip(node.ports, inputs, strict=True):
         if port.guard is not None and given.rows is not None and not node.operator.guards_itself:
-            rows = port.guard.filter(given.rows)
+            rows = port.guard.filter(given.rows, partial(_cost_behind, node) if _may_sleep(port) else None)
             node.counters.disclaimed += given.rows.height - (0 if rows is None else rows.height)
             made.append(replace(given, rows=rows))
         else:

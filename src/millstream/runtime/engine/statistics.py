@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from millstream.algebra.values import value
+from millstream.runtime.engine.gate import GuardReading
 
 
 @value("counters")
@@ -47,6 +48,7 @@ class NodeStatistics:
     macro: str = ""
     disclaimed: int = 0
     guards: tuple[str, ...] = ()
+    tests: tuple[GuardReading, ...] = ()
 
     @property
     def selectivity(self) -> float | None:
@@ -65,6 +67,7 @@ def reading(
     pruned: int = 0,
     macro: str = "",
     guards: tuple[str, ...] = (),
+    tests: tuple[GuardReading, ...] = (),
 ) -> NodeStatistics:
     """
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
@@ -83,5 +86,6 @@ def reading(
         late=late,
         macro=macro,
         guards=guards,
+        tests=tests,
         **held,
     )

@@ -41,7 +41,7 @@ from millstream.ingest.paged.files.formats import (
     unreadable,
 )
 from millstream.ingest.paged.files.parquet_columns import Columns, columns_of
-from millstream.ingest.paged.files.parquet_wanted import joined, part_reader
+from millstream.ingest.paged.files.parquet_wanted import part_reader
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.paged.wanted import Wanted
 from millstream.ingest.rows import Rows, read_frame, texts_of
@@ -114,8 +114,7 @@ class ParquetFormat:
         self, parts: Sequence[Part], columns: Sequence[str], unwanted: tuple[Pattern, ...], deciding: Collection[str]
     ) -> Wanted:
         """Read the rows that match none of the patterns; of all rows the deciding columns."""
-        reader = part_reader(self, columns, unwanted, deciding)
-        return joined([reader.read(part) for part in parts], self.schema.empty().select(reader.columns))
+        return part_reader(self, columns, unwanted, deciding).read(parts)
 
     def read_all(self, part: Part) -> Rows:
         return read_frame(self.frame(part, self.schema.names), self.schema, self.required)

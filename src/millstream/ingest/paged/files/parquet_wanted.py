@@ -60,8 +60,9 @@ class PartReader:
     unwanted: tuple[Pattern, ...]
     deciding: frozenset[str]
 
-    def read(self, part: Part) -> Wanted:
-        return joined([self._read(part, run) for run in self._runs(part)], self._empty())
+    def read(self, parts: Sequence[Part]) -> Wanted:
+        empty = _empty(self.format.schema, self.columns)
+        return joined([self._read(part, run) for part in parts for run in self._runs(part)], empty)
 
     def _read(self, part: Part, run: _Run) -> Wanted:
         schema, names = self.format.schema, self._first(run)
@@ -74,7 +75,8 @@ class PartReader:
         required = [name for name in self.format.required if name in first]
         rows = read_frame(self.format.frame(run.part, first.names), first, required)
         bad = located(self.format.where, run.part, self.format.described(run.part, rows, first), rows.bad_places)
-        known = narrowed(rows.frame, [name for name in first.names if name in self.deciding])
+        decides = [name for name in first.names if name in self.deciding]
+        known = rows.frame if decides == rows.frame.columns else narrowed(rows.frame, decides)
         if run.unwanted:
             counts = Skipped(height, known.height, 0, run.groups, chunks, needed - chunks)
             return self._none(known, counts, bad)
@@ -99,10 +101,8 @@ class PartReader:
         return frame.select(self.columns)
 
     def _none(self, known: pl.DataFrame, counts: Skipped, bad: pl.DataFrame = NO_BAD) -> Wanted:
-        return Wanted(self._empty(), known, np.zeros(known.height, dtype=np.bool_), None, bad, counts)
-
-    def _empty(self) -> pl.DataFrame:
-        return self.format.schema.empty().select(self.columns)
+        empty = _empty(self.format.schema, self.columns)
+        return Wanted(empty, known, np.zeros(known.height, dtype=np.bool_), None, bad, counts)
 
     def _first(self, run: _Run) -> set[str]:
         """The columns to read of all rows: those that decide, and those that may have bad values."""
@@ -169,6 +169,11 @@ def joined(parts: Sequence[Wanted], empty: pl.DataFrame) -> Wanted:
         pl.concat([part.bad for part in parts]) if parts else NO_BAD,
         counts,
     )
+
+
+@lru_cache(maxsize=64)
+def _empty(schema: Schema, columns: tuple[str, ...]) -> pl.DataFrame:
+    return schema.empty().select(columns)
 
 
 @lru_cache(maxsize=10_000)

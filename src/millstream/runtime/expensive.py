@@ -9,7 +9,10 @@
 | progress v, or the port's bound v | → nothing → v, or the oldest tuple that waits |
 | feedback in → exploited → propagated | assumed, not on the column → tuples that wait and match are dropped → itself |
 | | desired, not on the column → tuples that wait and match come first → as its kind says |
-| cost | a step appends to the state; the work of a batch is one call with whole columns |
+| cost | a step appends to the state; the work of a batch is `PIECES` calls with whole columns |
+
+The work of a batch is done in pieces: the results of one go downstream before the next one begins, so that feedback
+that they cause, such as that of PACE, prunes what it concerns before any work.
 
 When the work is done depends on the batches. Without feedback the bag of all results does not: every tuple is emitted
 once, and no punctuation overtakes a tuple that it matches.
@@ -34,6 +37,9 @@ from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.pipeline.project import Columns
 from millstream.runtime.state.table import StateTable
+
+PIECES = 10
+"""Pieces that the budget of a batch is divided into."""
 
 
 @carries_out("expensive")
@@ -80,9 +86,9 @@ class Expensive(Operator):
         return len(self._waiting)
 
     def _worked(self) -> pl.DataFrame | None:
-        """Take tuples that wait, as many as are allowed, and return their results."""
+        """Take a piece of the tuples that wait, and return its results."""
         held = self._waiting.frame()
-        count = min(self._allowed, held.height)
+        count = min(self._allowed, held.height, -(-self._budget // PIECES))
         self._allowed -= count
         taken = self._first(held, count)
         chosen = where(held, taken) if count < held.height else held

@@ -105,8 +105,6 @@ class Job(ABC):
         self.parked: dict[str, dict[str, bytes]] = {}
         """What the operators of failed queries of a job in memory held."""
         self._needed = 0
-        self.recovered = self.log.end() > 0
-        """True if it was opened before."""
         self.started = self.log.end()
         """The position behind the last start of a query, or behind the records from before it was opened."""
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)

@@ -27,7 +27,7 @@ import polars as pl
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.common import common, pruned
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
 from millstream.control.mill.feedback import omitted_at_scans
 from millstream.control.mill.placement import PlacedPart
@@ -82,8 +82,8 @@ class Relay:
     def unwanted(self) -> dict[str, tuple[str, ...]]:
         """The patterns of the rows that the sources of streams leave out in some job, as text."""
         found: dict[str, tuple[str, ...]] = {}
-        for said in [*self._said.values()]:
-            for stream, patterns in said.skipped.items():
+        for job in self._mill.placements.jobs():
+            for stream, patterns in self._of(job).skipped.items():
                 name = declared(stream)
                 found[name] = tuple(dict.fromkeys((*found.get(name, ()), *map(str, patterns))))
         return found
@@ -117,9 +117,9 @@ class Relay:
             self._said[job] = _Said(reports, names, started, streams, outputs)
 
     def _of(self, job: Job) -> _Said:
-        """What was passed on last. A job that was opened again has it in its log."""
+        """What was passed on last, before a restart by the log of the job."""
         if job not in self._said:
-            held = Topology.of(job.log).unwanted if job.recovered else {}
+            held = Topology.of(job.log).unwanted
             own = {stream: patterns for (mill, stream), patterns in held.items() if mill == self._mill.name}
             self._said[job] = _Said(skipped=own)
         return self._said[job]
@@ -207,18 +207,25 @@ def _of_shards(said: Sequence[Patterns], reader: _Reader) -> Patterns:
     found: list[Pattern] = []
     for pattern in dict.fromkeys(pattern for patterns in said for pattern in patterns):
         if not any(known.covers(pattern) for known in found):
-            concerned = _concerned(pattern, reader, len(said))
-            found += common([(pattern,), *(said[number] for number in concerned)])
+            for piece, concerned in _pieces(pattern, reader, len(said)):
+                found += common([(piece,), *(said[number] for number in concerned)])
     return tuple(pruned(found))
 
 
-def _concerned(pattern: Pattern, reader: _Reader, shards: int) -> Iterable[int]:
-    """The numbers of the shards that may see tuples that match a pattern."""
-    restricted = [pattern.get(name) for name in reader.key or ()]
-    if not restricted or any(r.form is not Form.ONE_OF for r in restricted):
-        return range(shards)
-    if prod(len(r.values) for r in restricted) > MOST_KEYS:
-        return range(shards)
-    types = {name: reader.schema.type_of(name).polars for name in reader.key or ()}
-    keys = pl.DataFrame([*product(*(r.values for r in restricted))], schema=types, orient="row")
-    return sorted({int(number) for number in shard_of(keys, reader.key or (), shards)})
+def _pieces(pattern: Pattern, reader: _Reader, shards: int) -> Iterator[tuple[Pattern, Iterable[int]]]:
+    """A pattern, or parts of it, each with the numbers of the shards that may see matching tuples."""
+    key = reader.key or ()
+    restricted = [pattern.get(name) for name in key]
+    finite = bool(key) and all(r.form is Form.ONE_OF for r in restricted)
+    if not finite or prod(len(r.values) for r in restricted) > MOST_KEYS:
+        yield pattern, range(shards)
+        return
+    types = {name: reader.schema.type_of(name).polars for name in key}
+    choices = [*product(*(r.values for r in restricted))]
+    numbers = shard_of(pl.DataFrame(choices, schema=types, orient="row"), key, shards).tolist()
+    if len(key) > 1:
+        yield pattern, sorted({*numbers})
+        return
+    for number in sorted({*numbers}):
+        own = one_of(value for (value,), at in zip(choices, numbers, strict=True) if at == number)
+        yield pattern.intersect(Pattern.of({key[0]: own})), (number,)

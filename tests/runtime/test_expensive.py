@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.expression import Binary, Column, Literal
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.punctuation.restriction import below, equal
@@ -76,7 +77,7 @@ def test_equals_the_queue(
             one.disclaim(pattern, (None,))
             queue.disclaim(pattern)
         elif pattern is not None and not any(p.covers(pattern) for p in trace.punctuations):
-            one.desire(pattern)
+            one.answer(Feedback(Intent.DESIRED, pattern))
             queue.desire(pattern)
         output = done(one)
         queue.desired = [each for each in queue.desired if each in one._desired]  # punctuation ends them
@@ -130,7 +131,7 @@ def test_feedback_on_the_computed_column_prunes_nothing() -> None:
     one = operator(1)
     one.process([Input(frame(SCHEMA, [row(1)]))])
     one.disclaim(Pattern.of(w=equal(2)), (None,))
-    one.desire(Pattern.of(w=equal(2)))
+    one.answer(Feedback(Intent.DESIRED, Pattern.of(w=equal(2))))
     assert one.pending() == 1 and not one.scalars()["desired"]
 
 

@@ -28,9 +28,11 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask
 from millstream.algebra.expression import Column, Expression
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.upstream import Answer, Upstream
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
@@ -87,28 +89,33 @@ class Expensive(Operator):
 
     def _worked(self) -> pl.DataFrame | None:
         """Take a piece of the tuples that wait, and return its results."""
-        held = self._waiting.frame()
-        count = min(self._allowed, held.height, -(-self._budget // PIECES))
+        count = min(self._allowed, len(self._waiting), -(-self._budget // PIECES))
         self._allowed -= count
-        taken = self._first(held, count)
-        chosen = where(held, taken) if count < held.height else held
-        self._keep(~taken)
+        if not self._desired or count == len(self._waiting):
+            chosen = self._waiting.take_first(count)
+            self._note_oldest()
+        else:
+            held = self._waiting.frame()
+            taken = self._first(held, count)
+            chosen = where(held, taken)
+            self._keep(~taken)
         return self._columns(chosen)
 
     def _first(self, held: pl.DataFrame, count: int) -> Mask:
-        """Return a mask of the tuples to work on next."""
+        """Return a mask of the tuples to work on next: those that are desired, then the oldest."""
         taken = np.zeros(held.height, dtype=np.bool_)
-        if count < held.height:
-            for pattern in self._desired:
-                wanted = np.flatnonzero(pattern.match(held).to_numpy() & ~taken)[:count]
-                taken[wanted] = True
-                count -= len(wanted)
-            taken[np.flatnonzero(~taken)[:count]] = True
-            return taken
-        return ~taken
+        for pattern in self._desired:
+            wanted = np.flatnonzero(pattern.match(held).to_numpy() & ~taken)[:count]
+            taken[wanted] = True
+            count -= len(wanted)
+        taken[np.flatnonzero(~taken)[:count]] = True
+        return taken
 
     def _keep(self, kept: Mask) -> None:
         self._waiting.keep(pl.Series(kept))
+        self._note_oldest()
+
+    def _note_oldest(self) -> None:
         lowest = self._waiting.frame().get_column(TS).min() if len(self._waiting) else None
         self._oldest = FOREVER if lowest is None else int(lowest)  # type: ignore[arg-type]
         self._shrunk = True
@@ -123,7 +130,13 @@ class Expensive(Operator):
             self.pruned += int(np.count_nonzero(~kept))
             self._keep(kept)
 
+    def answer(self, message: Upstream) -> Answer:
+        if isinstance(message, Feedback) and message.intent is Intent.DESIRED:
+            self.desire(message.pattern)
+        return super().answer(message)
+
     def desire(self, pattern: Pattern) -> None:
+        """Work on tuples that match before others."""
         if self._name not in pattern.attributes and not any(each.covers(pattern) for each in self._desired):
             self._desired = [*(each for each in self._desired if not pattern.covers(each)), pattern]
 

@@ -119,4 +119,4 @@ def test_a_connection_goes_on_by_itself_and_a_run_finishes(tmp_path: Path) -> No
         query = mill.sql("SELECT k, w FROM EXPENSIVE(TABLE f, slow(k) AS w, budget => 8)").start(name="q")
         assert mill.await_end(30)
         assert sorted(query.take().rows()) == [(k, k / 2) for k in range(50)]
-    assert sum(called) == 50 and max(called) == 8
+    assert sum(called) == 50 and max(called) <= 8

@@ -9,7 +9,10 @@
 | progress v, or the port's bound v | → nothing → v, or the oldest tuple that waits |
 | feedback in → exploited → propagated | assumed, not on the column → tuples that wait and match are dropped → itself |
 | | desired, not on the column → tuples that wait and match come first → as its kind says |
-| cost | a step appends to the state; the work of a batch is one call with whole columns |
+| cost | a step appends to the state; the work of a batch is `PIECES` calls with whole columns |
+
+The work of a batch is done in pieces: the results of one go downstream before the next one begins, so that feedback
+that they cause, such as that of PACE, prunes what it concerns before any work.
 
 When the work is done depends on the batches. Without feedback the bag of all results does not: every tuple is emitted
 once, and no punctuation overtakes a tuple that it matches.
@@ -25,15 +28,20 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask
 from millstream.algebra.expression import Column, Expression
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.upstream import Answer, Upstream
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.pipeline.project import Columns
 from millstream.runtime.state.table import StateTable
+
+PIECES = 10
+"""Pieces that the budget of a batch is divided into."""
 
 
 @carries_out("expensive")
@@ -80,29 +88,34 @@ class Expensive(Operator):
         return len(self._waiting)
 
     def _worked(self) -> pl.DataFrame | None:
-        """Take tuples that wait, as many as are allowed, and return their results."""
-        held = self._waiting.frame()
-        count = min(self._allowed, held.height)
+        """Take a piece of the tuples that wait, and return its results."""
+        count = min(self._allowed, len(self._waiting), -(-self._budget // PIECES))
         self._allowed -= count
-        taken = self._first(held, count)
-        chosen = where(held, taken) if count < held.height else held
-        self._keep(~taken)
+        if not self._desired or count == len(self._waiting):
+            chosen = self._waiting.take_first(count)
+            self._note_oldest()
+        else:
+            held = self._waiting.frame()
+            taken = self._first(held, count)
+            chosen = where(held, taken)
+            self._keep(~taken)
         return self._columns(chosen)
 
     def _first(self, held: pl.DataFrame, count: int) -> Mask:
-        """Return a mask of the tuples to work on next."""
+        """Return a mask of the tuples to work on next: those that are desired, then the oldest."""
         taken = np.zeros(held.height, dtype=np.bool_)
-        if count < held.height:
-            for pattern in self._desired:
-                wanted = np.flatnonzero(pattern.match(held).to_numpy() & ~taken)[:count]
-                taken[wanted] = True
-                count -= len(wanted)
-            taken[np.flatnonzero(~taken)[:count]] = True
-            return taken
-        return ~taken
+        for pattern in self._desired:
+            wanted = np.flatnonzero(pattern.match(held).to_numpy() & ~taken)[:count]
+            taken[wanted] = True
+            count -= len(wanted)
+        taken[np.flatnonzero(~taken)[:count]] = True
+        return taken
 
     def _keep(self, kept: Mask) -> None:
         self._waiting.keep(pl.Series(kept))
+        self._note_oldest()
+
+    def _note_oldest(self) -> None:
         lowest = self._waiting.frame().get_column(TS).min() if len(self._waiting) else None
         self._oldest = FOREVER if lowest is None else int(lowest)  # type: ignore[arg-type]
         self._shrunk = True
@@ -117,7 +130,13 @@ class Expensive(Operator):
             self.pruned += int(np.count_nonzero(~kept))
             self._keep(kept)
 
+    def answer(self, message: Upstream) -> Answer:
+        if isinstance(message, Feedback) and message.intent is Intent.DESIRED:
+            self.desire(message.pattern)
+        return super().answer(message)
+
     def desire(self, pattern: Pattern) -> None:
+        """Work on tuples that match before others."""
         if self._name not in pattern.attributes and not any(each.covers(pattern) for each in self._desired):
             self._desired = [*(each for each in self._desired if not pattern.covers(each)), pattern]
 

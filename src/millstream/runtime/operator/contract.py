@@ -122,9 +122,6 @@ class Operator(ABC):
         """Drop held tuples that only lead to results that match the pattern; `omitted`: the tuples of each input that
         do not arrive from now on. Results that match may still be emitted: readers drop them."""
 
-    def desire(self, pattern: Pattern) -> None:  # noqa: B027 - optional
-        """Process held tuples that lead to results that match the pattern before others."""
-
     def uses(self, rows: pl.DataFrame, column: str) -> pl.Series:
         """Return a mask of the rows of which it would use a value of the column that does not fit its type. A column of
         marks has these rows (`runtime/expression/overflow`)."""

@@ -7,7 +7,7 @@ import pytest
 import millstream as ms
 from millstream.config import Options
 from millstream.control.mill import LocalMill
-from millstream.control.observe.losses import counted
+from millstream.control.observe.counted import counted
 from millstream.control.observe.progress import progress_of
 from millstream.errors import MillstreamError
 

@@ -31,8 +31,8 @@ from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recover
 from millstream.control.mill.statements import run_statement
-from millstream.control.observe.losses import LossWatch
 from millstream.control.observe.notebook import Text, connection_html
+from millstream.control.observe.watch import Watch
 from millstream.control.pacer import Pacer
 from millstream.control.query import Query
 from millstream.control.spark.dataframe_source import check_fits, declaration
@@ -95,11 +95,11 @@ class Connection:
         self.mill = Mill(self._jobs, options=options, wall=True)
         self.mill.deliveries.temporary = temporary
         recover(self.mill)
-        self._pacer = Pacer(self.mill)
-        self._losses = LossWatch(self.mill)
-        self._listener = BatchListener(self.mill, self._losses.check)
+        self._watch = Watch(self.mill)
+        self._pacer = Pacer(self.mill, self._watch.check)
+        self._listener = BatchListener(self.mill, self._watch.check)
         self._closing.callback(self.mill.deliveries.close)
-        self._closing.callback(self._losses.check)
+        self._closing.callback(self._watch.check)
         self._closing.callback(self._listener.detach)
         self._closing.callback(self._jobs.stop)
         self._closing.callback(self._pacer.stop)
@@ -235,7 +235,7 @@ class Connection:
             if not self._together and not self._resumes:
                 self._work()
             self.mill.sync()
-        self._losses.check()
+        self._watch.check()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -329,7 +329,7 @@ class Connection:
             poll()
             if not self._work():
                 time.sleep(0.05)
-        self._losses.check()
+        self._watch.check()
         return True
 
     def _work(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ WORKING = 0.02
 
 
 class Pacer:
-    def __init__(self, mill: Mill) -> None:
-        self._mill = mill
+    def __init__(self, mill: Mill, watch: Callable[[], None] = lambda: None) -> None:
+        """`watch` is called at every check."""
+        self._mill, self._watch = mill, watch
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._polled = 0.0
@@ -55,6 +57,7 @@ class Pacer:
     def _pace(self) -> None:
         self._mill.deliveries.retry()
         self._mill.time.go_on()
+        self._watch()
         mode = self._mill.options.ets
         if mode != "none":
             self._mill.time.pace(beat=mode == "heartbeat")

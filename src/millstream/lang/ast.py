@@ -86,6 +86,8 @@ class CreateStream(Created):
     max_skew: Duration | None = None
     watermark: Watermark | None = None
     punctuated_on: tuple[tuple[tuple[str, str], ...], ...] = ()
+    every: tuple[tuple[int, Duration], ...] = ()
+    """The period of some of `punctuated_on`, by position."""
     primary_key: tuple[str, ...] = ()
     options: Options = ()
     ascending: tuple[str, ...] = ()

@@ -158,7 +158,7 @@ class _Clauses:
     """The clauses of CREATE STREAM parsed so far, by field of the statement."""
 
     def __init__(self, key: tuple[str, ...]) -> None:
-        repeatable = ("punctuated_on", "ascending", "closes", "options", "mentions")
+        repeatable = ("punctuated_on", "every", "ascending", "closes", "options", "mentions")
         self.found: dict[str, Any] = {"primary_key": key} | dict.fromkeys(repeatable, ())
 
     def mention(self, name: str, token: Token) -> str:
@@ -183,6 +183,8 @@ class _Clauses:
         elif cursor.accept("PUNCTUATED"):
             cursor.expect("ON")
             self.found["punctuated_on"] += (_template(cursor, self),)
+            if cursor.accept("EVERY"):
+                self.found["every"] += ((len(self.found["punctuated_on"]) - 1, duration(cursor, "a period")),)
         elif cursor.at("PRIMARY"):
             if self.found["primary_key"]:
                 cursor.error("M1007", "PRIMARY KEY appears twice")

@@ -169,11 +169,11 @@ def test_a_row_that_does_not_fit_keeps_no_other_from_an_update(caplog: pytest.Lo
         rows = mill.sql("SELECT k, v FROM t ORDER BY k").rows()  # type: ignore[attr-defined]
         assert rows == [(1, 1000000010), (2, 2000000000), (3, 30), (4, 40)]
         assert mill.mill.counts("t")["bad"] == 2
-        assert "M5063: table 't' has refused 2 rows that do not fit" in caplog.text
+        assert "M5070: table 't' has refused 2 rows that do not fit" in caplog.text
         assert "column 'v' is NULL" in caplog.text
         writer.stop()
         mill.sql("INSERT INTO t VALUES (1, 5, 5), (8, 8, 8), (2, 0, 0)")  # no stream writes it any more
-        assert "M5063: table 't' has refused 4 rows that do not fit" in caplog.text
+        assert "M5070: table 't' has refused 4 rows that do not fit" in caplog.text
         assert "the table has its key (k)" in caplog.text
 
 

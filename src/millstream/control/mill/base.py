@@ -23,6 +23,7 @@ from millstream.config import Options
 from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
+from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
@@ -42,6 +43,7 @@ from millstream.control.mill.statements import run_statement
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
+from millstream.control.observe.capacity import Capacities
 from millstream.control.observe.stream_progress import counts_of, read_counts
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.source import StreamSource
@@ -84,6 +86,7 @@ class Mill(Registration):
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
         self.written = WrittenTables(self)
+        self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
@@ -133,7 +136,8 @@ class Mill(Registration):
         return plan
 
     def optimized(self, plan: Plan) -> Plan:
-        return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
+        paned, grouping = self.options.paned, self.options.join_grouping
+        return optimize(plan, self.catalog, paned=paned, multi_join=grouping, declarations=declared(self))
 
     def prepare(self, name: str, plan: Plan) -> list[PreparedPart]:
         """Return the parts of a plan for the shards; a part precedes the parts it reads."""

@@ -98,10 +98,9 @@ def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
 
 def warn_unpunctuated(mill: Mill, stream: StreamDefinition) -> None:
     """Log a warning if a new stream declares punctuation that its source cannot send."""
-    sent = [t for t in stream.templates if stream.watermark is None or t.classes != ((stream.schema.time, "+"),)]
-    if mill.options.contracts == "off" or not sent or mill.connectors.punctuates(stream):
+    if mill.options.contracts == "off" or not stream.sent or mill.connectors.punctuates(stream):
         return
-    clauses = " ".join(f"PUNCTUATED ON {template}" for template in sent)
+    clauses = " ".join(f"PUNCTUATED ON {template}" for template in stream.sent)
     connector = stream.options["connector"]
     other = "" if stream.schema.time is None else f"; WATERMARK FOR {stream.schema.time} moves its time"
     option = "set the option punctuation, or " if connector.lower() in GENERATORS else ""

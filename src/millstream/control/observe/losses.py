@@ -11,12 +11,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from millstream.control.observe.loss_reports import bad_report, late_report, percent
-from millstream.control.observe.progress import progress_of, running
+from millstream.control.observe.loss_reports import bad_report, late_report
 from millstream.errors import InputError
 from millstream.ingest.losses import Losses
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.nodes.pace import Pace
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -58,7 +56,7 @@ class LossWatch:
                     self._refused[table] = number
                     rows = "1 row that does" if number == 1 else f"{number:,} rows that do"
                     message = f"table '{table}' has refused {rows} not fit"
-                    LOG.warning("%s", InputError("M5063", message, detail=f"The last one: {reason}."))
+                    LOG.warning("%s", InputError("M5070", message, detail=f"The last one: {reason}."))
 
     def _check(self, stream: StreamDefinition, held: Losses) -> None:
         for kind, number, report in (("late", held.late, late_report), ("bad", held.bad, bad_report)):
@@ -68,29 +66,7 @@ class LossWatch:
                 LOG.warning("%s", report(stream, held))
 
 
-def paced(mill: Mill, name: str) -> int:
-    """Number of tuples that PACE has dropped in a query, on all shards; it survives a restart."""
-    if (query := mill.query(name)).failure is not None or not any(isinstance(p, Pace) for p in query.plan.walk()):
-        return 0
-    mill.report_all()
-    return progress_of(mill, name).paced
-
-
 def refused(mill: Mill) -> dict[str, tuple[int, str]]:
     """The rows that tables have refused: their number, and why one of them was."""
     found = {table.name: mill.written.refused(table.name) for table in mill.catalog.tables}
     return {table: held for table, held in found.items() if held[0]}
-
-
-def counted(mill: Mill) -> str:
-    """The numbers of late and bad rows of all streams, of those that PACE dropped and of rows that tables refused, as
-    text; empty if there are none."""
-    found = losses(mill).values()
-    rows = sum(held.rows for held in found)
-    numbers = {"late": sum(held.late for held in found), "bad": sum(held.bad for held in found)}
-    parts = [f"{number:,} {what} ({percent(number, rows)})" for what, number in numbers.items() if number]
-    if dropped := sum(progress.paced for progress in running(mill)):
-        parts.append(f"{dropped:,} dropped by PACE")
-    if number := sum(number for number, _ in refused(mill).values()):
-        parts.append(f"{number:,} refused by tables")
-    return ", ".join(parts)

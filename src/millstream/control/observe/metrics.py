@@ -53,6 +53,19 @@ OF_GUARDS: tuple[Family, ...] = (
 )
 OF_STREAMS: tuple[Family, ...] = (
     (GAUGE, "rows_behind", "Rows known to wait.", lambda s: s.behind),
+    (
+        COUNTER,
+        "stream_punctuations_undeclared",
+        "Punctuations that conform to no declared template.",
+        lambda s: s.conduct.strange,
+    ),
+    (COUNTER, "stream_promises_broken", "Rows that match a punctuation before them.", lambda s: s.conduct.broken),
+    (
+        GAUGE,
+        "stream_punctuation_overdue_seconds",
+        "Time by which punctuation with EVERY is overdue.",
+        lambda s: max((seconds for _, seconds in s.conduct.overdue), default=0.0),
+    ),
     (GAUGE, "stream_newest_event_timestamp_seconds", "The newest event time seen.", lambda s: s.newest),
     (COUNTER, "stream_rows_skipped", "Rows that the source has left out: unwanted.", lambda s: s.skipped.rows),
     (COUNTER, "stream_rows_tested", "Rows compared with patterns of unwanted rows.", lambda s: s.skipped.tested),
@@ -76,6 +89,7 @@ OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
     (GAUGE, "batch_end_timestamp_seconds", "Time of the last delivery.", lambda batch: batch.ended),
 )
+BOUND: Family = (GAUGE, "query_state_rows_bound", "The most state rows, if known.", lambda q: q.bounds.rows)
 ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows that the sink has taken.", lambda q: q.rows_out)
 FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
 SPOOLED: tuple[Family, ...] = (
@@ -109,7 +123,7 @@ class MillCollector(Collector):
         operators = [((q.query, o.name, str(o.shard)), o) for q in queries for o in q.operators]
         yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
         yield from _filled(OF_GUARDS, ("query", "operator", "shard", "input", "guard"), list(_guards(operators)))
-        yield from _filled((ROWS_OUT,), ("query",), [((q.query,), q) for q in queries])
+        yield from _filled((ROWS_OUT, BOUND), ("query",), [((q.query,), q) for q in queries])
         started = [((name,), query) for name, query in [*self._mill.queries.items()]]
         yield from _filled((FAILED,), ("query",), started)
         outlets = [((name,), outlet) for name, outlet in [*self._mill.deliveries.outlets.items()]]

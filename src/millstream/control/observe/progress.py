@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.control.mill.outlet import SinkTrouble
+from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
 from millstream.control.observe.stream_progress import StreamProgress, rows_in, stream_progress
 from millstream.errors import MillstreamError
@@ -61,6 +62,7 @@ class Progress:
     | `error` | the error that the query has failed with; None while it runs |
     | `sink` | what is wrong with its sink, and the rows that wait for it (`SinkTrouble`); None while the sink works |
     | `durations` | seconds per phase of the last batch that Spark has reported |
+    | `bounds` | the most state rows and bytes, and the longest delay of results, by its contract and measured rates |
     """
 
     query: str
@@ -83,6 +85,7 @@ class Progress:
     durations: Mapping[str, float] = field(default_factory=dict)
     error: str | None = None
     sink: SinkTrouble | None = None
+    bounds: Bounds = field(default_factory=Bounds)
 
     @property
     def paced(self) -> int:
@@ -102,6 +105,12 @@ class Progress:
     def __str__(self) -> str:
         return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])
 
+    def _bound(self) -> str:
+        most = self.bounds
+        size = "" if most.bytes is None else f" ({size_text(most.bytes)})"
+        rows = "" if most.rows is None else f", at most {most.rows:,} rows{size}"
+        return rows if most.delay is None or not most.rows else f"{rows}, results after {most.delay:,.0f} s at most"
+
     def _heading(self) -> Iterator[str]:
         batch = f"{batch_text(self.batch)}, {self.batch_seconds:.2f} s (shards {self.shard_seconds:.2f} s)"
         yield f"{self.query}: {batch}, {self.rows_per_second:,.0f} rows/s"
@@ -112,7 +121,7 @@ class Progress:
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
-        yield f"state  {self.state_rows:,} rows, {held}, {written} written"
+        yield f"state  {self.state_rows:,} rows, {held}, {written} written{self._bound()}"
         guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
@@ -125,6 +134,8 @@ class Progress:
         for stream in self.streams:
             if stream.skipped.tested:
                 yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
+        for stream in (stream for stream in self.streams if not stream.conduct.kept):
+            yield f"broken {stream.name}: {stream.conduct}"
         if self.error is not None:
             yield f"failed {self.error}"
         if self.sink is not None:
@@ -153,7 +164,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         for part, shard, status in reports
         if part.name == part_name and node in status.operators
     )
-    last = job.last
+    last, held = job.last, sum(status.state.get(part.name, 0) for part, _, status in reports)
+    size = sum(operator.state_bytes for operator in operators)
     return Progress(
         query=query.name,
         batch=last.batch,
@@ -163,8 +175,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         rows_out=query.rows_out,
         rows_per_second=job.rate.at(time.monotonic()),
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
-        state_rows=sum(status.state.get(part.name, 0) for part, _, status in reports),
-        state_bytes=sum(operator.state_bytes for operator in operators),
+        state_rows=held,
+        state_bytes=size,
         state_bytes_written=sum(status.written for status in statuses),
         behind=sum(behind) if behind else None,
         lag=max((stream.lag for stream in found if stream.lag is not None), default=None),
@@ -173,6 +185,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         shards=tuple(status.seconds for status in statuses),
         durations=durations(job),
         sink=None if outlet is None else outlet.trouble,
+        bounds=mill.capacities.bounds(name, held, size, last.seconds),
     )
 
 

@@ -57,9 +57,17 @@ class Agreed:
         return {(node.number, part.name): part for node in self.walk() for part in node.parts if not part.bounded}
 
     def declarations(self) -> tuple[str, ...]:
-        """The declarations that the query relies on."""
-        scans = (node for node in self.walk() if isinstance(node.plan, Scan))
-        return tuple(dict.fromkeys(origin for scan in scans for offers in scan.relies for origin in offers.origins))
+        """The declarations that the query relies on: those of its scans, and of nodes that make punctuation
+        themselves."""
+        found: dict[str, None] = {}
+        for node in self.walk():
+            if isinstance(node.plan, Scan):
+                found |= dict.fromkeys(origin for offers in node.relies for origin in offers.origins)
+            for input_, relied in zip(node.inputs, node.relies, strict=False):
+                below = {origin for each in input_.inputs for origin in each.offers.origins}
+                made = relied.origins if input_.plan.punctuates and not isinstance(input_.plan, Scan) else ()
+                found |= dict.fromkeys(offer for offer in made if offer not in below and " and " not in offer)
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         places=made.places if sources else "",
         demands=demands_of(host),
         lags=lags_of(host),
-        losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).rows},
+        losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).known},
         failed=made.failed,
         parked=made.parked,
         fetched=fetched,

@@ -20,8 +20,8 @@ from millstream.control.connection import Connection
 from millstream.control.mill.base import Mill
 from millstream.control.mill.comparison import remaining
 from millstream.control.mill.restarting import start_again
-from millstream.control.observe.log_file import LOG
 from millstream.control.observe.counted import counted
+from millstream.control.observe.log_file import LOG
 from millstream.control.observe.progress import batch_text
 from millstream.control.observe.silence import why_silent
 from millstream.control.observe.stream_progress import rows_in

@@ -90,7 +90,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
             return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():
-            name = mill.free_name(_stem(statement.select))
+            name = mill.free_name(stem_of(statement.select))
             text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
@@ -128,7 +128,7 @@ def runs_once(mill: Mill, write: Write) -> bool:
     return write.source is None or over_tables(write, mill.catalog)
 
 
-def _stem(runs: ast.Runs) -> str:
+def stem_of(runs: ast.Runs) -> str:
     """The name of a query that was not named, but for its number."""
     return f"{type(runs.statement).__name__.lower()}_{runs.statement.table}" if isinstance(runs, Write) else "query"
 
@@ -278,15 +278,19 @@ def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
 def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     name, stage, shared = statement.name, statement.stage, ""
     if name in mill.queries:
-        plan = mill.queries[name].plan
-        shared = "" if stage == "CONTRACT" else explain_running(mill, name)
+        query = mill.queries[name]
+        plan = query.plan
+        if query.failure is not None:
+            shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
+        elif stage != "CONTRACT":
+            shared = explain_running(mill, name)
     elif name in mill.catalog.derived:
         plan = mill.optimized(mill.catalog.derived[name])
     else:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
-        return str(contract(mill, plan))
+        return str(contract(mill, plan)) + shared
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared
@@ -307,7 +311,8 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
 
 def _shown_table(mill: Mill, table: TableDefinition) -> str:
     counts = mill.written.counts(table.name)
-    bad = f", {counts['bad']} bad" if counts["bad"] else ""
+    _, reason = mill.written.refused(table.name)
+    bad = f", {counts['bad']} bad{f' (the last: {reason})' if reason else ''}" if counts["bad"] else ""
     written = ", written by streams" if mill.catalog.written(table.name) is not None else ""
     return f"{table.name} {table.schema}: {counts['accepted']} rows{bad}{written}"
 

@@ -16,6 +16,7 @@ from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
 from millstream.control.observe.stream_progress import StreamProgress, rows_in, stream_progress
 from millstream.errors import MillstreamError
+from millstream.ingest.paged.wanted import Skipped
 from millstream.logical.nodes.divert import Divert
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.runtime.engine import NodeStatistics
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from millstream.control.mill.running_query import RunningQuery
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
+PACE = "Pace"
+"""The kind of operator that drops tuples which are too late."""
 UNITS = ("B", "kB", "MB", "GB")
 
 
@@ -84,6 +87,11 @@ class Progress:
     sink: SinkTrouble | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
+    @property
+    def paced(self) -> int:
+        """Number of tuples that PACE has dropped because they were too late."""
+        return sum(operator.reading.late for operator in self.operators if operator.reading.kind == PACE)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
@@ -109,7 +117,7 @@ class Progress:
         behind = "" if self.behind is None else f", {self.behind:,} behind"
         lag = "" if self.lag is None else f", newest event {self.lag:,.1f} s old"
         numbers = (("late", sum(stream.late for stream in self.streams)), ("bad", sum(s.bad for s in self.streams)))
-        lost = "".join(f", {number:,} {what}" for what, number in numbers if number)
+        lost = "".join(f", {number:,} {what}" for what, number in (*numbers, ("dropped by PACE", self.paced)) if number)
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
@@ -117,7 +125,15 @@ class Progress:
         guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
-            yield f"guards {', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}: {dropped:,} rows dropped"
+            dropped += sum(stream.skipped.rows for stream in self.streams)
+            tests = [test for o in self.operators for test in o.reading.tests]
+            tested, asleep = sum(test.tested for test in tests), sum(test.asleep for test in tests)
+            sleeping = f", {asleep} of {len(tests)} asleep" if asleep else ""
+            named = f"{', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}"
+            yield f"guards {named}: {dropped:,} rows dropped, {tested:,} tested in operators{sleeping}"
+        for stream in self.streams:
+            if stream.skipped.tested:
+                yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
         for stream in (stream for stream in self.streams if not stream.conduct.kept):
             yield f"broken {stream.name}: {stream.conduct}"
         if self.error is not None:
@@ -216,6 +232,19 @@ def batch_text(batch: int) -> str:
     ('batch 0', 'no batch yet')
     """
     return f"batch {batch}" if batch >= 0 else "no batch yet"
+
+
+def skipped_text(skipped: Skipped, unwanted: Sequence[str], *, asleep: bool = False) -> str:
+    """
+    >>> skipped_text(Skipped(900, 880, 1, 9, 12, 30), ["[k = 1]"])
+    'leaves out [k = 1]: 880 of 900 rows, 9 of 10 row groups, 30 of 42 column chunks'
+    """
+    leaves = f"leaves out {', '.join(unwanted)}{' (asleep)' if asleep else ''}" if unwanted else "has left out"
+    parts = [f"{skipped.rows:,} of {skipped.tested:,} rows"]
+    if skipped.groups or skipped.groups_read:
+        parts.append(f"{skipped.groups:,} of {skipped.groups + skipped.groups_read:,} row groups")
+        parts.append(f"{skipped.chunks:,} of {skipped.chunks + skipped.chunks_read:,} column chunks")
+    return f"{leaves}: {', '.join(parts)}"
 
 
 def size_text(count: float) -> str:

@@ -16,6 +16,7 @@ stream cannot violate that at any point in time: the punctuation may still arriv
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Restriction
@@ -66,7 +67,12 @@ class Template:
 
     @property
     def attributes(self) -> frozenset[str]:
-        return frozenset(name for name, _ in self.classes)
+        return _names(self.classes)
 
     def __str__(self) -> str:
         return f"({', '.join(f'{name} {class_}' for name, class_ in self.classes)})"
+
+
+@lru_cache(maxsize=4096)
+def _names(classes: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    return frozenset(name for name, _ in classes)

@@ -54,6 +54,10 @@ def weakest(plan: Plan, inputs: Schemes, demand: Offers) -> Schemes:
     nothing can be taken away. Templates are given up before time."""
     strongest = outcome(plan, inputs)
     for place, most in enumerate(inputs):
+        nothing = (*inputs[:place], Offers(), *inputs[place + 1 :])
+        if outcome(plan, nothing).suffices(strongest, demand):
+            inputs = nothing
+            continue
         steps = [most.templates[::-1], (Time.STILL, Time.ASKED)]
         for step in (each for group in steps for each in group):
             own = inputs[place]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,19 +38,10 @@ class MultiJoin(Windowed):
         held = list(zip(self.sides, inputs, strict=True))
         members, limits = [], self.limits()
         for place, own in enumerate(held):
-            others = [(at, other) for at, other in enumerate(held) if at != place]
-            towards = [held_side("", place, own, other, limits.get((place, at), ())) for at, other in others]
-            members.append(self._member(place, towards))
+            others = ((at, other) for at, other in enumerate(held) if at != place)
+            towards = (held_side("", place, own, other, limits.get((place, at), ())) for at, other in others)
+            members.append(_member(f"input {own[0].label}", place, towards))
         return (*members, waiting(self, inputs)) if self.merges else tuple(members)
-
-    def _member(self, place: int, towards: list[StatePart]) -> StatePart:
-        """Return the state part of an input: every other input must bound it, as the other side of two would."""
-        name = f"input {self.sides[place].label}"
-        for part in towards:
-            if not part.bounded:
-                return StatePart(name, lacks=part.lacks, side=place)
-        bounds = " and ".join(dict.fromkeys(part.bounds[0] for part in towards))
-        return StatePart(name, (bounds,), side=place, rows=towards[0].rows, length=towards[0].length)
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return self.joined_offers(inputs, [part.drains for part in parts[: len(inputs)]])
@@ -71,3 +62,14 @@ class MultiJoin(Windowed):
     def parameters(self) -> dict[str, Any]:
         inputs = [member.schema for member in self.members]
         return {"inputs": inputs} | self.values("schema", "keys", "windows", "residual", "merges")
+
+
+def _member(name: str, place: int, towards: Iterable[StatePart]) -> StatePart:
+    """Return the state part of an input: every other input must bound it, as the other side of two would."""
+    found: list[StatePart] = []
+    for part in towards:
+        if not part.bounded:
+            return StatePart(name, lacks=part.lacks, side=place)
+        found.append(part)
+    bounds = " and ".join(dict.fromkeys(part.bounds[0] for part in found))
+    return StatePart(name, (bounds,), side=place, rows=found[0].rows, length=found[0].length)

@@ -21,6 +21,7 @@ from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.key_join import KeyJoin
+from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.pace import Pace
@@ -89,6 +90,10 @@ def pace(plan: Pace, *members: Rows) -> Rows:
         if ts >= highest - plan.tolerance:
             found.append((made, ts))
     return found
+
+
+def limit(plan: Limit, rows: Rows) -> Rows:
+    return rows[: plan.count]
 
 
 def distinct(plan: Distinct, rows: Rows) -> Rows:
@@ -359,6 +364,7 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
     "divert": divert,
     "project": project,
+    "limit": limit,
     "pace": pace,
     "union": union,
     "gather": union,

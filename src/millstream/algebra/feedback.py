@@ -58,9 +58,10 @@ class Feedback(Upstream):
         for sent in others:
             ignored = [each.pattern for each in sent if isinstance(each, Feedback) and each.intent is self.intent]
             common = [pattern] if any(p.covers(pattern) for p in ignored) else [pattern.intersect(p) for p in ignored]
-            pattern = next((p for p in common if not p.is_empty), Pattern())
-            if not pattern.items:
+            wanted_by_none = [p for p in common if not p.is_empty]
+            if not wanted_by_none:
                 return None
+            pattern = wanted_by_none[0]
         return self if pattern is self.pattern else Feedback(self.intent, pattern)
 
     def covers(self, other: Feedback) -> bool:

@@ -26,6 +26,7 @@ from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
+from millstream.control.mill.endings import Endings
 from millstream.control.mill.failures import Failures
 from millstream.control.mill.feedback import send_feedback
 from millstream.control.mill.feeds import Feeds
@@ -83,6 +84,7 @@ class Mill(Registration):
         self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
         self.deliveries.note_sources = self.readings.note
         self.failures = self.deliveries.failures = Failures(self)
+        self.endings = self.deliveries.endings = Endings(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
         self.written = WrittenTables(self)
@@ -269,6 +271,7 @@ class Mill(Registration):
     def batch(self) -> None:
         """Process everything queued, as one micro-batch."""
         self.failures.settle()
+        self.endings.settle()
         skewed = any(stream.max_skew is not None for stream in self.catalog.streams)
         while self._feed_next():
             # A promise may make the next stream's tuples late, so it may not depend on how the input is cut.
@@ -347,6 +350,8 @@ class Mill(Registration):
 
     def state_rows(self, name: str) -> int:
         """Number of tuples that the operators of a query hold on all shards."""
+        if self.query(name).finished is not None:
+            return 0
         placement = self.placement(name)
         self.report_all()
         return sum(status.state[part.name] for part, _, status in placement.reports())
@@ -390,8 +395,9 @@ class Mill(Registration):
         return self.placement(name).reports()
 
     def placement(self, name: str) -> Placement:
-        """The placement of a query; raise its error if it has failed."""
+        """The placement of a query; raise its error if it has failed, or an error if it has ended."""
         self.failures.raise_of(name)
+        self.endings.check(name)
         return self.placements.of[self.query(name).name]
 
     def job(self, name: str) -> Job:

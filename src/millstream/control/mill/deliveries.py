@@ -21,6 +21,7 @@ from millstream.sinks.files.parquet import ParquetSink
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
+    from millstream.control.mill.endings import Endings
     from millstream.control.mill.failures import Failures
     from millstream.control.mill.running_query import RunningQuery
 
@@ -43,6 +44,8 @@ class Deliveries:
         """Takes the sources that shards of a job have reported in a batch."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
+        self.endings: Endings | None = None
+        """Takes the ends of queries."""
         self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}

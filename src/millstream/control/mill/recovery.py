@@ -158,6 +158,8 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.queries[query].failure = None
             if output:
                 mill.queries[query].output.restore(output)
+        case "finished", (str(query), int(batch)):
+            mill.queries[query].finished = batch
         case "feedback", (str(query), Feedback() as message):
             mill.queries[query].told.append(message)
         case "drop", ("aggregate", str(aggregate)):
@@ -187,6 +189,8 @@ def _reconcile(mill: Mill) -> None:
             mill.placements.remove(name)
             mill.deliveries.close_sink(name, failed=True)
             LOG.warning("query '%s' has failed in batch %d: %s", name, query.failure.batch, query.failure.text)
+        elif query.finished is not None:
+            mill.endings.settle()
         elif mill.placements.of[name].stopped:
             mill.stop_query(name)
     mill.placements.close_unused()

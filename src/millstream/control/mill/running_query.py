@@ -25,6 +25,8 @@ class RunningQuery:
     start: str = "now"
     failure: Failure | None = None
     """None while it runs."""
+    finished: int | None = None
+    """The batch that completed its output, of a query with LIMIT; None before."""
     told: list[Feedback] = field(default_factory=list)
     """The feedback that it has received."""
     delivered: int = 0

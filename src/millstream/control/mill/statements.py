@@ -302,6 +302,8 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
     """What is wrong with a query; empty if nothing is."""
     if query.failure is not None:
         return f", failed in batch {query.failure.batch}: {query.failure.text}"
+    if query.finished is not None:
+        return ", ended"
     outlet = mill.deliveries.outlets.get(query.name)
     return "" if outlet is None or outlet.trouble is None else f", {outlet.trouble}"
 

@@ -18,6 +18,7 @@ from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow, m
 from millstream.logical.bind.join.conjunct_sets import Conjuncts
 from millstream.logical.bind.join.joins import JoinBinder
 from millstream.logical.bind.join.outer import OUTER, check_outer
+from millstream.logical.bind.limit import limited
 from millstream.logical.bind.operators import binary
 from millstream.logical.bind.over import OverBinder
 from millstream.logical.bind.pacing import paced
@@ -47,11 +48,10 @@ def _query(query: ast.Query, catalog: Catalog) -> Plan:
         bare = replace(query, tail=())
         plan = _select(bare, catalog) if isinstance(bare, ast.Select) else _union(bare, catalog)
         for clause in query.tail:
-            if not isinstance(clause, ast.Pacing):
-                hint = "A continuous query never ends, so it has no last row; sort the rows that you take from it."
-                message = f"{clause.clause} is not possible in a continuous query"
-                raise PlanError("M3001", message, hint=hint, **clause.place)
-            plan = paced(clause, plan, [(member, _query(member, catalog)) for member in _members(bare)])
+            if isinstance(clause, ast.Pacing):
+                plan = paced(clause, plan, [(member, _query(member, catalog)) for member in _members(bare)])
+            else:
+                plan = limited(clause, plan, query.tail)
         return plan
 
 

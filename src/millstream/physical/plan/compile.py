@@ -23,6 +23,7 @@ from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
 from millstream.logical.disclaimed import Omitted
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
@@ -203,6 +204,13 @@ class Compiler:
         node = self._queries[name][1].buffer.producer
         assert isinstance(node, OperatorNode)
         return node
+
+    def ended(self, name: str) -> bool:
+        """Return whether the output of a query is complete: no further row can come."""
+        key, sink = self._queries[name]
+        node = sink.buffer.producer
+        over = isinstance(node, OperatorNode) and node.bound() == FOREVER
+        return over or (isinstance(key[0], Limit) and not key[0].count)
 
     def owners(self, queries: Mapping[str, str]) -> dict[str, list[Owner]]:
         """The queries of each operator with its label there, by the operator's name; `queries`: by part."""

@@ -202,7 +202,9 @@ class OperatorNode(ABC):
         drops the tuples that it holds of them."""
         if not isinstance(message, Feedback | Withdrawal):
             return self.operator.answer(message)
-        omitted = () if self.omit is None else self.omit(message.pattern)
+        omitted: Sequence[Pattern | None] = () if self.omit is None else self.omit(message.pattern)
+        if not message.pattern.items:  # no result at all is wanted, so no input is
+            omitted = (message.pattern,) * len(self.ports)
         passed = tuple((port, replace(message, pattern=p)) for port, p in enumerate(omitted) if p is not None)
         if passed and isinstance(message, Feedback):
             self.operator.disclaim(message.pattern, omitted)

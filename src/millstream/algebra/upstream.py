@@ -26,16 +26,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.values import record
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of an operator to a message: the messages that it passes on, by port. `then` runs once the operators
-    before it have run theirs and their output has arrived."""
+    before it have run theirs and their output has arrived. `abandoned`: patterns over its output that it gives up."""
 
     passed: tuple[tuple[int, Upstream], ...] = ()
     then: Callable[[], None] | None = None
+    abandoned: tuple[Pattern, ...] = ()
 
 
 class Upstream(ABC):

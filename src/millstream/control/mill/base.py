@@ -33,7 +33,7 @@ from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
-from millstream.control.mill.places import check_places
+from millstream.control.mill.places import check_operators
 from millstream.control.mill.placing import place
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
@@ -207,8 +207,8 @@ class Mill(Registration):
         before = self.options.model_copy()
         self.options.change(name, value)
         try:
-            if name.lower() in ("strategy", "breaks") and not self.journal.recovering:
-                check_places(self, self.schedule().new_places(Schedule.parse(before.strategy, before.breaks)))
+            if not self.journal.recovering:
+                check_operators(self, name.lower(), before)
             if name.lower() == "shards" and not (self.journal.recovering and self.jobs.all()):
                 self.jobs.reshard(self.options.shards)
         except MillstreamError:
@@ -223,7 +223,8 @@ class Mill(Registration):
         """Settings of the graphs in this mill's shards."""
         options = self.options
         joins = join_settings(options)
-        return Settings(options.strategy, options.ets, options.page_rows, joins, self.time.wall, options.breaks)
+        scheduled = options.strategy, options.ets, options.page_rows, joins, self.time.wall, options.breaks
+        return Settings(*scheduled, options.exploit, options.propagate)
 
     def schedule(self) -> Schedule:
         """Strategies and breaks, of all operators and of some."""

@@ -7,16 +7,16 @@ the others have disclaimed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from millstream.algebra.feedback import Feedback, Intent, parse_feedback
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
-from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import MARK, exchanged
+from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.wire.records import Send
 
 if TYPE_CHECKING:
@@ -42,28 +42,19 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
         if pattern is None or readers[part.name] > 1:
             continue
         mill.placements.append(Send(mill.name, Feedback(message.intent, pattern), part.name), placement.job)
-        said |= _sent_by(part.started.plan, pattern)
+        said |= _sent_by(mill, name, part.started.plan, pattern)
     mill.query(name).told.append(message)
     mill.journal.note("feedback", (name, message))
     mill.take_effect()
 
 
-def _sent_by(plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
+def _sent_by(mill: Mill, query: str, plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
     """Return what the parts that a plan reads may omit, by the part, if results that match the pattern are not wanted.
     A part that is read several times may omit what all readers ignore."""
     found: dict[str, list[Pattern | None]] = {}
-    for stream, omitted in _omitted(plan, pattern):
+    for stream, omitted in omitted_by_sources(plan, pattern, switches_of(mill), query):
         if exchanged(stream):
             found.setdefault(stream.removeprefix(MARK).rpartition(".")[0], []).append(omitted)
     return {
         part: first for part, (first, *rest) in found.items() if first is not None and all(r == first for r in rest)
     }
-
-
-def _omitted(plan: Plan, pattern: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:
-    if isinstance(plan, Scan):
-        yield plan.stream, pattern
-        return
-    below = (None,) * len(plan.inputs) if pattern is None else plan.disclaimed(pattern)
-    for input_, omitted in zip(plan.inputs, below, strict=True):
-        yield from _omitted(input_, omitted)

@@ -47,6 +47,8 @@ class Settings:
     wall: bool = True
     """True: shards have the time of the batch, from the machine's clock; False: only that of the mill's records."""
     breaks: str = ""
+    exploit: str = "on"
+    propagate: str = "on"
 
 
 @value("open_group")

@@ -70,7 +70,7 @@ class WindowAggregate(GroupedAggregate):
             panes=PANE_END if over_panes else None,
             partials=partials,
         )
-        super().__init__(schema, state, columns)
+        super().__init__(schema, state, columns, aggregates)
         self._range = range
         self._check = ResultCheck(aggregates, group, state.end, range or 0)
 

@@ -104,6 +104,8 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     if punctuations:
         counters.punctuations_out += punctuations.punctuation_count
         node.buffer.append(punctuations)
+    for pattern in output.abandoned:
+        upstream.abandon(graph, node, pattern)
     for port, message in output.upstream:
         upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED

@@ -202,7 +202,7 @@ def test_feedback_shows_in_progress() -> None:
         ("~[k = five]", "M4007"),
         ("[k = 5]", "M4011"),
         ("~k = 5", "M4001"),
-        ("?[k = 5]", "M4012"),
+        ("![k = 5]", "M4015"),
     ],
 )
 def test_mistakes(text: str, code: str) -> None:

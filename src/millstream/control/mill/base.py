@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, SystemClock, VirtualClock
+from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
@@ -24,6 +25,7 @@ from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.deliveries import Deliveries
+from millstream.control.mill.demand import send_demand
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
 from millstream.control.mill.failures import Failures
@@ -359,10 +361,16 @@ class Mill(Registration):
             self.placements.append(Send(self.name, PunctuationRequest(), query), self.job(name))
 
     def feedback(self, name: str, text: str | Feedback) -> None:
-        """Send feedback to the top of a query: a pattern over its columns, after ~ if matching rows are not wanted. It
-        takes effect with the next batch."""
+        """Send feedback to the top of a query: a pattern over its columns, after ~ if matching rows are not wanted,
+        after ? if they are wanted first, after ! if now. It takes effect with the next batch."""
         self.batch()
         send_feedback(self, self.query(name).name, text)
+
+    def prod(self, name: str, text: str | Demand = "{}") -> None:
+        """Ask a query for its results so far: a pattern over its windows and groups. It takes effect with the next
+        batch."""
+        self.batch()
+        send_demand(self, self.query(name).name, text)
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""

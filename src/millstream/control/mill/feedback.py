@@ -1,16 +1,18 @@
 """Feedback to a running query, across its stages.
 
 The topmost part receives the feedback. Each part below receives what its reader may omit, by the plans alone, in the
-same batch: all shards of all stages act on the same records. A part that several queries read receives nothing, since
-the others have disclaimed nothing.
+same batch: all shards of all stages act on the same records. A part that several queries read receives nothing that one
+of them disclaims, since the others have not; what one of them desires it may well emit first.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback, Intent, parse_feedback
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.control.mill.demand import send_demand
 from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
 from millstream.logical.nodes.table_write import TableWrite
@@ -28,9 +30,9 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
     if isinstance(mill.query(name).plan, TableWrite):
         raise PatternError("M4013", f"query '{name}' writes a table, and emits no rows")
     message = parse_feedback(text, mill.schema(name)) if isinstance(text, str) else text
-    if message.intent is not Intent.ASSUMED:
-        hint = "~[…] disclaims rows"
-        raise PatternError("M4012", f"feedback {message.intent.value}[…] is not available yet", hint=hint)
+    if message.intent is Intent.DEMANDED:
+        send_demand(mill, name, Demand(message.pattern))
+        return
     placement = mill.placement(name)
     readers: dict[str, int] = {}
     for other in mill.placements.of.values():
@@ -39,11 +41,11 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
     said = {placement.parts[0].name: message.pattern}
     for part in placement.parts:
         pattern = said.get(part.name)
-        if pattern is None or readers[part.name] > 1:
+        if pattern is None or (readers[part.name] > 1 and message.intent is Intent.ASSUMED):
             continue
         mill.placements.append(Send(mill.name, Feedback(message.intent, pattern), part.name), placement.job)
         said |= _sent_by(mill, name, part.started.plan, pattern)
-    mill.query(name).told.append(message)
+    mill.query(name).hear(message)
     mill.journal.note("feedback", (name, message))
     mill.take_effect()
 

@@ -159,7 +159,7 @@ def _replay(mill: Mill, note: Remember) -> None:
             if output:
                 mill.queries[query].output.restore(output)
         case "feedback", (str(query), Feedback() as message):
-            mill.queries[query].told.append(message)
+            mill.queries[query].hear(message)
         case "drop", ("aggregate", str(aggregate)):
             mill.catalog.drop("aggregate", aggregate, if_exists=True)
             mill.journal.drop("aggregate", aggregate)

@@ -59,8 +59,8 @@ class Doomed:
         return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= groups
 
     def find(self, groups: pl.DataFrame) -> pl.DataFrame:
-        """Return the keys of the groups, given by their partial results, that are doomed; keep them, and note the groups
-        whose tuples the inputs may omit."""
+        """Return the keys of the groups, given by their partial results, that are doomed; keep them, and note which
+        groups the inputs are told of."""
         self.taken = 0
         names = {name for pattern in self.watched for name in pattern.attributes if name in self._calls}
         calls = [self._calls[name] for name in sorted(names)]

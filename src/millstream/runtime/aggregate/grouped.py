@@ -26,6 +26,7 @@ import polars as pl
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.aggregate.doomed import Doomed
@@ -51,7 +52,8 @@ class GroupedAggregate(Operator):
         self.timed = state.timed or bool(state.closing)
         self._state, self._slide, self._time = state, state.slide, state.closed_by
         stamp = pl.col(TS) if state.end is None or not state.timed else pl.col(state.end).to_physical() - 1
-        self._finish = [*columns, stamp.alias(TS)]
+        self._stamp = stamp.alias(TS)
+        self._finish = [*columns, self._stamp]
         self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
         self._reached = NEVER  # window ends up to here are closed by emitted punctuations on time alone
         self._emitted: PunctuationSet | None = None  # made for the first other punctuation
@@ -202,6 +204,19 @@ class GroupedAggregate(Operator):
         if pattern.attributes <= {*self._state.keys}:
             self._fold()
             self._state.table.keep(~pattern.match(self._state.table.frame()))
+
+    def so_far(self, pattern: Pattern) -> pl.DataFrame | None:
+        """Return the partial results of the groups held that match a pattern, in the order of windows and groups; None
+        if it restricts anything but ends of windows and groups. An upper bound on the end includes the end."""
+        if not pattern.attributes <= {*self._state.keys}:
+            return None
+        end, wanted = self._state.end, dict(pattern.items)
+        if end is not None and (bound := wanted.get(end)) is not None and bound.is_upper:
+            wanted[end] = below(bound.hi, closed=True)
+        self._fold()
+        groups = self._state.merged()
+        found = where(groups, Pattern.of(wanted).match(groups))
+        return found.sort(self._state.keys, nulls_last=True) if self._state.keys else found
 
     def watch(self, pattern: Pattern) -> tuple[Pattern, ...]:
         if self._doomed.watch(pattern):

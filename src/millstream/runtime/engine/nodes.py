@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 
 import polars as pl
 
+from millstream.algebra.early import Demand, Early
 from millstream.algebra.element import Element, Page
 from millstream.algebra.feedback import Feedback, Withdrawal
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -77,6 +78,10 @@ class Sink:
         self.seen = Seen()
 
     def deliver(self, element: Element) -> None:
+        if isinstance(element, Early):
+            if element.reader != self.name or not element:
+                return
+            element = Page(element.frame)
         if isinstance(element, Punctuations):
             if len(element):
                 self.seen.add(element)
@@ -204,7 +209,7 @@ class OperatorNode(ABC):
 
     def answer(self, message: Upstream) -> Answer:
         """Answer a message against the data."""
-        if isinstance(message, Feedback | Withdrawal):
+        if isinstance(message, Feedback | Withdrawal | Demand):
             return responding.answer(self, message)
         return self.operator.answer(message)
 

@@ -84,6 +84,7 @@ class Operator(ABC):
     `timed`      true: the passing of time alone makes it act (window aggregate), so it is called with a raised bound
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
+    `passes_early` true: it holds nothing, and `meet` takes early rows (`algebra/early.py`).
     `late`       number of tuples that it has counted as late.
     """
 
@@ -93,6 +94,7 @@ class Operator(ABC):
     tie_order: tuple[int, ...] | None = None
     timed: bool = False
     looks_ahead: bool = False
+    passes_early: ClassVar[bool] = False
     late: int = 0
 
     @classmethod

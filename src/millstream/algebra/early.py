@@ -77,4 +77,4 @@ def parse_demand(text: str, schema: Schema) -> Demand:
     if not (written.startswith("{") and written.endswith("}")):
         raise PatternError("M4011", "a prod is a pattern in braces", detail=f"In {text}", hint="such as {k = 5}, or {}")
     inner = written[1:-1].strip()
-    return Demand(parse_pattern(f"[{inner}]", schema) if inner else Pattern())
+    return Demand(parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern())

@@ -12,6 +12,7 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.early import FINAL, FINALITY
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import NEVER, TS
 from millstream.algebra.types import Type, micros
@@ -311,6 +312,7 @@ def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
         made |= dict(zip(plan.group, key, strict=True))
         inside = [row | {TS: ts} for row, ts in members]
         made |= {call.name: (merged if plan.over_panes else apply)(call, inside) for call in plan.aggregates}
+        made |= {FINALITY: FINAL} if plan.finality else {}
         found.append((made, max(ts for _, ts in members) if plan.range is None else end - 1))
     return found
 

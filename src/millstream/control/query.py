@@ -155,8 +155,14 @@ class Query:
 
     def feedback(self, text: str) -> None:
         """Tell the query which of its rows are not wanted: `~[…]`, a pattern over its columns. From the next batch on
-        it emits no row that matches, and saves the work for them where it can."""
+        it emits no row that matches, and saves the work for them where it can. `?[…]`: which it should emit first;
+        `![…]`: which it should emit now, as far as they are known (`prod`)."""
         self._connection.mill.feedback(self._running(), text)
+
+    def prod(self, text: str = "{}") -> None:
+        """Ask the query for its results so far, of all open windows and groups or of those that match a pattern:
+        `{window_end <= 20}`, `{sensor = 5}`. Its select list has `finality`; early rows have 'early' there."""
+        self._connection.mill.prod(self._running(), text)
 
     def progress(self) -> Progress:
         """Return counts, times and state sizes of the query."""

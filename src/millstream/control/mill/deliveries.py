@@ -130,6 +130,9 @@ class Deliveries:
     def finish_batch(self, job: Job, batch: int) -> None:
         """Write a batch to the sinks, after the job has delivered all of it."""
         with self.lock:
+            for running, placement in [pair for name in [*self._queries] for pair in self._running(name)]:
+                if placement.job is job:
+                    running.output.finish_batch()
             for name, outlet in [*self.outlets.items()]:
                 for running, placement in self._running(name):
                     if placement.job is job:

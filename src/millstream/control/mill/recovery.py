@@ -161,7 +161,7 @@ def _replay(mill: Mill, note: Remember) -> None:
         case "finished", (str(query), int(batch)):
             mill.queries[query].finished = batch
         case "feedback", (str(query), Feedback() as message):
-            mill.queries[query].told.append(message)
+            mill.queries[query].hear(message)
         case "drop", ("aggregate", str(aggregate)):
             mill.catalog.drop("aggregate", aggregate, if_exists=True)
             mill.journal.drop("aggregate", aggregate)

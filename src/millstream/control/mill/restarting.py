@@ -50,7 +50,7 @@ def _output_after(mill: Mill, query: RunningQuery, state: dict[str, Any]) -> Que
     when the query failed; empty: it is not known."""
     before, plan = query.output, query.plan
     made = QueryOutput(plan.schema, len(mill.placements.of[query.name].top.labels), window_starts(plan), repeats(plan))
-    made.rows_made = before.rows_made
+    made.rows_made, made.first = before.rows_made, before.first
     made.take_up(before.take_rows(), before.take_punctuations())
     if state:
         made.restore(state)

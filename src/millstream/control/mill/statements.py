@@ -14,6 +14,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import warn_unpunctuated
 from millstream.control.mill.journal import aggregate_name
+from millstream.control.mill.places import switches_of
 from millstream.control.mill.sharing import explain_running, explain_start
 from millstream.errors import BindError, OptionError, did_you_mean
 from millstream.ingest.tables import read_table
@@ -35,6 +36,7 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
+from millstream.physical.plan.explain_feedback import explain_feedback
 from millstream.sinks import SINKS, SinkOptions, delivery_options, make_sink
 
 if TYPE_CHECKING:
@@ -247,9 +249,11 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     plan = mill.optimized(plan)
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, options.ets, mill.connectors.unpunctuated())
+    inner = statement.statement
+    name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
+    if stage == "FEEDBACK":
+        return explain_feedback(mill.prepare(name, plan), switches_of(mill))
     if stage == "PHYSICAL":
-        inner = statement.statement
-        name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
         text = explain_physical(mill.prepare(name, plan), options.shards, mill.schedule())
     else:
         text = explain(plan)
@@ -280,7 +284,7 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     name, stage, shared = statement.name, statement.stage, ""
     if name in mill.queries:
         plan = mill.queries[name].plan
-        shared = "" if stage == "CONTRACT" else explain_running(mill, name)
+        shared = "" if stage in ("CONTRACT", "FEEDBACK") else explain_running(mill, name)
     elif name in mill.catalog.derived:
         plan = mill.optimized(mill.catalog.derived[name])
     else:
@@ -288,6 +292,8 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
         return explain_contract(plan, mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+    if stage == "FEEDBACK":
+        return explain_feedback(mill.prepare(name, plan), switches_of(mill))
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.algebra.response import Rule
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.common import Passing
@@ -21,6 +22,7 @@ class Limit(Passing):
     """The first `count` tuples of `input`."""
 
     stem = "limit"
+    rules = (Rule("any column", why="another tuple would be among the first"),)
     stateless = False
     positional = False
     punctuates = Names()

@@ -14,6 +14,7 @@ import polars as pl
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
+from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.guard import Guard
 from millstream.runtime.engine.reorder import Reorder
@@ -32,11 +33,12 @@ class Port:
     `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
     `guard`    drops the rows that the operator has disclaimed.
+    `standing` feedback that holds as long as the operator reads: it ignores matching rows, whatever its readers want.
     """
 
     __slots__ = (
         "active", "ahead", "arc", "at", "buffer", "guard", "index", "node", "offset", "ordered", "register", "reorder",
-        "scanned", "tried",
+        "scanned", "standing", "tried",
     )  # fmt: skip
 
     def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
@@ -53,6 +55,7 @@ class Port:
         self.arc: Arc | None = None
         self.reorder = Reorder() if merging and not ordered else None
         self.guard: Guard | None = None
+        self.standing: tuple[Upstream, ...] = ()
 
     @property
     def unread(self) -> bool:

@@ -11,7 +11,8 @@ from millstream.algebra.values import value
 @dataclass(slots=True)
 class Counters:
     """Running totals of one node. `ets` counts enabling timestamps: promised (source) or received in a register;
-    `disclaimed` the tuples that guards have dropped."""
+    `disclaimed` the tuples that guards have dropped; `told` the feedback received, `stopped` that of it for which no
+    input may omit anything."""
 
     steps: int = 0
     tuples_in: int = 0
@@ -21,6 +22,8 @@ class Counters:
     nanoseconds: int = 0
     ets: int = 0
     disclaimed: int = 0
+    told: int = 0
+    stopped: int = 0
 
 
 @value("node_statistics")
@@ -29,7 +32,7 @@ class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
     counted as late, `macro` its transition macro, `disclaimed` the tuples that its guards have dropped, `guards` the
-    patterns that they have now."""
+    patterns that they have now, `told` the feedback received, `stopped` that of it which it could not pass on."""
 
     name: str
     kind: str
@@ -47,6 +50,8 @@ class NodeStatistics:
     macro: str = ""
     disclaimed: int = 0
     guards: tuple[str, ...] = ()
+    told: int = 0
+    stopped: int = 0
 
     @property
     def selectivity(self) -> float | None:

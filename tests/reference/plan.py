@@ -21,6 +21,7 @@ from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.impatient_join import ImpatientJoin
 from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.multi_join import MultiJoin
@@ -33,6 +34,7 @@ from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.table_write import TableWrite
+from millstream.logical.nodes.thrifty_join import ThriftyJoin
 from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.window_join import WindowJoin
@@ -155,7 +157,7 @@ def holds(residual: Expression | None, row: Row, ts: int) -> bool:
 # --- joins ------------------------------------------------------------------------------------------------------------
 
 
-def join(plan: WindowJoin | OuterJoin, left: Rows, right: Rows) -> Rows:
+def join(plan: WindowJoin | ThriftyJoin | ImpatientJoin | OuterJoin, left: Rows, right: Rows) -> Rows:
     events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
     held: tuple[Rows, Rows] = ([], [])
     windows = plan.left_window, plan.right_window
@@ -366,8 +368,10 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
     "divert": divert,
     "project": project,
+    "impatient_join": join,
     "limit": limit,
     "pace": pace,
+    "thrifty_join": join,
     "union": union,
     "gather": union,
     "exchange": unchanged,

@@ -25,12 +25,11 @@ from millstream.logical.bind.pacing import paced
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.kinds.windowed import TwoWindowed
 from millstream.logical.nodes.multi_join import MultiJoin
-from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.union import Union
-from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import Plan
 from millstream.logical.windows import aggregate_window, attribute_unit, refuse_slide
 
@@ -248,7 +247,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
 
 def _mixes_units(plan: Plan) -> bool:
     """True if an operator of the plan has inputs whose timestamps have different units."""
-    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin | MultiJoin))
+    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | TwoWindowed | MultiJoin))
     return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
 

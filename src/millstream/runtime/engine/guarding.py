@@ -15,6 +15,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.guard import Guard, covered_by, passed_by
+from millstream.runtime.engine.narrowing import narrowed
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.preference import Preference
@@ -97,6 +98,8 @@ def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
             made.append(given)
         if given.punctuations is not None and len(given.punctuations):
             unmount(port, covered_by(given.punctuations))
+            if (sent := _sent(port)) and (left := narrowed(sent, given.punctuations)) != sent:
+                _remember(port, left)
     return made
 
 

@@ -130,7 +130,9 @@ def _await_end(connection: Connection, seconds: float | None, console: Console) 
     line, how, failures = ProgressLine(connection, console), "stopped", connection.mill.failures
     try:
         if connection.await_end(seconds, line.show):
-            how = "all streams have ended"
+            queries = connection.mill.queries.values()
+            ended = all(query.finished is not None for query in queries)
+            how = "all queries have ended" if ended else "all streams have ended"
     except Stopped as stopped:
         stopped.told = True
         raise

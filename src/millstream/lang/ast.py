@@ -157,14 +157,15 @@ class Drop(Statement):
 
 
 class Explain(Statement):
-    """`stage` is LOGICAL, OPTIMIZED, PHYSICAL or CONTRACT."""
+    """`stage` is LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT or FEEDBACK."""
 
     stage: str
     statement: SelectStatement | CreateQuery | CreateDerivedStream
 
 
 class ExplainNamed(Statement):
-    """EXPLAIN of a running query or a derived stream, by name; `stage` is OPTIMIZED, PHYSICAL or CONTRACT."""
+    """EXPLAIN of a running query or a derived stream, by name; `stage` is OPTIMIZED, PHYSICAL, CONTRACT or
+    FEEDBACK."""
 
     name: str
     stage: str = "CONTRACT"

@@ -19,6 +19,8 @@ from millstream.lang.tokens import Kind, not_a_number, touching
 from millstream.lang.windows import preceding_window, window, window_function
 
 _JOINS = ("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL")
+_ISSUING = ("THRIFTY", "IMPATIENT")
+"""Words before JOIN: the join sends feedback."""
 DENOISING = ("EAGER", "LAZY", "UNORDERED")
 _NO_ALIAS = ("ANTI", "SEMI", "ASOF", "TEMPORAL", "LOOKUP", "GLOBAL", "ANY", "INTERVAL")
 """Words before JOIN that other dialects have, and which would otherwise be read as aliases."""
@@ -130,14 +132,19 @@ def _sources(cursor: Cursor) -> tuple[ast.JoinedSource, ...]:
         here = token.place
         if cursor.accept_symbol(","):
             found.append(ast.JoinedSource(source(cursor), "CROSS", **here))
-        elif cursor.at_any(*_JOINS):
+        elif cursor.at_any(*_JOINS) or _at_issuing(cursor):
             found.append(_join(cursor))
         else:
             return tuple(found)
 
 
+def _at_issuing(cursor: Cursor) -> bool:
+    return cursor.at_any(*_ISSUING) and cursor.ahead().upper in _JOINS
+
+
 def _join(cursor: Cursor) -> ast.JoinedSource:
     token = cursor.token
+    issues = cursor.advance().upper if _at_issuing(cursor) else ""
     if cursor.at("NATURAL"):
         cursor.not_yet("NATURAL JOIN", hint="JOIN … USING (column)")
     kind = "INNER" if cursor.at("JOIN") else cursor.advance().upper
@@ -154,7 +161,7 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
         using = cursor.names("a column")
     elif kind != "CROSS":
         cursor.fail("ON or USING", hint="CROSS JOIN needs neither")
-    return ast.JoinedSource(joined, kind, on, using, **token.place)
+    return ast.JoinedSource(joined, kind, on, using, issues, **token.place)
 
 
 def source(cursor: Cursor) -> ast.Source:
@@ -253,7 +260,7 @@ def _argument(cursor: Cursor) -> str | ast.Query:
 def _source_alias(cursor: Cursor) -> str | None:
     if cursor.accept("AS"):
         return cursor.name("an alias")
-    if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED:
+    if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED or _at_issuing(cursor):
         return None
     if cursor.token.upper in _NO_ALIAS and cursor.ahead().upper in ("JOIN", "LEFT"):
         cursor.fail("an alias or a join")

@@ -15,7 +15,7 @@ from millstream.lang.table.ast import WriteStatement
 from millstream.lang.table.write import WRITES, write
 from millstream.lang.tokens import Kind
 
-STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")
+STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT", "FEEDBACK")
 SHOWN = ("STREAMS", "TABLES", "QUERIES", "FUNCTIONS", "AGGREGATES")
 DROPPED = (*KINDS, "FUNCTION", "AGGREGATE")
 MAXIMUM_HEIGHT = 120
@@ -85,7 +85,7 @@ def _explain(cursor: Cursor) -> ast.Statement:
         if cursor.at_name() and alone and stage != "LOGICAL":
             return ast.ExplainNamed(cursor.name("the name of a query"), stage)
         hint = cursor.suggestion([*STAGES, "SELECT"])
-        cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT", hint=hint)
+        cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT, FEEDBACK", hint=hint)
     token = cursor.token
     inner = statement(cursor)
     if not isinstance(inner, ast.SelectStatement | ast.CreateQuery | ast.CreateDerivedStream):

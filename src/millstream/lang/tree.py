@@ -245,12 +245,14 @@ class Source(Node):
 
 
 class JoinedSource(Node):
-    """A source and its join with those before it; `kind` is '', CROSS, INNER, LEFT, RIGHT or FULL."""
+    """A source and its join with those before it; `kind` is '', CROSS, INNER, LEFT, RIGHT or FULL. `issues`: THRIFTY or
+    IMPATIENT, if the join tells its inputs what it finds out."""
 
     source: Source
     kind: str = ""
     on: Expr | None = None
     using: tuple[str, ...] = ()
+    issues: str = ""
 
 
 class SelectItem(Node):

@@ -39,7 +39,7 @@ _WANTED = "WANTED"
 
 def omitted(plan: Plan, pattern: Pattern) -> Omitted:
     """Return the tuples that each input may omit if no result that matches the pattern is wanted."""
-    if not pattern.items:  # no result at all is wanted; a node must not conclude that from a lost restriction
+    if not pattern.items:  # a node must not conclude from a lost restriction that nothing is wanted
         return (None,) * len(plan.inputs)
     columns = tuple(Column(plan.schema.type_of(name), name) for name, _ in pattern.items)
     below = plan.push((Call(Type.BOOLEAN, _WANTED, columns),)).below

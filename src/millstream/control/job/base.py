@@ -281,6 +281,9 @@ class Job(ABC):
             own = [status for label, status in received if self.tenants[label] is tenant and status.sources]
             if own:
                 tenant.note_sources(self, own)
+        for tenant in served:
+            if tenant.endings is not None:
+                tenant.endings.take(self, batch, received)
         self.heard.update(received)  # the end of a stream shows only after its last results are delivered
         with self._changed:
             self._last_batch = max(batch, self._last_batch)

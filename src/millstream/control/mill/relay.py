@@ -30,7 +30,6 @@ from millstream.algebra.punctuation.common import common, pruned
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
-from millstream.control.mill.feedback import omitted_at_scans
 from millstream.control.mill.placement import PlacedPart
 from millstream.control.mill.source_gates import SourceGates
 from millstream.logical.catalog import BAD, LATE
@@ -38,10 +37,12 @@ from millstream.logical.plan import Key
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.rereading import declared
+from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.shard.batch import Status
 from millstream.physical.shard.topology import Topology, base_of, base_stream, scans
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.records import OpenGroup, Record, Send, Skip
+from millstream.switches import Switches
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -216,7 +217,7 @@ def _of_reader(reader: _Reader, heard: Mapping[int, Status]) -> Patterns:
     found = _of_shards(said, reader)
     if reader.partial is None:
         return found
-    below = [omitted for p in found for _, omitted in omitted_at_scans(reader.partial.input, p)]
+    below = [omitted for p in found for _, omitted in omitted_by_sources(reader.partial.input, p, Switches.parse(), "")]
     return tuple(pattern for pattern in below if pattern is not None)
 
 

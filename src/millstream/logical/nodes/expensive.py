@@ -16,6 +16,7 @@ from typing import Any
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
@@ -29,6 +30,14 @@ class Expensive(Plan):
     feedback disclaims is also dropped on arrival, and disclaimed below."""
 
     stem = "expensive"
+    rules = (
+        Rule("any column but the computed one", Reach.EVERY, "tuples that wait and match", "the same"),
+        Rule(
+            "the computed column, or any with `guard => FALSE`",
+            purges="tuples that wait and match, if their work is not needed to tell",
+            why="a value is known only after the work",
+        ),
+    )
     stateless = False
     positional = False
     holds_time = True

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.algebra.response import Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.logical.contract.offers import Offers, Time
@@ -29,6 +30,7 @@ class Pace(Merging):
     `feedback`: tell the members what would be dropped."""
 
     stem = "pace"
+    rules = (Rule("any column", why="a tuple that is omitted might be the newest"),)
 
     column: str
     tolerance: int

@@ -12,7 +12,8 @@ from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.common import common
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.runtime.engine.guarding import reader_name
-from millstream.runtime.engine.nodes import Source
+from millstream.runtime.engine.nodes import Sink, Source
+from millstream.runtime.engine.port import Port
 
 
 def disclaimed(source: Source) -> tuple[Pattern, ...]:
@@ -20,8 +21,15 @@ def disclaimed(source: Source) -> tuple[Pattern, ...]:
     buffer = source.buffer
     if not buffer.remembered:
         return ()
-    found = [assumed(buffer.remembered.get(reader_name(reader), ())) for reader in buffer.readers()]
+    found = [
+        assumed(buffer.remembered.get(reader_name(reader), ())) if _propagates(reader) else []
+        for reader in buffer.readers()
+    ]
     return tuple(common(found)) if found and all(found) else ()
+
+
+def _propagates(reader: Port | Sink) -> bool:
+    return isinstance(reader, Sink) or reader.node.switch.propagate
 
 
 def assumed(messages: Iterable[object]) -> list[Pattern]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 import polars as pl
 
-from millstream.algebra.feedback import Feedback
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.punctuation.restriction import Form
@@ -34,7 +34,7 @@ class Guard:
     __slots__ = ("_set", "gate", "patterns")
 
     def __init__(self, messages: Iterable[Upstream] = ()) -> None:
-        self.patterns = [message.pattern for message in messages if isinstance(message, Feedback)]
+        self.patterns = [message.pattern for message in messages if _drops(message)]
         self._set: PunctuationSet | None = None
         self.gate = Gate()
 
@@ -68,9 +68,9 @@ class Guard:
             return rows
         return None if count == rows.height else where(rows, ~ignored)
 
-    def covered(self, covers: Callable[[Pattern], bool]) -> list[Pattern]:
-        """Return the patterns that are covered."""
-        return [pattern for pattern in self.patterns if covers(pattern)]
+
+def _drops(message: Upstream) -> TypeGuard[Feedback]:
+    return isinstance(message, Feedback) and message.intent is Intent.ASSUMED and not message.relayed
 
 
 class Seen:

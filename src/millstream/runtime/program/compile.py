@@ -97,11 +97,14 @@ class _Compiler(Module):
         frame = Frame(self)
         taken = name != "terminate"
         parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
-        returns = any(isinstance(each, Insert) and each.table == RETURN for each in statements)
+        returns = [each for each in statements if isinstance(each, Insert) and each.table == RETURN]
         lines = ["out = []"] if returns else []
         for statement in statements:
             lines += self._statement(statement, frame)
-        lines.append("return out" if returns else "return ()")
+        if len(returns) == 1 and returns[0] is statements[-1] and lines[-1].startswith("out += "):
+            lines = [*lines[1:-1], f"return {lines[-1].removeprefix('out += ')}"]  # the rows of a query, as they are
+        else:
+            lines.append("return out" if returns else "return ()")
         return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented(lines)])
 
     def _statement(self, statement: Statement, frame: Frame) -> list[str]:

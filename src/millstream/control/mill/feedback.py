@@ -52,7 +52,7 @@ def _sent_by(plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
     """Return what the parts that a plan reads may omit, by the part, if results that match the pattern are not wanted.
     A part that is read several times may omit what all readers ignore."""
     found: dict[str, list[Pattern | None]] = {}
-    for stream, omitted in _omitted(plan, pattern):
+    for stream, omitted in omitted_at_scans(plan, pattern):
         if exchanged(stream):
             found.setdefault(stream.removeprefix(MARK).rpartition(".")[0], []).append(omitted)
     return {
@@ -60,10 +60,12 @@ def _sent_by(plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
     }
 
 
-def _omitted(plan: Plan, pattern: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:
+def omitted_at_scans(plan: Plan, pattern: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:
+    """Yield the streams that a plan reads, each with the tuples that it may omit if results that match the pattern are
+    not wanted; None: no tuples."""
     if isinstance(plan, Scan):
         yield plan.stream, pattern
         return
     below = (None,) * len(plan.inputs) if pattern is None else plan.disclaimed(pattern)
     for input_, omitted in zip(plan.inputs, below, strict=True):
-        yield from _omitted(input_, omitted)
+        yield from omitted_at_scans(input_, omitted)

@@ -68,9 +68,13 @@ class WrittenTables:
             self._keys.setdefault(table, {}).update(keys)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
-                place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
+                self._place(target)
         if isinstance(plan, TableWrite):
             mill.catalog.add_writer(plan)
+
+    def _place(self, table: WrittenTable) -> None:
+        """Make a table a part of a job."""
+        place(self._mill, part_name(table.table), table, ast.NOW, punctuated=False)
 
     def check(self, plan: Plan) -> None:
         """Refuse a query that does not go by the key of a partitioned table, or needs a stream hashed otherwise than
@@ -180,15 +184,16 @@ class WrittenTables:
             rows, bad = sum(rows for rows, _, _ in reported), bad + sum(refused for _, refused, _ in reported)
         return {"accepted": rows, "late": 0, "bad": bad}
 
-    def reason(self, table: str) -> str:
-        """Why the last row was refused, as last reported; empty if none was."""
+    def refused(self, table: str) -> tuple[int, str]:
+        """Number of rows that a table that streams write has refused, as last reported, and why one of them was."""
         placement = self._mill.placements.of.get(part_name(table))
         reported = [] if placement is None else self._reported(placement, table)
-        return next((reason for _, _, reason in reported if reason), "")
+        reasons = [reason for _, _, reason in reported if reason]
+        return sum(refused for _, refused, _ in reported), reasons[-1] if reasons else ""
 
     @staticmethod
     def _reported(placement: Placement, table: str) -> list[tuple[int, int, str]]:
-        return [status.tables[table] for _, _, status in placement.reports() if table in status.tables]
+        return [status.tables.get(table, (0, 0, "")) for _, _, status in placement.reports()]
 
     def write(self, write: Write) -> None:
         """Run a statement that no stream drives."""

@@ -204,7 +204,7 @@ class OperatorNode(ABC):
             return self.operator.answer(message)
         omitted = () if self.omit is None else self.omit(message.pattern)
         passed = tuple((port, replace(message, pattern=p)) for port, p in enumerate(omitted) if p is not None)
-        if passed and isinstance(message, Feedback):
+        if isinstance(message, Feedback) and (passed or self.operator.holds_results):
             self.operator.disclaim(message.pattern, omitted)
         return Answer(passed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from millstream.algebra.values import value
+from millstream.runtime.engine.gate import GuardReading
 
 
 @value("counters")
@@ -28,8 +29,8 @@ class Counters:
 class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
-    counted as late, `macro` its transition macro, `disclaimed` the tuples that its guards have dropped, `guards` the
-    patterns that they have now."""
+    counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
+    or while it held them, `guards` the patterns of its guards."""
 
     name: str
     kind: str
@@ -47,6 +48,7 @@ class NodeStatistics:
     macro: str = ""
     disclaimed: int = 0
     guards: tuple[str, ...] = ()
+    tests: tuple[GuardReading, ...] = ()
 
     @property
     def selectivity(self) -> float | None:
@@ -62,8 +64,10 @@ def reading(
     buffered: int = 0,
     state: int = 0,
     late: int = 0,
+    pruned: int = 0,
     macro: str = "",
     guards: tuple[str, ...] = (),
+    tests: tuple[GuardReading, ...] = (),
 ) -> NodeStatistics:
     """
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
@@ -71,6 +75,7 @@ def reading(
     """
     held = asdict(counters)
     nanoseconds = held.pop("nanoseconds")
+    held["disclaimed"] += pruned
     return NodeStatistics(
         name=name,
         kind=kind,
@@ -81,5 +86,6 @@ def reading(
         late=late,
         macro=macro,
         guards=guards,
+        tests=tests,
         **held,
     )

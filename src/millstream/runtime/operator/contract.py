@@ -83,6 +83,10 @@ class Operator(ABC):
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
     `late`       number of tuples that it has counted as late.
+    `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
+                 that match whether or not its inputs may omit them.
+    `pruned`     number of tuples held that feedback has dropped.
+    `guards_itself` true: it drops the tuples that it disclaims, and counts them; its ports need no guards.
     """
 
     arity: ClassVar[int] = 1
@@ -92,6 +96,9 @@ class Operator(ABC):
     timed: bool = False
     looks_ahead: bool = False
     late: int = 0
+    holds_results: bool = False
+    pruned: int = 0
+    guards_itself: bool = False
 
     @classmethod
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
@@ -130,8 +137,17 @@ class Operator(ABC):
         return FOREVER
 
     def unfinished(self) -> bool:
-        """Return whether an operator with several inputs has deferred work that a step without input would do."""
+        """Return whether it has deferred work that a step without input would do."""
         return False
+
+    def work(self, *, allowed: bool) -> bool:  # noqa: ARG002
+        """Allow the work that it limits per batch, or forbid it again; return whether a step without input would do
+        some. The host allows it once a batch, when all input has been taken."""
+        return False
+
+    def pending(self) -> int:
+        """Return the number of tuples that wait for such work: another batch has to follow."""
+        return 0
 
     def output_bound(self, bounds: Sequence[int]) -> int:
         """Return a lower bound on the timestamps of later output, given the ports' bounds."""

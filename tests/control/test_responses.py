@@ -151,6 +151,24 @@ def test_switches_hold_for_later_feedback_and_survive_a_restart() -> None:
     assert mill.take_rows("q").rows() == [(3, 1)]
 
 
+def test_having_gives_groups_up_if_the_aggregate_acts() -> None:
+    mill = mill_with("SELECT k, COUNT(*) AS n FROM s GROUP BY k HAVING COUNT(*) < 2", exploit="off")
+    mill.insert("s", [(1, 1, 1), (1, 1, 1), (2, 1, 1)])
+    mill.batch()
+    assert mill.state_rows("q") == 2
+    mill.execute("SET exploit = 'on'")
+    mill.batch()
+    assert mill.state_rows("q") == 1
+    mill.execute("SET exploit = 'off'")
+    mill = mill.restarted()
+    mill.insert("s", [(1, 1, 1), (2, 1, 1), (3, 1, 1)])
+    mill.batch()
+    assert mill.state_rows("q") == 2  # group 1 does not form again, group 2 is not given up
+    mill.punctuate("s", "[1, *, *]", "[2, *, *]", "[3, *, *]")
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(3, 1)] and mill.state_rows("q") == 0
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [

@@ -106,6 +106,14 @@ def passed(node: OperatorNode, message: Feedback) -> Passed:
 
 
 def set_switches(graph: Graph, switches: Switches, owners: Mapping[str, Collection[Owner]]) -> None:
-    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on."""
+    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on, and for what
+    readers always ignore."""
     for name, own in owners.items():
-        graph.operators[name].switch = switches.of(own)
+        node = graph.operators[name]
+        acted, node.switch = node.switch.exploit == "on", switches.of(own)
+        if acted and node.switch.exploit != "on":
+            node.operator.unwatch(lambda _: True)
+        elif not acted and node.switch.exploit == "on":
+            for port in node.buffer.ports:
+                for message in port.standing:
+                    graph.send(port, message)

@@ -15,7 +15,7 @@ import polars as pl
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.types import micros
 from millstream.algebra.upstream import Upstream
@@ -30,11 +30,12 @@ MOST_RECENT = 1_000
 class Guard:
     """The patterns of one reader."""
 
-    __slots__ = ("_set", "patterns")
+    __slots__ = ("_lists", "_set", "patterns")
 
     def __init__(self, messages: Iterable[Upstream] = ()) -> None:
         self.patterns = [message.pattern for message in messages if _drops(message)]
-        self._set: PunctuationSet | None = None
+        self._set: PunctuationSet | None = None  # of the patterns without lists of values, which it would multiply
+        self._lists: list[pl.Expr] = []
 
     def __bool__(self) -> bool:
         return bool(self.patterns)
@@ -43,14 +44,26 @@ class Guard:
         """Return the rows that no pattern matches; None if there are none."""
         if any(not pattern.items for pattern in self.patterns):
             return None
-        if self._set is None:
-            self._set = PunctuationSet()
-            self._set.add(Punctuations.of(self.patterns))
-        ignored = self._set.match(rows)
+        ignored = self._match(rows)
         count = int(ignored.sum())
         if not count:
             return rows
         return None if count == rows.height else where(rows, ~ignored)
+
+    def _match(self, rows: pl.DataFrame) -> pl.Series:
+        if self._set is None:
+            self._set = PunctuationSet()
+            self._set.add(Punctuations.of([pattern for pattern in self.patterns if not listed(pattern)]))
+            self._lists = [pattern.expression() for pattern in self.patterns if listed(pattern)]
+        if not self._lists:
+            return self._set.match(rows)
+        found = rows.select(pl.any_horizontal(self._lists).alias("match")).to_series()
+        return found if len(self._lists) == len(self.patterns) else found | self._set.match(rows)
+
+
+def listed(pattern: Pattern) -> bool:
+    """True if a pattern has a list of values."""
+    return any(len(restriction.values) > 1 for _, restriction in pattern.items)
 
 
 def _drops(message: Upstream) -> TypeGuard[Feedback]:
@@ -95,6 +108,27 @@ def covered_by(punctuations: Punctuations) -> Callable[[Pattern], bool]:
     """Return whether one of these punctuations covers a pattern."""
     known = punctuations.patterns()
     return lambda pattern: any(p.covers(pattern) for p in known)
+
+
+def narrowed(pattern: Pattern, punctuations: Punctuations) -> Pattern:
+    """Return a pattern with lists of values without those that punctuations on this column alone cover.
+
+    >>> from millstream.algebra.punctuation.restriction import below
+    >>> closed = Punctuations.of([Pattern.of(k=one_of([1, 2])), Pattern.of(k=below(0)), Pattern.of(j=one_of([4]))])
+    >>> str(narrowed(Pattern.of(k=one_of([-1, 1, 2, 3, 4])), closed))
+    '[k {3, 4}]'
+    """
+    lists = [name for name, restriction in pattern.items if len(restriction.values) > 1]
+    if not lists:
+        return pattern
+    alone = [p.items[0] for p in punctuations.patterns() if len(p.items) == 1]
+    left = dict(pattern.items)
+    for name in lists:
+        closing = [restriction for own, restriction in alone if own == name]
+        values = set(left[name].values).difference(*(restriction.values for restriction in closing))
+        bounds = [restriction for restriction in closing if not restriction.values]
+        left[name] = one_of(value for value in values if not any(bound.matches(value) for bound in bounds))
+    return Pattern.of(left)
 
 
 def passed_by(schema: Schema, bound: int) -> Callable[[Pattern], bool]:

@@ -96,7 +96,7 @@ def test_a_group_is_purged_with_its_guard_or_not_at_all(exploit: str, propagate:
 def test_a_join_may_keep_what_it_holds() -> None:
     """Of the responses of a join, `guard` drops later tuples only."""
     for exploit, state in (("on", 0), ("guard", 1), ("off", 1)):
-        mill = LocalMill(Options(exploit=exploit))
+        mill = LocalMill(Options(exploit=exploit, propagate="on; windowjoin: off"))
         mill.execute("CREATE STREAM l (k BIGINT, v BIGINT); CREATE STREAM r (k BIGINT, w BIGINT)")
         mill.add_query("q", "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k")
         mill.insert("l", [(1, 1)])

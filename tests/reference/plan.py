@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.early import FINAL, FINALITY
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
-from millstream.algebra.schema import TS
-from millstream.algebra.types import Type
+from millstream.algebra.schema import NEVER, TS
+from millstream.algebra.types import Type, micros
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.expensive import Expensive
 from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
+from millstream.logical.nodes.pace import Pace
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
@@ -47,11 +50,20 @@ Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
 
 
-def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]) -> Rows:
-    """All results of the plan."""
+def run(
+    plan: Plan,
+    streams: Mapping[str, Rows],
+    tables: Mapping[str, list[Row]],
+    histories: Mapping[str, History] = MappingProxyType({}),
+) -> Rows:
+    """All results of the plan. `tables`: the rows of static tables, and those of others before the first write;
+    `histories`: the rows of tables that streams write."""
     if isinstance(plan, Scan):
         return streams[plan.stream]
-    inputs = [run(part, streams, tables) for part in plan.inputs]
+    if isinstance(plan, WrittenJoin):
+        stream = run(plan.input, streams, tables, histories)
+        return written_join(plan, stream, histories[plan.table], tables.get(plan.table, []))
+    inputs = [run(part, streams, tables, histories) for part in plan.inputs]
     return (
         table_join(plan, *inputs, tables[plan.table])
         if isinstance(plan, TableJoin)
@@ -76,6 +88,21 @@ def union(plan: Union | Gather, *members: Rows) -> Rows:
     return by_time([(dict(zip(names, row.values(), strict=True)), ts) for member in members for row, ts in member])
 
 
+def pace(plan: Pace, *members: Rows) -> Rows:
+    """The members arrive one after the other."""
+    names, highest = plan.schema.names, NEVER
+    found: Rows = []
+    for row, _ in [pair for member in members for pair in member]:
+        made = dict(zip(names, row.values(), strict=True))
+        if (own := made[plan.column]) is None:
+            continue
+        ts = own if isinstance(own, int) else micros(own)
+        highest = max(highest, ts)
+        if ts >= highest - plan.tolerance:
+            found.append((made, ts))
+    return found
+
+
 def distinct(plan: Distinct, rows: Rows) -> Rows:
     seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
     for row, ts in by_time(rows):
@@ -98,6 +125,11 @@ def denoise(plan: Denoise, rows: Rows) -> Rows:
         if any(full(key, end) for end in ends):
             found.append((row, ts))
     return by_time(found)
+
+
+def expensive(plan: Expensive, rows: Rows) -> Rows:
+    """In the end, whatever the budget; `tests/reference/expensive.py` has the order of the work."""
+    return [({**row, plan.name: value(plan.expression, row, ts)}, ts) for row, ts in rows]
 
 
 def closing(plan: Closing, rows: Rows, closings: Rows) -> Rows:
@@ -345,12 +377,14 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
     "divert": divert,
     "project": project,
+    "pace": pace,
     "union": union,
     "gather": union,
     "exchange": unchanged,
     "placeholders": unchanged,
     "distinct": distinct,
     "denoise": denoise,
+    "expensive": expensive,
     "closing": closing,
     "window_join": join,
     "outer_join": outer_join,

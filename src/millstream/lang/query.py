@@ -14,6 +14,7 @@ from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import at_over, expression, expressions, with_over
 from millstream.lang.options import options
+from millstream.lang.pacing import at_pacing, pacing
 from millstream.lang.tokens import Kind, not_a_number, touching
 from millstream.lang.windows import preceding_window, window, window_function
 
@@ -41,7 +42,7 @@ def query(cursor: Cursor) -> ast.Query:
                 right = _member(cursor)
             made = ast.SetOperation(op, made, right, **token.place)
         tail = _tail(cursor)
-        return replace(made, tail=tail) if tail else made
+        return replace(made, tail=(*made.tail, *tail)) if tail else made
 
 
 def _member(cursor: Cursor) -> ast.Query:
@@ -162,6 +163,7 @@ def source(cursor: Cursor) -> ast.Source:
     relation: str | ast.Query
     bracket: ast.WindowClause | None = None
     denoising: ast.Denoising | None = None
+    work: ast.Work | None = None
     probing = False
     if cursor.accept_symbol("("):
         if not (cursor.at("SELECT") or cursor.at_symbol("(")):
@@ -170,6 +172,8 @@ def source(cursor: Cursor) -> ast.Source:
         cursor.expect_symbol(")")
     elif cursor.ahead().text == "(" and cursor.at("DENOISE"):
         relation, denoising = _denoise(cursor)
+    elif cursor.ahead().text == "(" and cursor.at("EXPENSIVE"):
+        relation, work = _expensive(cursor)
     elif cursor.ahead().text == "(" and cursor.at_any("TABLE", "TUMBLE", "HOP"):
         relation, bracket = window_function(cursor)
     else:
@@ -185,7 +189,7 @@ def source(cursor: Cursor) -> ast.Source:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
         cursor.not_yet("MATCH_RECOGNIZE", hint="WHERE SEQ(a, b) finds each a that a b follows")
-    return ast.Source(relation, alias, bracket, probing, denoising, **token.place)
+    return ast.Source(relation, alias, bracket, probing, denoising, work, **token.place)
 
 
 def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
@@ -193,13 +197,7 @@ def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
     token = cursor.expect("DENOISE")
     with cursor.like("DENOISE(TABLE s, DESCRIPTOR(k), INTERVAL '1' SECOND, 6)"):
         cursor.expect_symbol("(")
-        cursor.accept("TABLE")
-        relation: str | ast.Query
-        if cursor.accept_symbol("("):
-            relation = query(cursor)
-            cursor.expect_symbol(")")
-        else:
-            relation = cursor.name("a stream")
+        relation = _argument(cursor)
         cursor.expect_symbol(",")
         cursor.expect("DESCRIPTOR")
         key = cursor.names("a key column")
@@ -212,6 +210,44 @@ def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
             mode = cursor.choice(DENOISING, "EAGER, LAZY or UNORDERED")
         cursor.expect_symbol(")")
     return relation, ast.Denoising(key, length, threshold, mode, **token.place)
+
+
+def _expensive(cursor: Cursor) -> tuple[str | ast.Query, ast.Work]:
+    """`EXPENSIVE(TABLE s, estimate(k, ts) AS v, budget => 1000, guard => FALSE)`; a subquery may stand for the
+    stream."""
+    token = cursor.expect("EXPENSIVE")
+    with cursor.like("EXPENSIVE(TABLE s, estimate(k, ts) AS v, budget => 1000)"):
+        cursor.expect_symbol("(")
+        relation = _argument(cursor)
+        cursor.expect_symbol(",")
+        made = expression(cursor)
+        cursor.expect("AS")
+        name = cursor.name("a column")
+        options: dict[str, Any] = {}
+        while cursor.accept_symbol(","):
+            option = cursor.token
+            key = cursor.choice(("BUDGET", "GUARD"), "budget or guard").lower()
+            if key in options:
+                cursor.error("M1007", f"{key} appears twice", token=option)
+            cursor.expect_symbol("=>")
+            if key == "budget":
+                options[key] = cursor.integer("a number of tuples")
+            else:
+                options[key] = cursor.choice(("TRUE", "FALSE"), "TRUE or FALSE") == "TRUE"
+        if "budget" not in options:
+            cursor.fail("', budget => n'")
+        cursor.expect_symbol(")")
+    return relation, ast.Work(made, name, **options, **token.place)
+
+
+def _argument(cursor: Cursor) -> str | ast.Query:
+    """The first argument of an operator that is called as a table function: `TABLE s`, or a subquery."""
+    cursor.accept("TABLE")
+    if not cursor.accept_symbol("("):
+        return cursor.name("a stream")
+    relation = query(cursor)
+    cursor.expect_symbol(")")
+    return relation
 
 
 def _source_alias(cursor: Cursor) -> str | None:
@@ -227,8 +263,11 @@ def _source_alias(cursor: Cursor) -> str | None:
 
 
 def _tail(cursor: Cursor) -> tuple[ast.Tail, ...]:
-    found = []
-    while cursor.at_any("ORDER", "LIMIT", "OFFSET"):
+    found: list[ast.Tail] = []
+    while cursor.at_any("ORDER", "LIMIT", "OFFSET") or at_pacing(cursor):
+        if at_pacing(cursor):
+            found.append(pacing(cursor))
+            continue
         token = cursor.advance()
         if token.upper == "ORDER":
             cursor.expect("BY")

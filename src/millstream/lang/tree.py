@@ -218,6 +218,15 @@ class Denoising(Node):
     mode: str
 
 
+class Work(Node):
+    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE])`."""
+
+    expression: Expr
+    name: str
+    budget: int
+    guard: bool = True
+
+
 class Source(Node):
     """One entry of FROM: a relation by name or a subquery, its alias and window."""
 
@@ -227,6 +236,12 @@ class Source(Node):
     probing: bool = False
     """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
     denoising: Denoising | None = None
+    work: Work | None = None
+
+    @property
+    def function(self) -> str | None:
+        """The function over the relation, which only a stream can have; None: there is none."""
+        return "DENOISE" if self.denoising is not None else "EXPENSIVE" if self.work is not None else None
 
 
 class JoinedSource(Node):
@@ -249,12 +264,20 @@ class SortKey(Node):
 
 
 class Tail(Node):
-    """ORDER BY with its keys, LIMIT or OFFSET with its amount. Only queries over local tables have them: the binder
-    refuses them in a continuous query, with a hint."""
+    """ORDER BY with its keys, LIMIT or OFFSET with its amount. Only queries over tables sort and skip rows: the binder
+    refuses ORDER BY and OFFSET in a continuous query, with a hint."""
 
     clause: str
     keys: tuple[SortKey, ...] = ()
     amount: Expr | None = None
+
+
+class Pacing(Tail):
+    """`WITH PACE ON MAX(a.ts, b.ts) 1 MINUTE [FEEDBACK OFF]`: the columns, and the lateness that is allowed."""
+
+    columns: tuple[Name, ...] = ()
+    tolerance: Duration = Duration(Fraction(0))
+    feedback: bool = True
 
 
 class Select(Node):

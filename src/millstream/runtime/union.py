@@ -61,8 +61,12 @@ class Union(Operator):
                 self._waiting[index] = Punctuations.concat([self._waiting[index], fresh])
                 arrived = True
         out = self._release() if arrived or (risen and any(map(len, self._waiting))) else NO_PUNCTUATIONS
-        out = out.with_progress(self._registers.news())
+        out = out.with_progress(self._progress())
         return Output(rows, out or None)
+
+    def _progress(self) -> int:
+        """Return the progress to emit after this step, or NEVER."""
+        return self._registers.news()
 
     def _merge(self, ports: Sequence[pl.DataFrame | None]) -> pl.DataFrame | None:
         parts: list[pl.DataFrame] = []

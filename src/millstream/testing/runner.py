@@ -17,6 +17,7 @@ from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.control.mill.base import Mill
+from millstream.control.observe.counted import paced
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
 from millstream.lang import ast, parse
@@ -278,6 +279,8 @@ class Run:
     def _count(self, step: Count) -> None:
         if step.what == "state":
             found = self.mill.state_rows(step.name)
+        elif step.what == "dropped":
+            found = paced(self.mill, step.name)
         else:
             found = self.mill.counts(step.name)[step.what]
         if found != step.number:

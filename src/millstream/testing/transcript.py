@@ -66,7 +66,7 @@ class Rows(Step):
 
 @dataclass(frozen=True, slots=True)
 class Count(Step):
-    """`state q N`, `late s N`, `bad s N`."""
+    """`state q N`, `dropped q N`, `late s N`, `bad s N`."""
 
     what: str
     name: str
@@ -268,6 +268,7 @@ _PARSERS: dict[str, Parser] = {
     "expect": _expect,
     "rows": _rows,
     "state": _count,
+    "dropped": _count,
     "late": _count,
     "bad": _count,
     "batch": _command,

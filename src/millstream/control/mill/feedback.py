@@ -7,6 +7,7 @@ of them disclaims, since the others have not; what one of them desires it may we
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from millstream.algebra.early import Demand
@@ -15,6 +16,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.control.mill.demand import send_demand
 from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
+from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import MARK, exchanged
@@ -60,3 +62,14 @@ def _sent_by(mill: Mill, query: str, plan: Plan, pattern: Pattern) -> dict[str, 
     return {
         part: first for part, (first, *rest) in found.items() if first is not None and all(r == first for r in rest)
     }
+
+
+def omitted_at_scans(plan: Plan, pattern: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:
+    """Yield the streams that a plan reads, each with the tuples that it may omit if results that match the pattern are
+    not wanted; None: no tuples."""
+    if isinstance(plan, Scan):
+        yield plan.stream, pattern
+        return
+    below = (None,) * len(plan.inputs) if pattern is None else plan.disclaimed(pattern)
+    for input_, omitted in zip(plan.inputs, below, strict=True):
+        yield from omitted_at_scans(input_, omitted)

@@ -20,6 +20,7 @@ from millstream.logical.bind.join.joins import JoinBinder
 from millstream.logical.bind.join.outer import OUTER, check_outer
 from millstream.logical.bind.operators import binary
 from millstream.logical.bind.over import OverBinder
+from millstream.logical.bind.pacing import paced
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.distinct import Distinct
@@ -43,12 +44,15 @@ def bind_select(query: ast.Query, catalog: Catalog) -> Plan:
 
 def _query(query: ast.Query, catalog: Catalog) -> Plan:
     with query.placing():
-        if query.tail:
-            clause = query.tail[0]
-            hint = "A continuous query never ends, so it has no last row; sort the rows that you take from it."
-            message = f"{clause.clause} is not possible in a continuous query"
-            raise PlanError("M3001", message, hint=hint, **clause.place)
-        return _select(query, catalog) if isinstance(query, ast.Select) else _union(query, catalog)
+        bare = replace(query, tail=())
+        plan = _select(bare, catalog) if isinstance(bare, ast.Select) else _union(bare, catalog)
+        for clause in query.tail:
+            if not isinstance(clause, ast.Pacing):
+                hint = "A continuous query never ends, so it has no last row; sort the rows that you take from it."
+                message = f"{clause.clause} is not possible in a continuous query"
+                raise PlanError("M3001", message, hint=hint, **clause.place)
+            plan = paced(clause, plan, [(member, _query(member, catalog)) for member in _members(bare)])
+        return plan
 
 
 # --- UNION ALL --------------------------------------------------------------------------------------------------------

@@ -46,6 +46,8 @@ def answer(node: OperatorNode, message: Feedback | Withdrawal | Demand) -> Answe
     if message.intent is not Intent.ASSUMED:
         own = node.operator.answer(message)
         return replace(own, passed=(*own.passed, *passed(node, message)))
+    if not response and node.operator.holds_results and node.switch.exploit == "on":
+        node.operator.disclaim(message.pattern, () if response is None else response.omitted)
     return _assumed(node, message, response) if response else Answer()
 
 

@@ -128,6 +128,7 @@ def test_groups_without_windows_answer_early() -> None:
         ("SELECT k, COUNT(*) AS n FROM s GROUP BY k", "{k = 1}", "M4014"),
         ("SELECT k, v FROM s", "{}", "M4015"),
         ("SELECT DISTINCT k, finality FROM (SELECT k, v, COUNT(*) AS n, finality FROM s GROUP BY k, v)", "{}", "M4015"),
+        ("SELECT SUM(n) AS n, finality FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) GROUP BY k", "{}", "M4016"),
         ("SELECT k, COUNT(*) AS n, finality FROM s GROUP BY k", "[k = 1]", "M4011"),
         ("SELECT k, COUNT(*) AS n, finality FROM s GROUP BY k", "{nothing = 1}", "M4004"),
     ],

@@ -96,7 +96,7 @@ def test_a_group_is_purged_with_its_guard_or_not_at_all(exploit: str, propagate:
 def test_a_join_may_keep_what_it_holds() -> None:
     """Of the responses of a join, `guard` drops later tuples only."""
     for exploit, state in (("on", 0), ("guard", 1), ("off", 1)):
-        mill = LocalMill(Options(exploit=exploit))
+        mill = LocalMill(Options(exploit=exploit, propagate="on; windowjoin: off"))
         mill.execute("CREATE STREAM l (k BIGINT, v BIGINT); CREATE STREAM r (k BIGINT, w BIGINT)")
         mill.add_query("q", "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k")
         mill.insert("l", [(1, 1)])
@@ -149,6 +149,24 @@ def test_switches_hold_for_later_feedback_and_survive_a_restart() -> None:
     mill.insert("s", [(1, 1, 1), (2, 1, 1), (3, 1, 1)])
     mill.batch()
     assert mill.take_rows("q").rows() == [(3, 1)]
+
+
+def test_having_gives_groups_up_if_the_aggregate_acts() -> None:
+    mill = mill_with("SELECT k, COUNT(*) AS n FROM s GROUP BY k HAVING COUNT(*) < 2", exploit="off")
+    mill.insert("s", [(1, 1, 1), (1, 1, 1), (2, 1, 1)])
+    mill.batch()
+    assert mill.state_rows("q") == 2
+    mill.execute("SET exploit = 'on'")
+    mill.batch()
+    assert mill.state_rows("q") == 1
+    mill.execute("SET exploit = 'off'")
+    mill = mill.restarted()
+    mill.insert("s", [(1, 1, 1), (2, 1, 1), (3, 1, 1)])
+    mill.batch()
+    assert mill.state_rows("q") == 2  # group 1 does not form again, group 2 is not given up
+    mill.punctuate("s", "[1, *, *]", "[2, *, *]", "[3, *, *]")
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(3, 1)] and mill.state_rows("q") == 0
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from millstream.algebra.expression import Binary, Column, Literal
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import equal
-from millstream.algebra.response import Reach, Response, Rule
+from millstream.algebra.response import Response
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.logical.nodes import select as plan
 from millstream.runtime.engine import Graph
 from millstream.runtime.pipeline.select import Select
 from millstream_bench.feedback import data
@@ -59,9 +60,8 @@ def sending(sizes: Sizes) -> Finding:
     return found
 
 
-def _passes_on(pattern: Pattern) -> Response:
-    """The response of a selection."""
-    return Response(Rule("any column", Reach.EVERY, passes="the same"), (pattern,))
+def _passed_on(pattern: Pattern) -> Response:
+    return Response(plan.Select.rules[0], (pattern,))
 
 
 def _spent(length: int, page: int, tuples: int, *, sends: bool) -> float:
@@ -70,7 +70,7 @@ def _spent(length: int, page: int, tuples: int, *, sends: bool) -> float:
     source = graph.source("sensor", SCHEMA)
     node = source
     for _ in range(length):
-        node = graph.add(Select(SCHEMA, PASSES), [node], respond=_passes_on)  # type: ignore[assignment]
+        node = graph.add(Select(SCHEMA, PASSES), [node], respond=_passed_on)  # type: ignore[assignment]
     taken = [0]
 
     def take(element: object) -> None:

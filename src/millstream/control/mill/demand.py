@@ -36,6 +36,9 @@ def _check(name: str, plan: Plan) -> None:
     while isinstance(plan, Project | Select):
         plan = plan.input
     if isinstance(plan, WindowAggregate):
+        if any(isinstance(part, WindowAggregate) for part in plan.input.walk()):
+            message = f"query '{name}' aggregates the results of another aggregate, and does not answer early"
+            raise PatternError("M4016", message, hint="prod a query of the inner aggregate alone")
         if plan.finality:
             return
         hint = f"add {FINALITY} to its select list: early rows have 'early' there, the others 'final'"

@@ -38,6 +38,8 @@ OF_OPERATORS: tuple[Family, ...] = (
     (COUNTER, "operator_rows_late", "Tuples that are late: of a closed key, or for PACE.", lambda o: o.reading.late),
     (COUNTER, "operator_rows_disclaimed", "Tuples that guards have dropped.", lambda o: o.reading.disclaimed),
     (GAUGE, "operator_guards", "Patterns of guards.", lambda o: len(o.reading.guards)),
+    (COUNTER, "operator_feedback", "Feedback received.", lambda o: o.reading.told),
+    (COUNTER, "operator_feedback_stopped", "Feedback that stopped there.", lambda o: o.reading.stopped),
     (COUNTER, "operator_punctuations_in", "Punctuations received.", lambda o: o.reading.punctuations_in),
     (COUNTER, "operator_punctuations_out", "Punctuations emitted.", lambda o: o.reading.punctuations_out),
     (COUNTER, "operator_steps", "Execution steps.", lambda o: o.reading.steps),

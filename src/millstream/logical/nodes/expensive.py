@@ -31,12 +31,8 @@ class Expensive(Plan):
 
     stem = "expensive"
     rules = (
-        Rule("any column but the computed one", Reach.EVERY, "tuples that wait and match", "the same"),
-        Rule(
-            "the computed column, or any with `guard => FALSE`",
-            purges="tuples that wait and match, if their work is not needed to tell",
-            why="a value is known only after the work",
-        ),
+        Rule("columns of its input, with a guard", Reach.EVERY, purges="tuples that wait", passes="the same"),
+        Rule("the computed column, or without a guard", why="what it computes is not known before"),
     )
     stateless = False
     positional = False

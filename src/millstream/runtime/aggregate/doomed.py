@@ -7,27 +7,31 @@ again from later tuples. Purge and key are one step: between them no tuple is ta
 | | |
 |---|---|
 | checked | once a step, if tuples were taken, for all groups at once |
-| skipped | while few tuples have come, compared with the groups held |
-| passed on | the keys of the first `MOST` doomed groups that are open: the inputs may omit their tuples |
+| skipped | while few tuples have come, compared with the groups held; the more often nothing is found, the longer |
+| passed on | for each window with doomed groups, one pattern with their keys: the inputs may omit their tuples |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import equal
+from millstream.algebra.punctuation.restriction import one_of
 from millstream.runtime.operator.frames import where
 from millstream.runtime.state.table import StateTable
 
 MOST = 256
-"""Open groups whose tuples the inputs are told to omit; further ones are dropped on arrival."""
+"""Most groups in a pattern; tuples of further ones are dropped on arrival."""
+MOST_PATTERNS = 16
+"""Most patterns that the inputs are told of in a step."""
 SHARE = 8
 """Groups are checked when a tuple for every so many of them has been taken."""
+MOST_PATIENCE = 64
+"""While nothing is found, the number of tuples doubles, up to this factor."""
 _DOOMED = "__doomed"
 
 
@@ -40,6 +44,7 @@ class Doomed:
         self.watched: list[Pattern] = []
         self.taken = 0
         """Tuples since the last check."""
+        self._patience = 1
         self._found: list[Pattern] = []  # the inputs are still to be told of these groups
 
     def watch(self, pattern: Pattern) -> bool:
@@ -56,7 +61,7 @@ class Doomed:
     def due(self, taken: int, groups: int) -> bool:
         """Return whether groups are to be checked, after so many further tuples."""
         self.taken += taken
-        return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= groups
+        return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= groups * self._patience
 
     def find(self, groups: pl.DataFrame) -> pl.DataFrame:
         """Return the keys of the groups, given by their partial results, that are doomed; keep them, and note which
@@ -70,12 +75,27 @@ class Doomed:
             if (fits := call.fits()) is not None:
                 doomed = doomed & groups.select(fits).to_series()
         found = where(values.select(self._keys), doomed)
+        self._patience = 1 if found.height else min(2 * self._patience, MOST_PATIENCE)
         if found.height:
-            room = max(0, MOST - len(self.table))
-            patterns = (Pattern.of({n: equal(v) for n, v in row.items()}) for row in found.head(room).rows(named=True))
-            self._found += [pattern for pattern in patterns if not pattern.is_empty]
             self.table.append(found)
+            self._found += self._told(found)[: MOST_PATTERNS - len(self._found)]
         return found
+
+    def _told(self, found: pl.DataFrame) -> list[Pattern]:
+        """Return patterns for groups found just now, with all other doomed groups of their windows: a pattern takes the
+        place of an earlier one that it covers."""
+        *others, last = self._keys
+        if not others:
+            return _patterns([{last: self.table.frame().get_column(last).head(MOST).to_list()}])
+        if len(others) > 1:  # a pattern has no pairs of values
+            return _patterns(
+                {name: [value] for name, value in row.items()} for row in found.head(MOST).rows(named=True)
+            )
+        (first,) = others
+        windows = found.select(first).unique(maintain_order=True).head(MOST_PATTERNS)
+        doomed = self.table.frame().join(windows, on=first, how="semi", nulls_equal=True)
+        grouped = doomed.group_by(first, maintain_order=True).agg(pl.col(last).head(MOST))
+        return _patterns({first: [value], last: values} for value, values in grouped.iter_rows())
 
     def take_found(self) -> tuple[Pattern, ...]:
         """Return patterns for groups found since the last call."""
@@ -103,3 +123,8 @@ class Doomed:
 
     def restore(self, value: Any) -> None:
         self.watched, self.taken, self._found = (list(value[0]), value[1], list(value[2]))
+
+
+def _patterns(keys: Iterable[Mapping[str, Sequence[Any]]]) -> list[Pattern]:
+    found = (Pattern.of({name: one_of(values) for name, values in each.items()}) for each in keys)
+    return [pattern for pattern in found if not pattern.is_empty]

@@ -21,15 +21,15 @@ def disclaimed(source: Source) -> tuple[Pattern, ...]:
     buffer = source.buffer
     if not buffer.remembered:
         return ()
-    found = [
-        assumed(buffer.remembered.get(reader_name(reader), ())) if _propagates(reader) else []
-        for reader in buffer.readers()
-    ]
+    found = [_passed_on(reader) for reader in buffer.readers()]
     return tuple(common(found)) if found and all(found) else ()
 
 
-def _propagates(reader: Port | Sink) -> bool:
-    return isinstance(reader, Sink) or reader.node.switch.propagate
+def _passed_on(reader: Port | Sink) -> list[Pattern]:
+    """What a reader has disclaimed; nothing if it passes no feedback on."""
+    if isinstance(reader, Port) and not reader.node.switch.propagate:
+        return []
+    return assumed(reader.buffer.remembered.get(reader_name(reader), ()))
 
 
 def assumed(messages: Iterable[object]) -> list[Pattern]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.gate import STATEFUL, GuardReading
-from millstream.runtime.engine.guard import Guard, covered_by, passed_by
-from millstream.runtime.engine.narrowing import narrowed
+from millstream.runtime.engine.guard import Guard, covered_by, listed, narrowed, passed_by
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.preference import Preference
@@ -139,9 +139,19 @@ def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
             made.append(given)
         if given.punctuations is not None and len(given.punctuations):
             unmount(port, covered_by(given.punctuations))
-            if (sent := _sent(port)) and (left := narrowed(sent, given.punctuations)) != sent:
-                _remember(port, left)
+            _narrow(port, given.punctuations)
     return made
+
+
+def _narrow(reader: Port, punctuations: Punctuations) -> None:
+    """Remove the values of lists in patterns that punctuations cover one by one."""
+    sent = _sent(reader)
+    if any(isinstance(each, Feedback) and listed(each.pattern) for each in sent):
+        narrow = [replace(m, pattern=narrowed(m.pattern, punctuations)) if isinstance(m, Feedback) else m for m in sent]
+        if narrow != sent:
+            _remember(reader, [m for m in narrow if not (isinstance(m, Feedback) and m.pattern.is_empty)])
+            left = [replace(m, pattern=narrowed(m.pattern, punctuations)) for m in reader.issued]
+            reader.issued = tuple(m for m in left if not m.pattern.is_empty)
 
 
 def retire(graph: Graph) -> None:

@@ -35,7 +35,7 @@ class Port:
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
     `guard`    drops the rows that the operator has disclaimed.
     `issued`   the feedback among it that the operator has sent by itself, whatever its readers have disclaimed.
-    `standing` feedback that holds as long as the operator reads: it ignores matching rows, whatever its readers want.
+        `standing` feedback that holds as long as the operator reads: it ignores matching rows by its condition.
     """
 
     __slots__ = (

@@ -48,11 +48,9 @@ def answer(node: OperatorNode, message: Feedback | Withdrawal | Demand) -> Answe
         return replace(own, passed=(*own.passed, *passed(node, message)))
     if not message.pattern.items:
         return _nothing_wanted(node, message)
-    if not response:
-        if node.operator.holds_results and node.switch.exploit == "on":
-            node.operator.disclaim(message.pattern, (None,) * len(node.ports))
-        return Answer()
-    return _assumed(node, message, response)
+    if not response and node.operator.holds_results and node.switch.exploit == "on":
+        node.operator.disclaim(message.pattern, () if response is None else response.omitted)
+    return _assumed(node, message, response) if response else Answer()
 
 
 def _nothing_wanted(node: OperatorNode, message: Feedback) -> Answer:
@@ -121,6 +119,14 @@ def passed(node: OperatorNode, message: Feedback) -> Passed:
 
 
 def set_switches(graph: Graph, switches: Switches, owners: Mapping[str, Collection[Owner]]) -> None:
-    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on."""
+    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on, and for what
+    readers always ignore."""
     for name, own in owners.items():
-        graph.operators[name].switch = switches.of(own)
+        node = graph.operators[name]
+        acted, node.switch = node.switch.exploit == "on", switches.of(own)
+        if acted and node.switch.exploit != "on":
+            node.operator.unwatch(lambda _: True)
+        elif not acted and node.switch.exploit == "on":
+            for port in node.buffer.ports:
+                for message in port.standing:
+                    graph.send(port, message)

@@ -156,6 +156,6 @@ def wanted(mill: LocalMill) -> set[str]:
 def test_mistakes(joined: str, column: int) -> None:
     mill = mill_with()
     mill.execute("CREATE TABLE t (k BIGINT, z BIGINT)")
-    with pytest.raises(MillstreamError, match="M3033") as caught:
+    with pytest.raises(MillstreamError, match="M3034") as caught:
         mill.add_query("q", f"SELECT a.v FROM {joined}")
     assert caught.value.column == column

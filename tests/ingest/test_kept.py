@@ -37,6 +37,9 @@ def test_punctuation_of_no_template_is_counted() -> None:
     kept = made.take_losses().kept
     assert (kept.strange, kept.example) == (2, "[v < 5]")
     assert made.take_losses().kept.strange == 0
+    made.take([(4, 2), pattern("[{3, 4}, *]")])  # a list is several single values
+    kept = made.take_losses().kept
+    assert kept.strange == 0 and kept.since == {}
 
 
 def test_a_stream_without_templates_may_send_anything() -> None:
@@ -63,6 +66,7 @@ def test_how_long_tuples_wait_for_punctuation() -> None:
     clock.advance(5)
     assert take(pattern("[*, < 4]"), (3, 9)).since == {"(k #)": (1, 10), "(v +)": (1, 10)}
     assert take(pattern("[3, *]"), pattern("[*, < 10]")).since == {}  # at the same time of the clock
+    assert take((4, 12)).since and take(pattern("[*, *]")).since == {}  # the end matches everything
 
 
 @settings(max_examples=tries(60))

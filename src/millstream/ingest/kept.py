@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
+from millstream.algebra.punctuation.restriction import Restriction
+from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template, class_of
 from millstream.algebra.values import record
 from millstream.ingest.placed_punctuations import PlacedPunctuations
 
@@ -64,13 +65,19 @@ class SchemeWatch:
         strange, example = 0, None
         for group in placed.punctuations.parts.groups if len(placed) else ():
             name = self._templates.get(frozenset((column, _CLASSES.get(op, "")) for column, op in group.shape))
-            if name is not None:
-                last[name] = max(int(placed.positions[group.positions[-1]]), last.get(name, 0))
-                told[name] = (told.get(name, NEVER_TOLD)[0] + group.height, now)
-            elif group.shape:  # without a restriction it is the end of the stream
+            names = [name] if name is not None else [] if group.shape else [*self._templates.values()]  # [*] is the end
+            for each in names:
+                last[each] = max(int(placed.positions[group.positions[-1]]), last.get(each, 0))
+                told[each] = (told.get(each, NEVER_TOLD)[0] + group.height, now)
+            if not names:
                 strange, example = strange + group.height, example or str(group.slice(0, 1).patterns()[0])
-        for _, pattern in placed.punctuations.parts.odd if len(placed) else ():
-            strange, example = strange + 1, example or str(pattern)
+        for at, pattern in placed.punctuations.parts.odd if len(placed) else ():
+            name = self._templates.get(frozenset((column, _class(each)) for column, each in pattern.items))
+            if name is not None:
+                last[name] = max(int(placed.positions[at]), last.get(name, 0))
+                told[name] = (told.get(name, NEVER_TOLD)[0] + 1, now)
+            else:
+                strange, example = strange + 1, example or str(pattern)
         for name in self._templates.values():
             if name in last:
                 since.pop(name, None)
@@ -82,3 +89,8 @@ class SchemeWatch:
         """Return what is known, and count anew."""
         found, self._kept = self._kept, replace(self._kept, strange=0, example=None)
         return found
+
+
+def _class(restriction: Restriction) -> str:
+    """The class of a restriction; a list of values is several punctuations of single values."""
+    return SINGLE if restriction.values else class_of(restriction) or ""

@@ -59,7 +59,7 @@ def test_enforcement_refuses_with_the_explanation(mill: ms.Connection) -> None:
     with pytest.raises(PlanError) as refused:
         mill.sql(f"CREATE QUERY joined AS {JOIN}")
     assert str(refused.value).splitlines() == [
-        "M3032: query 'joined' is refused: its state can grow for ever (line 1, column 1)",
+        "M3033: query 'joined' is refused: its state can grow for ever (line 1, column 1)",
         "  left b of #3 WindowJoin: auctions PRIMARY KEY (id) closes only values that come",
         "  no accordance: #3 WindowJoin has no contract for what it gets from #2 Scan ((id #) of values that came, "
         "time when asked)",

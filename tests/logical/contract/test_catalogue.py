@@ -157,3 +157,12 @@ def test_readers_of_a_shared_stream_rely_on_it_together() -> None:
     scans = [node for node in found.walk() if not node.inputs]
     assert len(scans) == 2 and scans[0].relies == scans[1].relies
     assert found.declarations() == ("s PUNCTUATED ON (a #)", "s PUNCTUATED ON (b #)")
+
+
+def test_pace_sends_feedback_that_its_inputs_accept() -> None:
+    query = "SELECT a, ts FROM s UNION ALL SELECT a, ts FROM t WITH PACE ON MAX(ts) 10"
+    columns, rising = "(a BIGINT, ts BIGINT)", f"ORDER BY ts {on('ts +')}"
+    found = agreed(query, ("s", columns, rising), ("t", columns, rising))
+    pace = next(node for node in found.walk() if node.plan.stem == "pace")
+    assert pace.contract is not None and [str(sent) for sent in pace.contract.feedback_out] == ["{(ts +)}"] * 2
+    assert all(node.contract is not None and node.contract.exploits for node in pace.inputs)

@@ -52,7 +52,7 @@ def refuse_unbounded(mill: Mill, name: str, plan: Plan) -> None:
             details = "\n  ".join(filter(None, (report.detail, edge)))
             hint = f"{report.hint.partition(';')[0]}; SET contracts = 'warn' starts it nevertheless"
             message = f"query '{name}' is refused: its state can grow for ever"
-            raise PlanError("M3032", message, detail=details, hint=hint)
+            raise PlanError("M3033", message, detail=details, hint=hint)
 
 
 def declared(mill: Mill) -> Declarations:

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.algebra.punctuation.scheme import FeedbackScheme, Scheme
+from millstream.algebra.punctuation.template import UP_TO, Template
 from millstream.algebra.response import Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import MICROS
@@ -66,6 +68,13 @@ class Pace(Merging):
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         return Merging.pruned(self, kept | {self.column})
+
+    def feedback_sent(self) -> tuple[FeedbackScheme, ...]:
+        """Upper bounds on the paced column of each member."""
+        if not self.feedback:
+            return Merging.feedback_sent(self)
+        columns = [dict(self.copied(self.column))[place] for place in range(len(self.members))]
+        return tuple(Scheme.of(Template(((column, UP_TO),))) for column in columns)
 
     def hash_keys(self) -> Iterable[Key]:
         return ()

@@ -23,9 +23,9 @@ def check_issuing(entries: Sequence[Entry], windows: Sequence[Window], sequence:
         if not word:
             continue
         if entry.written.kind in OUTER:
-            raise entry.fail("M3033", f"{word} {entry.written.kind} JOIN", "it keeps tuples without a partner")
+            raise entry.fail("M3034", f"{word} {entry.written.kind} JOIN", "it keeps tuples without a partner")
         if entry.plan is None:
-            raise entry.fail("M3033", f"{word} JOIN with a table", "leave it out: a table sends no punctuation")
+            raise entry.fail("M3034", f"{word} JOIN with a table", "leave it out: a table sends no punctuation")
         if sequence is not None or key_joined(entries) or any(window.rows is not None for window in windows):
             what = "SEQ" if sequence is not None else "KEY JOIN" if key_joined(entries) else "a ROWS window"
-            raise entry.fail("M3033", f"{word} JOIN together with {what}", "there every tuple counts")
+            raise entry.fail("M3034", f"{word} JOIN together with {what}", "there every tuple counts")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.feedback import Feedback, Intent
-from millstream.algebra.punctuation.common import common, pruned
+from millstream.algebra.punctuation.common import common, merged, pruned
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from millstream.control.job.base import Job
     from millstream.control.mill.base import Mill
 
-MOST_KEYS = 64
+MOST_KEYS = 1024
 """The most keys of a pattern that are assigned to shards one by one."""
 Patterns = tuple[Pattern, ...]
 
@@ -230,7 +230,7 @@ def _of_shards(said: Sequence[Patterns], reader: _Reader) -> Patterns:
         if not any(known.covers(pattern) for known in found):
             for piece, concerned in _pieces(pattern, reader, len(said)):
                 found += common([(piece,), *(said[number] for number in concerned)])
-    return tuple(pruned(found))
+    return tuple(merged(pruned(found)))
 
 
 def _pieces(pattern: Pattern, reader: _Reader, shards: int) -> Iterator[tuple[Pattern, Iterable[int]]]:

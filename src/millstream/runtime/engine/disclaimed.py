@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from millstream.algebra.feedback import Feedback, Intent
-from millstream.algebra.punctuation.common import common
+from millstream.algebra.punctuation.common import common, merged
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.runtime.engine.guarding import reader_name
 from millstream.runtime.engine.nodes import Sink, Source
@@ -21,7 +21,7 @@ def disclaimed(source: Source) -> tuple[Pattern, ...]:
     buffer = source.buffer
     if not buffer.remembered:
         return ()
-    found = [_passed_on(reader) for reader in buffer.readers()]
+    found = [merged(_passed_on(reader)) for reader in buffer.readers()]
     return tuple(common(found)) if found and all(found) else ()
 
 

@@ -24,6 +24,10 @@ class Sizes:
     """Estimates per batch: a fifth of those that are needed."""
     loops: int = 200
     """Cost of an estimate, in steps of a loop."""
+    broad_hours: int = 240
+    """Hours of readings where nearly all are disclaimed."""
+    broad_minutes: int = 1440
+    """Minutes of them in a batch."""
     rounds: int = 2
     """Runs of each query with feedback and without."""
     cores: int = 2
@@ -38,7 +42,9 @@ QUICK = Sizes(
     messages=500,
     chain_rounds=2,
     pace_hours=1,
-    budget=180,
+    budget=400,
     loops=5,
+    broad_hours=4,
+    broad_minutes=120,
     rounds=1,
 )

@@ -17,7 +17,19 @@ from millstream_bench.feedback.sizes import QUICK
 from millstream_bench.feedback.utility import useful, utility
 from millstream_bench.suite.report import Finding
 
-TINY = replace(QUICK, hours=2, pairs=1, chains=(1, 2), messages=40, chain_rounds=1, minutes=4, budget=300, loops=1)
+TINY = replace(
+    QUICK,
+    broad_hours=2,
+    broad_minutes=60,
+    hours=2,
+    pairs=1,
+    chains=(1, 2),
+    messages=40,
+    chain_rounds=1,
+    minutes=4,
+    budget=300,
+    loops=1,
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ class Sizes:
     """Hours of readings: 27,000 an hour."""
     pairs: int = 10
     """Interleaved pairs of runs with and without the code of feedback."""
-    repeats: int = 3
+    repeats: int = 5
     """Runs of each query whose CPU time is added up, in process."""
     chains: tuple[int, ...] = (1, 5, 10, 15)
     messages: int = 20_000

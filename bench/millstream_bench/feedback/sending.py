@@ -44,7 +44,7 @@ def sending(sizes: Sizes) -> Finding:
     found = Finding("sending", "cost of sending feedback, in process", "Table 7.5", columns)
     for every, page in EVERY.items():
         for length in sizes.chains:
-            tuples = sizes.messages * (1 if page == 1 else 20)
+            tuples = sizes.messages * (1 if page == 1 else 50)
             rounds = [(_spent(length, page, tuples, sends=False), _spent(length, page, tuples, sends=True))
                       for _ in range(sizes.chain_rounds)]  # fmt: skip
             off, on = median(a for a, _ in rounds), median(b for _, b in rounds)

@@ -218,6 +218,14 @@ class Denoising(Node):
     mode: str
 
 
+class Instrumenting(Node):
+    """`INSTRUMENT(TABLE s, feedback, every | ONCE[, PROPAGATE ON | OFF])`; `every` is None with ONCE."""
+
+    feedback: str
+    every: int | None
+    sends: bool
+
+
 class Source(Node):
     """One entry of FROM: a relation by name or a subquery, its alias and window."""
 
@@ -227,6 +235,7 @@ class Source(Node):
     probing: bool = False
     """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
     denoising: Denoising | None = None
+    instrument: Instrumenting | None = None
 
 
 class JoinedSource(Node):

@@ -17,6 +17,7 @@ import polars as pl
 from millstream.config import Options
 from millstream.control.folders import checkpoint_folder
 from millstream.control.job.ownership import check_unowned
+from millstream.control.mill.feedback_statement import check_feedback
 from millstream.control.mill.local import LocalMill
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.recovery import replay_statements
@@ -72,6 +73,8 @@ class Rehearsal(LocalMill):
             case ast.SelectStatement():
                 name = self.free_name()
                 self._plan(name, ast.query_text(name, statement, "now"), statement)
+            case ast.FeedbackStatement():
+                check_feedback(self, statement)
             case ast.Explain() | ast.ExplainNamed() | ast.Show():
                 pass  # they may need results
             case _:

@@ -20,6 +20,14 @@ class Created(Statement):
     unless_exists: bool = field(default=False, kw_only=True)
 
 
+class FeedbackStatement(Statement):
+    """`FEEDBACK query ~[…]`; `where` has the position of the feedback."""
+
+    query: str
+    feedback: str
+    where: Node
+
+
 class ColumnDefinition(Node):
     name: str
     type_name: TypeName

@@ -57,7 +57,7 @@ def test_mistakes_are_one_message(
     (tmp_path / "file.sql").write_text("CREATE STREAM s (k BIGINT); SELECT k FROM s")
     words = [str(tmp_path / "file.sql") if word == "FILE" else word for word in words]
     monkeypatch.setattr("sys.argv", ["millstream", *words])
-    monkeypatch.setattr("millstream.control.connection.current_session", lambda: None)  # other tests may have one
+    monkeypatch.setattr("millstream.control.connecting.current_session", lambda: None)  # other tests may have one
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 2

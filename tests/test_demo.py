@@ -6,13 +6,16 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from millstream import cli
 from millstream.control.mill import LocalMill
-from millstream.demo import Demo, auction, containment, rfid, shared, traffic
+from millstream.demo import Demo, auction, containment, rfid, shared, speedmap, traffic
+from millstream.demo.freeway import READINGS, probes
+from millstream.demo.freeway.speed_map import SpeedMap, legend
 from millstream.demo.narrator import Narrator
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import open_paged
@@ -131,6 +134,51 @@ def test_noise_is_removed_and_each_tag_arrives_once() -> None:
     assert mill.take_rows("added")["median_readings"].to_list()[1:-1] == [9.0] * (len(lines) - 2)
 
 
+def test_the_speed_map_and_its_zoom(tmp_path: Path) -> None:
+    """Feedback leaves the stations out of sight out of the map, and the work for them out of the query."""
+    probes.write(tmp_path / "probes.parquet")
+    taken: dict[bool, tuple[SpeedMap, int]] = {}
+    for zooms in (False, True):
+        mill = LocalMill()
+        mill.execute(speedmap.statements(tmp_path, "'max', max_rows_per_trigger = 5000"))
+        mill.add_query("map", speedmap.MAP)
+        board = SpeedMap(coloured=False)
+        mill.jobs.step()
+        board.take(mill.take_rows("map").rows())
+        assert board.now is not None
+        if zooms:
+            mill.feedback("map", speedmap.hidden(board))
+        while mill.jobs.step():
+            board.take(mill.take_rows("map").rows())
+        board.take(mill.take_rows("map").rows())
+        work = sum(s.tuples_in for shard in mill.statistics("map") for s in shard.values())
+        taken[zooms] = board, work
+        mill.close()
+    assert taken[True][1] < taken[False][1] * 0.85
+    whole, zoomed = (drawn_plain(taken[zooms][0]) for zooms in (False, True))
+    assert len(whole) == 11 and whole[0].split()[:2] == ["mile", "place"]
+    for before, after in zip(whole[1:], zoomed[1:], strict=True):
+        in_sight = any(place in before for place in speedmap.ZOOM)
+        assert (before == after) == in_sight
+    assert "█" in "".join(whole) and "▪" in "".join(whole)
+    assert "▪ above 50 mph" in str(legend(coloured=False))
+
+
+def drawn_plain(board: SpeedMap) -> list[str]:
+    file = io.StringIO()
+    Console(file=file, width=110).print(board)
+    return file.getvalue().splitlines()
+
+
+def test_probes_drive_at_the_speed_of_the_detectors() -> None:
+    made, readings = probes.generate(40), pl.read_parquet(READINGS).filter(pl.col("volume") > 0)
+    assert made.get_column("probe").n_unique() == 40 and made.get_column("ts").is_sorted()
+    assert made.equals(probes.generate(40))
+    means = [frame.group_by("station").agg(pl.col("speed").mean()).sort("station") for frame in (made, readings)]
+    both = means[0].join(means[1], on="station")
+    assert both.height == 17 and both.select((pl.col("speed") - pl.col("speed_right")).abs().mean()).item() < 6
+
+
 def test_the_board_has_the_last_mean_of_each_segment() -> None:
     board, end = traffic.Board(), datetime(2010, 2, 15, 7, 1)
     assert board.slowest is None and board.rows()[0] == [1, *[None] * traffic.MILES]
@@ -162,7 +210,7 @@ def test_a_product_is_in_the_case_before_it() -> None:
 
 
 def test_every_named_page_exists() -> None:
-    for demo in (auction, traffic, containment):
+    for demo in (auction, traffic, containment, speedmap):
         text = Path(str(demo.__file__)).read_text()
         named = re.findall(r"(?:docs/)?[\w/-]+\.md", text)
         assert named and all((ROOT / page).exists() for page in named)
@@ -171,4 +219,4 @@ def test_every_named_page_exists() -> None:
 def test_an_unknown_demo_is_a_usage_error() -> None:
     result = CliRunner().invoke(cli.app, ["demo", "aucton"])
     assert result.exit_code == 2 and "containment" in result.output
-    assert {demo.value for demo in Demo} == {"auction", "traffic", "rfid", "containment"}
+    assert {demo.value for demo in Demo} == {"auction", "traffic", "rfid", "speedmap", "containment"}

@@ -12,6 +12,7 @@ import pytest
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import above, below, equal
+from millstream.algebra.punctuation.template import Template
 from millstream.algebra.response import Reach, Rule
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
@@ -20,6 +21,9 @@ from millstream.logical import nodes
 from millstream.logical.bind import bind_select
 from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.catalog import Catalog
+from millstream.logical.contract.feedback import covering, translated
+from millstream.logical.contract.form import Schemes, outcome
+from millstream.logical.contract.offers import Offer, Offers, Time
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import NODES, Plan
 from millstream.optimizer import optimize
@@ -109,6 +113,13 @@ def test_the_response_to_any_pattern_is_one_of_the_rules() -> None:
 
 
 @cache
+def transcribed() -> tuple[Plan, ...]:
+    """The plans of all queries in transcripts."""
+    paths = sorted((ROOT / "tests" / "transcripts").rglob("*.transcript"))
+    return tuple(plan for path in paths for plan in planned(path.read_text()))
+
+
+@cache
 def run_by_transcripts() -> frozenset[str]:
     """The stems of all nodes in plans of queries in transcripts, on one shard and on several."""
     return frozenset(node.stem for plan in transcript_plans() for node in plan.walk())
@@ -117,12 +128,63 @@ def run_by_transcripts() -> frozenset[str]:
 @cache
 def transcript_plans() -> tuple[Plan, ...]:
     """The plans of all parts of queries in transcripts, on one shard and on several."""
-    found: dict[Plan, None] = {}
-    for path in (ROOT / "tests" / "transcripts").rglob("*.transcript"):
-        for plan in planned(path.read_text()):
-            for shards in (1, 3):
-                found |= {part.plan: None for part in stages.parts("q", plan, shards)}
-    return tuple(found)
+    parts = (part for plan in transcribed() for shards in (1, 3) for part in stages.parts("q", plan, shards))
+    return tuple(dict.fromkeys(part.plan for part in parts))
+
+
+SAMPLED = 12
+"""Number of nodes of each stem whose contracts are tried."""
+
+
+@cache
+def samples() -> dict[str, list[Plan]]:
+    """Nodes of plans in transcripts, by stem."""
+    found: dict[str, list[Plan]] = {}
+    for node in (node for plan in transcribed() for node in plan.walk()):
+        if len(own := found.setdefault(node.stem, [])) < SAMPLED and node not in own:
+            own.append(node)
+    return found
+
+
+def everything(plan: Plan) -> Offers:
+    """Each column by single values and by bounds, as a primary key, two columns together, and time."""
+    names = plan.schema.names
+    offers = [Offer(Template(((name, class_),)), f"{name} {class_}") for name in names for class_ in "#+"]
+    offers += [Offer(Template(((name, "#"),)), f"key {name}", seen=True) for name in names]
+    pairs = [(a, b) for a in names[:3] for b in names[:3] if a != b]
+    offers += [Offer(Template(((a, "#"), (b, "+"))), f"{a} # {b} +") for a, b in pairs]
+    return Offers(Time.MOVES, ("time",), tuple(offers))
+
+
+def fewer(inputs: Schemes, place: int) -> Iterator[Schemes]:
+    """Take the promises of an input away, one after the other."""
+    for step in (*reversed(inputs[place].templates), Time.ASKED, Time.STILL):
+        own = inputs[place]
+        less = own.at_most(step) if isinstance(step, Time) else own.without(step)
+        inputs = (*inputs[:place], less, *inputs[place + 1 :])
+        yield inputs
+
+
+@pytest.mark.parametrize("stem", RUNNING)
+def test_its_contract_form_is_monotone(stem: str) -> None:
+    """An input that promises less bounds no more state, drains no more, and lets the node promise no more. The search
+    for an accordance is exact because of it."""
+    for node in samples().get(stem, []):
+        most: Schemes = tuple(map(everything, node.inputs))
+        for place in range(len(most)):
+            more = outcome(node, most)
+            for inputs in fewer(most, place):
+                less = outcome(node, inputs)
+                assert more.suffices(less, less.out), f"{node.describe()}: {inputs}"
+                more = less
+
+
+@pytest.mark.parametrize("stem", RUNNING)
+def test_its_feedback_is_part_of_its_contract(stem: str) -> None:
+    """Feedback that punctuation of its output covers is translated for each input, or not at all."""
+    for node in samples().get(stem, []):
+        accepted = covering(node.schema, everything(node))
+        assert len(node.feedback_sent()) == len(node.inputs) == len(translated(node, accepted))
 
 
 def once(runs: ast.Runs, catalog: Catalog) -> bool:

@@ -147,6 +147,28 @@ def bench_aggregates(
     run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
 
 
+@bench.command("feedback")
+def bench_feedback(
+    names: Annotated[list[str] | None, typer.Argument(help="experiments; all of them if none is named")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, as a check that it runs")] = False,
+    spark: Annotated[bool, typer.Option(help="on Spark too")] = True,
+    baseline: Annotated[Path | None, typer.Option(help="a checkout of the version before feedback")] = None,
+) -> None:
+    """Feedback: its overhead if none is sent, the cost of sending it, and what it saves."""
+    import os
+
+    from millstream_bench.feedback.run import run
+    from millstream_bench.feedback.subject import BASELINE
+
+    if baseline is not None:
+        if not (baseline / "src" / "millstream").is_dir():
+            raise OptionError("M6021", f"no checkout of Millstream: {baseline}")
+        os.environ[BASELINE] = str(baseline)
+    run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
+
+
 @soak.command()
 def run_soak(
     kills: Annotated[int, typer.Option(min=1, help="kills of each kind; disturbances of the mixture")] = 20,

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millstream.algebra.python.library import aggregate, function
-    from millstream.control.connection import Connection, Query, connect
+    from millstream.control.connecting import connect
+    from millstream.control.connection import Connection
+    from millstream.control.query import Query
 
 __version__ = "0.1.0"
 __all__ = ["Connection", "Query", "__version__", "aggregate", "connect", "function"]
@@ -18,9 +20,9 @@ __all__ = ["Connection", "Query", "__version__", "aggregate", "connect", "functi
 
 def __getattr__(name: str) -> Any:
     if name in ("Connection", "Query", "connect"):
-        from millstream.control import connection
+        from millstream.control import connecting, connection
 
-        return getattr(connection, name)
+        return getattr(connecting if name == "connect" else connection, name)
     if name in ("aggregate", "function"):
         from millstream.algebra.python import library
 

@@ -216,17 +216,19 @@ def explain(
     stage: Annotated[str, typer.Option(help="logical, optimized, physical or contract")] = "optimized",
     shards: Annotated[int, typer.Option(min=1, help="number of shards, for the physical plan")] = os.cpu_count() or 1,
     functions: Functions = None,
+    svg: Annotated[Path | None, typer.Option(help="a folder for a picture of each query's contract")] = None,
 ) -> None:
     """Print the plan of every query in a file, as Spark would run it."""
     from millstream.config import Options
     from millstream.control.mill import LocalMill
+    from millstream.control.mill.contracts import contract
     from millstream.control.mill.statements import check_stage
     from millstream.lang import ast, parse
     from millstream.logical.bind.table.relations import over_tables
 
     check_stage(stage)
     _load(functions)
-    mill = LocalMill(Options.read(shards=shards))
+    mill, pictures = LocalMill(Options.read(shards=shards)), 0
     for statement in parse(_read(file)):
         if isinstance(statement, ast.SelectStatement) and over_tables(statement.select, mill.catalog):
             console.print("-- query over tables: it runs once", markup=False)
@@ -235,6 +237,11 @@ def explain(
             console.print(f"-- {name}" if name else "-- query", markup=False)
             explained = ast.Explain(stage.upper(), statement, **statement.place)
             console.print(mill.run([explained]), markup=False)
+            if svg is not None:
+                pictures += 1
+                svg.mkdir(parents=True, exist_ok=True)
+                picture = svg / f"{name or f'query_{pictures}'}.svg"
+                picture.write_text(contract(mill, mill.plan(statement.select)).svg(), encoding="utf-8")
         else:
             mill.run([statement])
 

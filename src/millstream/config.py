@@ -140,8 +140,9 @@ class Options(BaseSettings):
         description="which components of joins run on which event: default, or rules such as StreamEmpty: Disk Join",
     )
 
-    contracts: Annotated[str, one_of("warn", "off")] = Field(
-        default="warn", description="what to do if the state of a new query can grow for ever: warn, off"
+    contracts: Annotated[str, one_of("warn", "enforce", "off")] = Field(
+        default="warn",
+        description="what to do if the state of a new query can grow for ever: warn, enforce (refuse it), off",
     )
 
     @property

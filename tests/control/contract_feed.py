@@ -26,12 +26,13 @@ LASTING = 100
 
 @dataclass
 class Feed:
-    """`streams`: declarations by name; `steps`: the number of steps so far; `peaks`: the most tuples that each operator
-    held after a round, in its state and at its inputs."""
+    """`streams`: declarations by name; `silent`: a stream without tuples; `steps`: the number of steps so far; `peaks`:
+    the most tuples that each operator held after a round, in its state and at its inputs."""
 
     streams: dict[str, str]
     query: str
     options: Options = field(default_factory=Options)
+    silent: str = ""
     steps: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
 
@@ -50,11 +51,32 @@ class Feed:
     def peak(self) -> int:
         return sum(self.peaks.values())
 
-    def _measure(self) -> None:
+    def held(self) -> Counter[str]:
+        """The tuples that each operator holds now."""
         held: Counter[str] = Counter()
         for graph in self.mill.statistics("q"):
             for name, node in graph.items():
                 held[name] += node.state + node.buffered
+        return held
+
+    def close(self) -> None:
+        """Close everything, as declared: all keys and numbers, and all time."""
+        after = self.steps + LASTING
+        for name, clauses in self.streams.items():
+            keys, numbers = range(after // KEY), range(after)
+            made = [f"[k = {key}]" for key in keys] if "(k #)" in clauses else []
+            made += [f"[k < {after}]"] if "(k +)" in clauses else []
+            made += [f"[v = {sign * (n + 1)}]" for n in numbers for sign in (1, -1)] if "(v #)" in clauses else []
+            made += [f"[k = {key}, ts < {after}]" for key in keys] if "(k #, ts +)" in clauses else []
+            timed = "ORDER BY ts" in clauses and "PUNCTUATED" not in clauses
+            made += [f"[ts < {after}]"] if "(ts +)" in clauses or "WATERMARK" in clauses or timed else []
+            self.mill.punctuate(name, *made)
+        self.mill.batch()
+        self.mill.advance(LASTING * 1_000_000)
+        self.mill.batch()
+
+    def _measure(self) -> None:
+        held = self.held()
         self.peaks |= {name: max(count, self.peaks.get(name, 0)) for name, count in held.items()}
 
     def run(self, until: int) -> int:
@@ -63,7 +85,7 @@ class Feed:
             steps = range(self.steps, self.steps + EVERY)
             for place, name in enumerate(self.streams):
                 rows = [(i // KEY, -1 - i if place else i + 1, i) for i in steps if place == 0 or i // KEY % 2 == 0]
-                self.mill.insert(name, rows)
+                self.mill.insert(name, rows if name != self.silent else [])
             self.steps += EVERY
             for name, clauses in self.streams.items():
                 self.mill.punctuate(name, *self._promised(clauses))

@@ -65,7 +65,7 @@ def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         logs.append(log)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("millstream.control.connection.start_session", start)
+    monkeypatch.setattr("millstream.control.connecting.start_session", start)
     with pytest.raises(KeyboardInterrupt):
         ms.connect(log=str(tmp_path / "spark.log"))
     assert logs == [tmp_path / "spark.log"]
@@ -181,3 +181,16 @@ def test_a_closed_connection() -> None:
     for call in [*calls, lambda: mill.sql("SHOW STREAMS"), lambda: mill.on_progress(lambda _: None)]:
         assert refused(call).startswith("M6059: the connection is closed")  # type: ignore[arg-type]
     mill.close()
+
+
+def test_functions_of_the_program_are_suggested() -> None:
+    with ms.connect(local=True) as mill:
+
+        @mill.function
+        def doubled(x: int) -> int:
+            return 2 * x
+
+        mill.sql("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+        with pytest.raises(MillstreamError, match="unknown function 'dubled'") as caught:
+            mill.sql("SELECT dubled(k) AS d FROM s WHERE k > 1")
+        assert caught.value.hint == "did you mean 'doubled'?" and caught.value.column == 8

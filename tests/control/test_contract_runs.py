@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from millstream.config import Options
 from millstream.errors import MillstreamError
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.offers import Declarations
 from millstream.physical.plan.compile import operator_name
-from tests.algebra.punctuation.conformance import conforms
 from tests.control.contract_feed import Feed
 from tests.tries import tries
 
 JOIN = "SELECT x.v, y.v AS w FROM s1 x{} JOIN s2 y{} ON x.{} = y.{}"
 SHIFTED = "(SELECT {} AS t, k FROM s1) AS x"
+SHARED = "SELECT x.v, x.ts AS t FROM s1 x JOIN s2 y ON x.k = y.k"
 ORDERED, TIMED = "ORDER BY ts", "ORDER BY ts PUNCTUATED ON (ts +)"
 KEYED = "ORDER BY ts PUNCTUATED ON (ts +) PUNCTUATED ON (k #)"
 BOTH = "ORDER BY ts PUNCTUATED ON (k #, ts +)"
@@ -68,6 +68,11 @@ BOUNDED = [
     ("recent by key", ORDERED, KEYED, "SELECT x.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE RECENT AND x.k = y.k"),
     ("chronicle", ORDERED, KEYED, "SELECT x.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE CHRONICLE AND x.k = y.k"),
     ("latent sequence", "", "", "SELECT x.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE RECENT"),
+    ("outer", KEYED, KEYED, "SELECT x.v, y.v AS w FROM s1 x LEFT JOIN s2 y ON x.k = y.k"),
+    ("full outer", BOTH, BOTH, "SELECT x.v, y.v AS w FROM s1 x [RANGE 6] FULL JOIN s2 y [RANGE 9] ON x.k = y.k"),
+    ("three", KEYED, KEYED, "SELECT x.v FROM s1 x JOIN s2 y ON x.k = y.k JOIN s1 z ON y.k = z.k"),
+    ("running", KEYED, ORDERED, "SELECT k, SUM(v) OVER (PARTITION BY k ROWS 3 PRECEDING) AS n FROM s1"),
+    ("groups over a join", KEYED, KEYED, f"SELECT v, COUNT(*) AS n FROM ({SHARED}) q [RANGE 20 ON t] GROUP BY v"),
 ]
 UNBOUNDED = [
     ("keys without promise", ORDERED, ORDERED, JOIN.format("", "", "k", "k"), 2),
@@ -90,6 +95,8 @@ UNBOUNDED = [
     ("recent by key", KEYED, ORDERED, "SELECT x.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE RECENT AND x.k = y.k", 1),
     ("chronicle", KEYED, KEYED, "SELECT x.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE CHRONICLE", 1),
     ("waiting", ORDERED, "ORDER BY ts PUNCTUATED ON (k #)", "SELECT k FROM s1 UNION ALL SELECT k FROM s2", 1),
+    ("outer", KEYED, ORDERED, "SELECT x.v, y.v AS w FROM s1 x LEFT JOIN s2 y ON x.k = y.k", 1),
+    ("running", KEYED, ORDERED, "SELECT v, SUM(k) OVER (PARTITION BY v ROWS 3 PRECEDING) AS n FROM s1", 1),
 ]
 
 
@@ -99,6 +106,24 @@ def test_bounded_state_stays_flat(first: str, second: str, query: str) -> None:
     assert feed.bounded, feed.contract
     short = feed.run(120)
     assert feed.run(800) <= short + 4, feed.contract
+
+
+def closed(feed: Feed) -> None:
+    """After its punctuations have closed everything, a query with an accordance holds nothing, except where it holds a
+    fixed number of tuples."""
+    feed.close()
+    held = feed.held()
+    for made in contract_of(feed).walk():
+        if all(part.drains and part.rows is None for part in made.parts):
+            told = f"#{made.number} of {feed.streams} {feed.query} {feed.options}\n{feed.contract}"
+            assert held[operator_name(made.plan)] == 0, told
+
+
+@pytest.mark.parametrize(("first", "second", "query"), [case[1:] for case in BOUNDED], ids=[c[0] for c in BOUNDED])
+def test_the_state_of_an_accepted_query_is_zero_in_the_end(first: str, second: str, query: str) -> None:
+    feed = Feed({"s1": first, "s2": second}, query)
+    feed.run(60)
+    closed(feed)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +224,8 @@ def feeds(draw: st.DrawFn) -> Feed:
 SLOW = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
-def contract_of(feed: Feed) -> Contract:
-    return check(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
+def contract_of(feed: Feed) -> Agreed:
+    return accordance(feed.mill.query("q").plan, Declarations.of(feed.mill.catalog, feed.options.ets))
 
 
 @settings(max_examples=tries(8), suppress_health_check=SLOW)
@@ -219,6 +244,71 @@ def test_state_called_bounded_is_bounded(feed: Feed) -> None:
 
 @settings(max_examples=tries(8), suppress_health_check=SLOW)
 @given(feeds())
+def test_the_state_of_a_random_accepted_query_is_zero_in_the_end(feed: Feed) -> None:
+    assume(feed.bounded)
+    feed.run(60)
+    closed(feed)
+
+
+INCOMPLETE = {"an outer join of streams stamped on entry asks for time by itself": ("LEFT JOIN", "FULL JOIN")}
+"""Refused queries whose state stays bounded nevertheless: why, and how they are known."""
+ONE = (
+    "SELECT x.k, y.v FROM s1 x{left} JOIN s2 y{right} ON x.{key} = y.{key}",
+    "SELECT x.k, y.v FROM s1 x{left} LEFT JOIN s2 y{right} ON x.{key} = y.{key}",
+    "SELECT x.k, y.v FROM s1 x{left} FULL JOIN s2 y{right} ON x.{key} = y.{key}",
+    "SELECT {key}, COUNT(*) AS n FROM s1 GROUP BY {key}",
+    "SELECT DISTINCT {key} FROM s1",
+    "SELECT k, MAX(v) AS v FROM s1 [RANGE 5 ON k] GROUP BY k",
+    "SELECT x.k, y.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE RECENT AND x.{key} = y.{key}",
+    "SELECT x.k, y.v FROM s1 x, s2 y WHERE SEQ(x, y) MODE CHRONICLE",
+    "SELECT k, v, ts FROM s1 UNION ALL SELECT k, v, ts FROM s2",
+    "SELECT k, v, COUNT(*) OVER (PARTITION BY {key} ROWS 3 PRECEDING) AS n FROM s1",
+)
+"""Queries of one operator with state."""
+
+
+@st.composite
+def refused(draw: st.DrawFn) -> Feed:
+    kinds = draw(st.sampled_from([EXTERNAL, STAMPED, KEYS]))
+    streams = {name: draw(st.sampled_from(kinds)) for name in ("s1", "s2")}
+    query = draw(st.sampled_from(ONE)).format(
+        left=draw(st.sampled_from(WINDOWS)),
+        right=draw(st.sampled_from(WINDOWS)),
+        key=draw(st.sampled_from(["k", "v", "ts"])),
+    )
+    listed = any(word in query for words in INCOMPLETE.values() for word in words) and kinds is not EXTERNAL
+    assume(not listed)
+    feed = Feed(streams, query, Options(ets=draw(st.sampled_from(["demand", "none"])), contracts="off"))
+    assume(not feed.bounded)
+    return feed
+
+
+@settings(max_examples=tries(12), suppress_health_check=SLOW)
+@given(refused())
+def test_a_refused_query_has_streams_that_obey_and_make_its_state_grow(feed: Feed) -> None:
+    """Both streams flow, or one of them is silent, which breaks no promise."""
+    growing = {operator_name(n.plan) for n in contract_of(feed).walk() if not all(part.bounded for part in n.parts)}
+    for silent in ("", "s2", "s1"):
+        tried = Feed(feed.streams, feed.query, feed.options, silent)
+        tried.run(60)
+        short = dict(tried.peaks)
+        tried.run(200)
+        if any(tried.peaks[name] >= 1.8 * short[name] > 0 for name in growing):
+            return
+    raise AssertionError(f"{feed.streams} {feed.query} {feed.options}\n{feed.contract}")
+
+
+def test_what_is_listed_as_refused_by_incompleteness_is_refused_and_does_not_grow() -> None:
+    query = "SELECT x.k, y.v FROM s1 x [RANGE 6 SECONDS] FULL JOIN s2 y [RANGE 6 SECONDS] ON x.v = y.v"
+    for silent in ("", "s1", "s2"):
+        feed = Feed({"s1": "PUNCTUATED ON (k #)", "s2": "PUNCTUATED ON (k #)"}, query, silent=silent)
+        assert not feed.bounded
+        short = feed.run(60)
+        assert feed.run(200) <= short + 4
+
+
+@settings(max_examples=tries(8), suppress_health_check=SLOW)
+@given(feeds())
 def test_propagated_punctuation_is_emitted(feed: Feed) -> None:
     templates = contract_of(feed).offers.templates
     assume(templates)
@@ -229,6 +319,6 @@ def test_propagated_punctuation_is_emitted(feed: Feed) -> None:
     for offer in templates:
         matched = pl.Series([False] * rows.height, dtype=pl.Boolean)
         for pattern in told:
-            if conforms(offer.template, pattern):
+            if offer.template.conforms(pattern):
                 matched = matched | pattern.match(rows)
         assert matched.all(), f"{feed.streams} {feed.query}\n{offer}\n{rows.filter(~matched)}\n{feed.contract}"

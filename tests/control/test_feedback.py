@@ -23,6 +23,7 @@ from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill import LocalMill
+from millstream.control.mill.draining import finish
 from millstream.errors import BindError, PatternError
 from tests.control.test_invariance import ADVANCE, END, LOOK, STREAMS, WAYS, Case, begin, cases
 from tests.tries import tries
@@ -136,6 +137,8 @@ def test_rows_that_are_not_wanted(
     take()
     for name in STREAMS:
         mill.feed_line(name, "[*, *, *]")
+    take()
+    finish(mill)
     take()
     assert not got - everything
     missing = everything - got

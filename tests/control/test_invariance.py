@@ -24,6 +24,7 @@ from millstream.algebra.types import MICROS
 from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
+from millstream.control.mill.draining import finish
 from millstream.logical import nodes
 from millstream.logical.plan import NODES
 from tests.time_kinds import IN_ORDER, KINDS
@@ -56,6 +57,7 @@ SHAPES = (
     "key join",
     "distinct",
     "denoise",
+    "expensive",
     "theta",
     "windows of windows",
     "by window",
@@ -161,7 +163,8 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
             return f"SELECT x.k, x.v, y.v AS w FROM {a} AS x {ranges[0]} {kind} JOIN {b} AS y {ranges[1]} {on}"
         case "three":
             chosen = f"FROM {a} AS x {left}, {b} AS y {right}, {c} AS z {third} WHERE x.k = y.k AND y.k = z.k"
-            return f"SELECT x.k, x.v, y.v AS w, z.v AS u {chosen} {where}"
+            times = draw(st.sampled_from(["", "AND y.ts > x.ts", "AND z.ts >= y.ts - 2 AND x.ts >= z.ts"]))
+            return f"SELECT x.k, x.v, y.v AS w, z.v AS u {chosen} {where} {times}"
         case "table":
             kind = draw(st.sampled_from(["JOIN", "LEFT JOIN"]))
             return f"SELECT x.v, t.name, x.ts FROM {a} AS x {kind} t ON x.k = t.k"
@@ -185,6 +188,11 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
             if draw(st.booleans()):
                 return f"SELECT k, v, ts FROM {text} AS x"
             return f"SELECT window_end, v, COUNT(*) AS n FROM {text} AS x {window} GROUP BY v"
+        case "expensive":
+            text = f"EXPENSIVE(TABLE {a}, v * 2 AS w, budget => {draw(st.integers(1, 5))})"
+            if draw(st.booleans()):
+                return f"SELECT k, w, ts FROM {text} AS x"
+            return f"SELECT window_end, w, COUNT(*) AS n FROM {text} AS x {window} GROUP BY w"
         case "distinct":
             return f"SELECT DISTINCT k, v FROM {a} AS x"
         case "windows of windows":
@@ -321,8 +329,10 @@ def outcome(
     emitted: Counter = Counter()
     state: list[int] = []
 
-    def take() -> None:
+    def take(*, looks: bool = True) -> None:
         mill.batch()
+        if looks:
+            finish(mill)  # how far work with a budget has come depends on the batches
         rows[-1].update(mill.take_rows("q").rows())
         emitted.update(map(str, mill.take_punctuations("q")))
 
@@ -336,7 +346,7 @@ def outcome(
         else:
             mill.feed_line(stream, line)
         if seed and chance.random() < 0.4:
-            take()
+            take(looks=False)
             if restart:
                 mill = mill.restarted()
     take()
@@ -367,6 +377,7 @@ WAYS = {
 }
 SAME_PUNCTUATION = {"cut", "one-row pages", "restarted", "read back", "without panes"}
 SAME_STATE = {"cut", "one-row pages", "restarted", "read back", "two shards", "three shards", "shards restarted"}
+GROUPED = {"one operator, cut": Options(), "on two shards": Options(shards=2), "pages": Options(page_rows=1)}
 
 
 @given(cases(), st.integers(1, 1000), st.lists(st.sampled_from(sorted(WAYS)), min_size=2, max_size=2, unique=True))
@@ -380,6 +391,15 @@ def test_no_cut_shard_or_strategy_changes_the_results(case: Case, seed: int, way
         assert found[0] == rows, way
         assert way not in SAME_PUNCTUATION or found[1] == punctuation, way
         assert way not in SAME_STATE or found[2] == state, way
+
+
+@given(cases(("three",)), st.integers(1, 1000), st.sampled_from(sorted(GROUPED)))
+@settings(max_examples=tries(60))
+def test_joins_of_three_in_one_operator_hold_the_same(case: Case, seed: int, way: str) -> None:
+    always = {"multi_join": "always"}
+    rows, _, state, late = outcome(case, Options(**always), 0)
+    found = outcome(case, GROUPED[way].model_copy(update=always), seed)
+    assert (found[0], found[2], found[3]) == (rows, state, late)
 
 
 nodes.load()

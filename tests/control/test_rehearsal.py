@@ -34,8 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def start(*_: Any) -> None:
         raise Started
 
-    monkeypatch.setattr("millstream.control.connection.start_session", start)
-    monkeypatch.setattr("millstream.control.connection.current_session", lambda: None)
+    monkeypatch.setattr("millstream.control.connecting.start_session", start)
+    monkeypatch.setattr("millstream.control.connecting.current_session", lambda: None)
     return tmp_path
 
 
@@ -99,7 +99,10 @@ def test_the_checkpoint_is_compared_before_spark_starts(folder: Path) -> None:
         run(folder, STREAM)
     with pytest.raises(MillstreamError, match="M2001"):
         run(folder, f"{STREAM}{QUERY} SELECT nosuch FROM s")
-    for text, options in ((QUERY, {}), (other, {"differing": "keep"}), (other, {"differing": "replace"})):
+    with pytest.raises(MillstreamError, match="M6041"):
+        run(folder, STREAM + other, differing="replace")
+    elsewhere = other.replace("/out'", "/elsewhere'")
+    for text, options in ((QUERY, {}), (other, {"differing": "keep"}), (elsewhere, {"differing": "replace"})):
         with pytest.raises(Started):
             run(folder, STREAM + text, **options)
 

@@ -122,6 +122,7 @@ def test_a_query_that_was_dropped_leaves_its_results(folder: Path) -> None:
     with pytest.raises(OptionError, match="M6041"):
         run(folder, STREAM, "DROP QUERY IF EXISTS low;", LOWER)
     with ms.connect(local=True, checkpoint=folder / "kept") as mill, pytest.raises(OptionError, match="M6041"):
+        mill.sql("DROP QUERY low")
         mill.sql(LOW.replace("{folder}", str(folder)))
     assert pl.read_parquet(folder / "low" / "*.parquet")["k"].to_list() == [0, 1, 2]
 
@@ -193,3 +194,31 @@ def test_a_checkpoint_knows_its_aggregates(folder: Path) -> None:
             mill.sql(TOTAL)
         mill.sql("DROP AGGREGATE total")
         assert not mill.sql("SHOW AGGREGATES")
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        "CREATE QUERY high AS SELECT nosuch FROM s INTO none;",
+        "CREATE QUERY high AS SELECT k FROM s INTO nowhere;",
+        "CREATE QUERY high AS SELECT k FROM s INTO parquet WITH (path = '{folder}/in');",
+        "CREATE TABLE t (k BIGINT) WITH (connector = 'csv', path = '{folder}/nosuch.csv');",
+        "CREATE TABLE t (k BIGINT) WITH (connector = 'parquet', path = '{folder}/torn.parquet');",
+        "SET page_rows = 0;",
+    ],
+)
+def test_a_file_that_fails_changes_nothing(folder: Path, create: str) -> None:
+    (folder / "torn.parquet").write_bytes(b"PAR1")
+    run(folder, STREAM, HIGH, LOW)
+    before = running(folder)
+    for options in ({}, {"differing": "replace"}):
+        with pytest.raises(MillstreamError):
+            run(folder, STREAM, "DROP QUERY IF EXISTS low; DROP QUERY high;", create, **options)
+        assert running(folder) == before
+
+
+def test_a_changed_query_into_the_folder_of_its_results_changes_nothing(folder: Path) -> None:
+    run(folder, STREAM, LOW)
+    with pytest.raises(OptionError, match="M6041"):
+        run(folder, STREAM, "DROP QUERY low;", LOWER)
+    assert "k < 3" in running(folder)["low"]

@@ -161,3 +161,13 @@ def test_a_signal_while_the_command_line_is_imported(tmp_path: Path, number: int
     process.send_signal(number)
     said, _ = process.communicate(timeout=60)
     assert (process.returncode, said) == (status, "")
+
+
+def test_a_select_over_tables_that_a_signal_prevents_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.sql").write_text(
+        ENDLESS.format("rate = 10", tmp_path / "out") + "CREATE TABLE t (k BIGINT); SELECT k FROM t;"
+    )
+    process = started(tmp_path)
+    wait_for(tmp_path, "out/*.parquet")
+    code, said = stopped(process, signal.SIGTERM)
+    assert code == 143 and "not run after a signal: SELECT k FROM t" in said, said

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.logical.nodes.table_write import TableWrite
-from millstream.logical.nodes.written_join import WrittenJoin
 from millstream.runtime.join import written_join
 from tests.reference import plan as reference
 from tests.reference.written_table import written
@@ -140,22 +139,10 @@ def check(case: str, rows: Any, order: Any, shards: int, restarts: bool, initial
     assert held == Counter((row["k"], row["v"]) for row in (history[-1][1] if history else start))
     assert mill.counts("t")["bad"] == refused
     for number in range(len(readers)):
-        expected = Counter(
-            tuple(row.values()) for row, ts in meant(plans[f"q{number}"], streams, history, start) if ts < END
-        )
+        meant = reference.run(plans[f"q{number}"], streams, {"t": start}, {"t": history})
+        expected = Counter(tuple(row.values()) for row, ts in meant if ts < END)
         assert Counter(row for row in found[f"q{number}"] if row[0] < END) == expected
     mill.close()
-
-
-def meant(plan: Any, streams: Any, history: Any, start: Any) -> reference.Rows:
-    if isinstance(plan, WrittenJoin):
-        return reference.written_join(plan, meant(plan.input, streams, history, start), history, start)
-    if not plan.inputs:
-        rows: reference.Rows = streams[plan.stream]
-        return rows
-    inputs = [meant(part, streams, history, start) for part in plan.inputs]
-    made: reference.Rows = reference.MEANT[plan.stem](plan, *inputs)
-    return made
 
 
 def as_rows(rows: list[tuple[Any, ...]]) -> reference.Rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
@@ -21,6 +22,7 @@ from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.expensive import Expensive
 from millstream.logical.nodes.impatient_join import ImpatientJoin
 from millstream.logical.nodes.instrument import Instrument
 from millstream.logical.nodes.key_join import KeyJoin
@@ -52,11 +54,20 @@ Row = dict[str, Any]
 Rows = list[tuple[Row, int]]
 
 
-def run(plan: Plan, streams: Mapping[str, Rows], tables: Mapping[str, list[Row]]) -> Rows:
-    """All results of the plan."""
+def run(
+    plan: Plan,
+    streams: Mapping[str, Rows],
+    tables: Mapping[str, list[Row]],
+    histories: Mapping[str, History] = MappingProxyType({}),
+) -> Rows:
+    """All results of the plan. `tables`: the rows of static tables, and those of others before the first write;
+    `histories`: the rows of tables that streams write."""
     if isinstance(plan, Scan):
         return streams[plan.stream]
-    inputs = [run(part, streams, tables) for part in plan.inputs]
+    if isinstance(plan, WrittenJoin):
+        stream = run(plan.input, streams, tables, histories)
+        return written_join(plan, stream, histories[plan.table], tables.get(plan.table, []))
+    inputs = [run(part, streams, tables, histories) for part in plan.inputs]
     return (
         table_join(plan, *inputs, tables[plan.table])
         if isinstance(plan, TableJoin)
@@ -127,6 +138,11 @@ def denoise(plan: Denoise, rows: Rows) -> Rows:
         if any(full(key, end) for end in ends):
             found.append((row, ts))
     return by_time(found)
+
+
+def expensive(plan: Expensive, rows: Rows) -> Rows:
+    """In the end, whatever the budget; `tests/reference/expensive.py` has the order of the work."""
+    return [({**row, plan.name: value(plan.expression, row, ts)}, ts) for row, ts in rows]
 
 
 def closing(plan: Closing, rows: Rows, closings: Rows) -> Rows:
@@ -385,6 +401,7 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "placeholders": unchanged,
     "distinct": distinct,
     "denoise": denoise,
+    "expensive": expensive,
     "closing": closing,
     "window_join": join,
     "outer_join": outer_join,

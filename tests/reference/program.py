@@ -162,8 +162,8 @@ class Interpreter:
         rows = [tuple(self.value(argument, scope) for argument in call.arguments) for scope in scopes]
         if call.distinct:
             rows = list(dict.fromkeys(rows))
-        if call.program is not None:
-            return [value for (value,) in run_base(call.program, rows)]
+        if isinstance(call.by, Program):
+            return [value for (value,) in run_base(call.by, rows)]
         return [built_in(call.function, rows)]
 
 

@@ -44,12 +44,13 @@ class Evaluated:
         if self.frame.size is not None and not self.frame.active:
             self._leave(place - self.frame.size)
         if self.call.program.ignore_nulls and None in arguments:
-            return self.last
+            return [] if self.frame.base else self.last
         held = Held(arguments)
         held.number, held.place = number, place
         self.window.append(held)
-        self.last = self._results(arguments)
-        return self.last
+        found = self._results(arguments)
+        self.last = found or self.last
+        return found
 
     def _results(self, arguments: Values) -> list[Values]:
         if self.frame.size is None:
@@ -79,8 +80,9 @@ class Evaluated:
         if held is None:
             return []
         found = self._remove(held)
-        self.last = found if self.by_window else self._naive()
-        return self.last
+        found = found if self.by_window else self._naive()
+        self.last = found or self.last
+        return found
 
 
 def row_over(plan: Over, rows: Rows) -> Rows:

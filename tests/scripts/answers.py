@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.algebra.punctuation.pattern import parse_pattern
+from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
+from millstream.algebra.schema import Schema
 from millstream.control.mill.base import Mill
 from millstream.ingest.lines import parse_line
 from millstream.lang import ast, parse
 from millstream.logical.bind import bind_select
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from tests.reference.plan import Row, Rows, run
 from tests.reference.source import SourceReference
+from tests.reference.written_table import written
 
 Bag = Counter[tuple[Any, ...]]
 
@@ -63,6 +67,10 @@ class Query:
     taken: Bag = field(default_factory=Counter)
     rows: Bag = field(default_factory=Counter)
     dropped: bool = False
+    unwanted: list[Pattern] = field(default_factory=list)
+    """What its consumer has disclaimed by feedback: such rows need not come, and none comes after it."""
+    inherited: list[Pattern] = field(default_factory=list)
+    """Likewise of the equal query whose operators it shares; such rows may come."""
 
     @property
     def open(self) -> bool:
@@ -76,11 +84,15 @@ class Answers:
     queries: dict[str, Query] = field(default_factory=dict)
     files: dict[str, list[Row]] = field(default_factory=dict)
     """The rows of each folder."""
+    writers: dict[str, TableWrite] = field(default_factory=dict)
+    """By table, what writes it, from before any input on."""
 
     def statement(self, text: str, mill: Mill, emitted: Mapping[str, list[tuple[Any, ...]]]) -> None:
         (made,) = parse(text)
         if isinstance(made, ast.Drop) and made.name in self.queries:
             self.queries[made.name].dropped = True
+        elif isinstance(made, ast.CreateQuery) and isinstance(plan := mill.queries[made.name].plan, TableWrite):
+            self.writers[plan.table] = plan
         elif isinstance(made, ast.CreateQuery):
             self._start(made, mill, emitted)
         elif isinstance(made, ast.CreateStream):
@@ -96,7 +108,7 @@ class Answers:
         if equal is not None:
             other = self.queries[equal]
             taken = other.taken + other.rows + Counter(emitted.get(equal, ()))
-            self.queries[made.name] = Query(plan, other.streams, taken)
+            self.queries[made.name] = Query(plan, other.streams, taken, inherited=other.unwanted + other.inherited)
         elif made.start.how == "beginning":
             self.queries[made.name] = query = Query(plan, {})
             for name in scanned(plan):
@@ -124,9 +136,13 @@ class Answers:
                 stream.take(dict(zip(schema.names, parse_line(line, schema), strict=True)), mill.clock.now())
 
     def file(self, name: str, lines: Iterable[str]) -> None:
-        head, *rest = lines
-        names, folder = head.split(","), name.split("/")[0]
-        rows = [dict(zip(names, (int(v) if v else None for v in line.split(",")), strict=True)) for line in rest]
+        folder = name.split("/")[0]
+        if name.endswith(".json"):
+            rows = [json.loads(line) for line in lines]
+        else:
+            head, *rest = lines
+            names = head.split(",")
+            rows = [dict(zip(names, (int(v) if v else None for v in line.split(",")), strict=True)) for line in rest]
         self.files.setdefault(folder, []).extend(rows)
         for stream in self._streams():
             if stream.folder == folder:
@@ -142,8 +158,14 @@ class Answers:
         read = [stream for query in self.queries.values() for stream, _ in query.streams.values()]
         return list({id(stream): stream for stream in (*self.streams.values(), *read)}.values())
 
-    def emitted(self, name: str, rows: list[tuple[Any, ...]]) -> None:
-        self.queries[name].rows.update(rows)
+    def feedback(self, name: str, text: str, schema: Schema) -> None:
+        self.queries[name].unwanted.append(parse_pattern(text.removeprefix("~"), schema))
+
+    def emitted(self, name: str, rows: list[tuple[Any, ...]], schema: Schema) -> None:
+        query = self.queries[name]
+        for row in rows:
+            assert not matched(query.unwanted, row, schema), f"{name}: {row} is not wanted"
+        query.rows.update(rows)
 
     def late(self, name: str, number: int) -> None:
         """Of several readings of a stream, the one counts that has read most."""
@@ -154,12 +176,24 @@ class Answers:
 
     def check(self) -> None:
         """A query that ran to the end of its streams emitted all its rows; any other, some of them."""
+        accepted = {name: stream.accepted for name, stream in self.streams.items()}
+        histories = {
+            table: written(plan.target.table_schema.names, [], [(plan.program, run(plan.input, accepted, {}))])[0]
+            for table, plan in self.writers.items()
+        }
         for name, query in self.queries.items():
             read = {stream: made.accepted[since:] for stream, (made, since) in query.streams.items()}
-            meant = Counter(tuple(row.values()) for row, _ in run(query.plan, read, {}))
+            meant = Counter(tuple(row.values()) for row, _ in run(query.plan, read, {}, histories))
             found = query.rows + query.taken
             extra, missing = found - meant, Counter() if query.open else meant - found
+            disclaimed = query.unwanted + query.inherited
+            missing = Counter({row: n for row, n in missing.items() if not matched(disclaimed, row, query.plan.schema)})
             assert not extra and not missing, f"{name}: extra {dict(extra)}, missing {dict(missing)}"
+
+
+def matched(patterns: list[Pattern], row: tuple[Any, ...], schema: Schema) -> bool:
+    values = dict(zip(schema.names, row, strict=True))
+    return any(pattern.matches(values) for pattern in patterns)
 
 
 def scanned(plan: Plan) -> set[str]:

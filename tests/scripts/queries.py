@@ -8,9 +8,13 @@ from random import Random
 EXTERNAL_SHAPES = (
     "select", "union", "window", "nested", "rolled up", "by time", "groups", "join", "over join", "by another key",
     "outer", "distinct", "merged window", "by rising time", "having", "groups and tuples", "padded and tuples",
-    "by rising key",
+    "by rising key", "running", "running", "sequence", "three", "joined windows", "windows and tuples", "three deep",
+    "key join",
 )  # fmt: skip
-CLOCKED_SHAPES = ("select", "union", "window", "rolled up", "join", "by another key", "merged window", "having")
+CLOCKED_SHAPES = (
+    "select", "union", "window", "rolled up", "join", "by another key", "merged window", "having", "running",
+)  # fmt: skip
+FRAMES = ("ROWS 2 PRECEDING", "UNBOUNDED PRECEDING", "RANGE 4{} PRECEDING", "RANGE 5{} PRECEDING SLIDE 3{}")
 RISING = ("ts + 5", "ts * 2 - 1", "3 - (1 - ts)")
 HUGE = 1 << 62
 """The sum of two such values does not fit BIGINT."""
@@ -69,6 +73,33 @@ def query(chance: Random, sources: tuple[str, ...], kinds: Mapping[str, str]) ->
             return f"SELECT k, v FROM {a} AS z UNION ALL SELECT x.k, y.v FROM {padded}"
         case "by rising key":
             return f"SELECT x.k, y.v AS w FROM {a} AS x JOIN {b} AS y ON x.ts + {slide} = y.ts"
+        case "running":
+            frame = chance.choice(FRAMES).format(unit, unit)
+            by, call = chance.choice(("", "PARTITION BY k ")), chance.choice(("SUM(v)", "MIN(v)", "COUNT(*)"))
+            return f"SELECT k, v, {call} OVER ({by}{frame}) AS z FROM {a} AS x"
+        case "sequence":
+            mode, keyed = chance.choice(("RECENT", "CHRONICLE")), chance.choice(("", " AND x.k = y.k"))
+            return f"SELECT x.v, y.v AS w FROM {a} AS x, {b} AS y WHERE SEQ(x, y) MODE {mode}{keyed}"
+        case "key join":
+            over = f"OVER (RANGE {wide} PRECEDING)"
+            return f"SELECT x.k, x.v, y.v AS w FROM {a} AS x {over} KEY JOIN, {b} AS y {over} WHERE x.k = y.k{where}"
+        case "three":
+            c, times = _source(chance, chance.choice(sources)), chance.choice(("", " AND y.ts > x.ts"))
+            from_ = f"{a} AS x {bracket}, {b} AS y {bracket}, {c} AS z {bracket}"
+            return f"SELECT x.k, x.v, y.v AS w, z.v AS u FROM {from_} WHERE x.k = y.k AND y.k = z.k{where}{times}"
+        case "joined windows":
+            one, other = (
+                f"(SELECT window_end, k, SUM(v) AS v FROM {source} AS i {window} GROUP BY k)" for source in (a, b)
+            )
+            on = "x.k = y.k AND x.window_end = y.window_end"
+            return f"SELECT x.k, x.v, y.v AS w, x.window_end FROM {one} AS x JOIN {other} AS y ON {on}"
+        case "windows and tuples":
+            windows = f"SELECT k, SUM(v) AS v FROM {a} AS x {window} GROUP BY k"
+            return f"SELECT COUNT(*) AS n, SUM(v) AS s FROM ({windows} UNION ALL SELECT k, v FROM {b} AS y) AS u {more}"
+        case "three deep":
+            inner = f"(SELECT k, SUM(v) AS v FROM {a} AS x {window} GROUP BY k) AS i"
+            middle = f"(SELECT k, SUM(v) AS v, COUNT(*) AS n FROM {inner} {more} GROUP BY k) AS j"
+            return f"SELECT SUM(v) AS s, SUM(n) AS n FROM {middle} [RANGE {4 * slide}]"
         case "outer":
             return f"SELECT x.k, x.v, y.v AS w FROM {a} AS x {bracket} LEFT JOIN {b} AS y {bracket} ON x.k = y.k"
         case _:

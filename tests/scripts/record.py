@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from millstream.testing.compare import show
 from millstream.testing.runner import LOCAL, Run, Variant
-from millstream.testing.transcript import Count, Expect, Feed, File, Statement, Step, parse_transcript
+from millstream.testing.transcript import Count, Expect, Feed, File, Statement, Step, Tell, parse_transcript
 from tests.scripts.answers import Answers
 
 
@@ -32,12 +32,14 @@ class Recorder(Run):
             self.answers.query(step.name, step.text, self.mill)
         elif isinstance(step, Feed):
             self.answers.feed(step.stream, [line for _, line in step.elements], self.mill)
+        elif isinstance(step, Tell):
+            self.answers.feedback(step.query, step.text, self.mill.schema(step.query))
         elif isinstance(step, File):
             self.answers.file(step.name, step.lines)
 
     def _expect(self, step: Expect) -> None:
         rows, _ = self._output(step.query)
-        self.answers.emitted(step.query, rows)
+        self.answers.emitted(step.query, rows, self.mill.schema(step.query))
         self.found.append("\n".join([f"expect {step.query}", *map(show, rows)]))
         rows.clear()
 

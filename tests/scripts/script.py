@@ -1,5 +1,5 @@
 """Random scripts: statements, input, files, moves of the clock, queries added and dropped, streams created again,
-restarts.
+feedback, a table that a stream writes, restarts.
 
 A script is a transcript whose `expect`, `late` and `state` blocks are still empty; `record` fills them in. `chance`
 makes every choice, so a seed or an example of hypothesis is a script.
@@ -18,7 +18,17 @@ SKEWED = ("ordered", "skewed", "lagging")
 CLOCKED = ("latent", "internal", "internal")
 COLUMNS = ("k", "v", "ts")
 STREAMS = ("s1", "s2", "s3")
-STRATEGIES = ("dfs", "bfs", "rr", "batch:2")
+STRATEGIES = ("dfs", "bfs", "rr", "batch:2", "dfs; union: bfs; windowaggregate: rr", "batch:4; select: bfs")
+SETTINGS = (
+    *(f"strategy = '{strategy}'" for strategy in STRATEGIES),
+    "breaks = 'project; select; windowaggregate'",
+    "breaks = ''",
+    "multi_join = 'always'",
+    "multi_join = 'never'",
+)
+TABLE = "w"
+WRITER = "written"
+"""The stream that writes the table."""
 END = "[*, *, *]"
 MOST_QUERIES = 6
 
@@ -38,6 +48,8 @@ class Script:
     """The running queries."""
     files: dict[str, str] = field(default_factory=dict)
     """The folder of each stream with a connector."""
+    writer: str = ""
+    """The kind of time of the stream that writes the table, if there is one."""
     now: int = 0
     made: int = 0
 
@@ -51,10 +63,25 @@ class Script:
         source = ""
         if kind in ("ordered", "watermarked") and self.chance.random() < 0.4:
             self.made += 1
-            self.files[name] = f"{name}-{self.made}"
-            source = f" WITH (connector = 'csv', path = '{self.files[name]}')"
+            format_ = self.chance.choice(("csv", "csv", "json"))
+            self.files[name] = f"{name}-{self.made}-{format_}"
+            source = f" WITH (connector = '{format_}', path = '{self.files[name]}')"
             self._write(name)
         self.add("statement", f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {KINDS[kind]}{source}".rstrip())
+
+    def write_table(self) -> None:
+        """Create a table, a stream that writes it, and a query that joins it. All are there before any input."""
+        self.writer = self.chance.choice(self.allowed)
+        options = self.chance.choice(("", " WITH (partitioned = true)"))
+        self.add("statement", f"CREATE STREAM {WRITER} (k BIGINT, v BIGINT, ts BIGINT) {KINDS[self.writer]}")
+        self.add("statement", f"CREATE TABLE {TABLE} (k BIGINT PRIMARY KEY, v BIGINT){options}")
+        conflict = "ON CONFLICT DO UPDATE SET v = excluded.v"
+        insert = f"INSERT INTO {TABLE} SELECT k, v FROM {WRITER} WHERE k <> 2 {conflict}"
+        self.add("statement", f"CREATE QUERY writes AS {insert}")
+        reader, kind = self.chance.choice(sorted(self.kinds)), self.chance.choice(("JOIN", "LEFT JOIN"))
+        text = f"SELECT x.k, x.v, {TABLE}.v AS w FROM {reader} AS x {kind} {TABLE} ON x.k = {TABLE}.k"
+        self.queries["reads"] = text
+        self.add("query reads", text)
 
     def derive(self) -> None:
         self.made += 1
@@ -68,8 +95,9 @@ class Script:
             return
         self.made += 1
         name = f"q{self.made}"
-        if self.queries and self.chance.random() < 0.3:
-            text = self.queries[self.chance.choice(sorted(self.queries))]
+        equal = sorted(self.queries.keys() - {"reads"})
+        if equal and self.chance.random() < 0.3:
+            text = self.queries[self.chance.choice(equal)]
         else:
             text = query(self.chance, (*sorted(self.kinds), *sorted(self.derived)), self.kinds | self._bases())
         self.queries[name] = text
@@ -114,7 +142,9 @@ class Script:
 
     def feed(self) -> None:
         stream = self.chance.choice(sorted(self.kinds))
-        if stream in self.files:
+        if self.writer and self.chance.random() < 0.3:
+            self.add(f"input {WRITER}", *self._elements(self.writer))
+        elif stream in self.files:
             self._write(stream)
         else:
             self.add(f"input {stream}", *self._elements(self.kinds[stream]))
@@ -122,8 +152,13 @@ class Script:
     def _write(self, stream: str) -> None:
         self.made += 1
         elements = self._elements("ordered" if self.allowed is SKEWED else "watermarked")
-        rows = (row.replace(" ", "").replace("NULL", "").replace("|", ",") for row in elements)
-        self.add(f"file {self.files[stream]}/{self.made:03}.csv", "k,v,ts", *rows)
+        rows = [row.replace(" ", "").split("|") for row in elements]
+        if self.files[stream].endswith("json"):
+            objects = (", ".join(f'"{n}": {v.lower()}' for n, v in zip(COLUMNS, row, strict=True)) for row in rows)
+            self.add(f"file {self.files[stream]}/{self.made:03}.json", *(f"{{{line}}}" for line in objects))
+        else:
+            lines = (",".join(row).replace("NULL", "") for row in rows)
+            self.add(f"file {self.files[stream]}/{self.made:03}.csv", ",".join(COLUMNS), *lines)
 
     def _elements(self, kind: str) -> list[str]:
         return [self._element(kind) for _ in range(self.chance.randint(1, 5))]
@@ -154,14 +189,24 @@ class Script:
         self.now += seconds  # a stream with a skew may have promised as much: nothing is late by a promise
         self.add(f"advance {seconds} SECONDS")
 
-    def strategy(self) -> None:
-        self.add("statement", f"SET strategy = '{self.chance.choice(STRATEGIES)}'")
+    def set(self) -> None:
+        self.add("statement", f"SET {self.chance.choice(SETTINGS)}")
+
+    def feedback(self) -> None:
+        """Disclaim rows of a query by a column that all have."""
+        told = sorted(name for name, text in self.queries.items() if text.startswith(("SELECT k, ", "SELECT x.k, ")))
+        if told:
+            name = self.chance.choice(told)
+            self.add(f"expect {name}")
+            self.add(f"feedback {name} ~[k = {self.chance.randint(0, 2)}]")
 
     def restart(self) -> None:
         self.add("restart")
 
     def end(self) -> None:
         """End all streams, and look at everything."""
+        if self.writer:
+            self.add(f"input {WRITER}", END)
         for stream in sorted(self.kinds.keys() - self.files.keys()):
             self.add(f"input {stream}", END)
         for name in sorted(self.queries):
@@ -184,7 +229,8 @@ STEPS = (
     (Script.look, 10),
     (Script.count, 3),
     (Script.advance, 8),
-    (Script.strategy, 2),
+    (Script.set, 3),
+    (Script.feedback, 3),
     (Script.restart, 4),
 )
 
@@ -194,6 +240,8 @@ def random_script(chance: Random, steps: int = 25) -> list[str]:
     script = Script(chance, chance.choice((EXTERNAL, EXTERNAL, SKEWED, CLOCKED)))
     for name in STREAMS[: chance.randint(2, 3)]:
         script.create(name)
+    if script.allowed is not CLOCKED and chance.random() < 0.3:
+        script.write_table()
     script.query()
     for _ in range(chance.randint(5, steps)):
         step = chance.choices([step for step, _ in STEPS], [weight for _, weight in STEPS])[0]

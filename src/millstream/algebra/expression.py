@@ -6,6 +6,7 @@ Names are resolved to columns of the input page, and every node has a type. `str
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
@@ -36,12 +37,16 @@ class Expression:
         return set().union(*(child.columns() for child in self.children()))
 
 
+_NUMBER = re.compile(r"#\d+\.")
+"""The number of an alias inside a program, which no statement names: `t#1.k`."""
+
+
 @record("column")
 class Column(Expression):
     name: str
 
     def __str__(self) -> str:
-        return self.name
+        return _NUMBER.sub(".", self.name)
 
 
 @record("literal")

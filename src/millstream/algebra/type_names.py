@@ -17,6 +17,14 @@ SYNONYMS = {
     Type.DATE: ("DATE",),
     Type.INTERVAL: ("INTERVAL",),
 }
+FOREIGN = {
+    **dict.fromkeys(("SERIAL", "BIGSERIAL", "UBIGINT", "UINT64", "INT64", "NUMBER"), "BIGINT"),
+    **dict.fromkeys(("INT32", "UINT", "MEDIUMINT", "SHORT", "BYTE"), "INT"),
+    **dict.fromkeys(("JSON", "JSONB", "UUID", "NVARCHAR", "CLOB", "ENUM", "BYTEA", "BLOB", "BYTES", "INET"), "VARCHAR"),
+    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATETIME2", "TIME"), "TIMESTAMP"),
+    **dict.fromkeys(("FLOAT64", "MONEY"), "DOUBLE"),
+}
+"""Types of other systems, and what to write instead."""
 _TYPES = {name: type_ for type_, names in SYNONYMS.items() for name in names}
 
 
@@ -24,6 +32,7 @@ def type_named(name: str) -> Type:
     """Return the type of a written type name."""
     found = _TYPES.get(name.upper())
     if found is None:
-        hint = did_you_mean(name, (known.lower() for known in _TYPES))
+        instead = FOREIGN.get(name.upper())
+        hint = f"write {instead}" if instead else did_you_mean(name, (known.lower() for known in _TYPES))
         raise BindError("M2003", f"unknown type {name.upper()}", hint=hint)
     return found

@@ -1,4 +1,4 @@
-"""The Python API: a connection to Millstream on Spark, and the queries it runs.
+"""The Python API: a connection to Millstream on Spark, and the queries it runs. `connecting` opens one.
 
     import millstream as ms
 
@@ -15,7 +15,7 @@ connection does not stop a session that it was given.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -26,89 +26,25 @@ import polars as pl
 from millstream import scratch
 from millstream.arguments import check_function, check_seconds
 from millstream.config import Options
-from millstream.control.folders import checkpoint_folder, log_file
-from millstream.control.job.jobs import Jobs, LocalJobs, check_jobs
+from millstream.control.job.jobs import Jobs, LocalJobs
 from millstream.control.job.local import LocalJob
-from millstream.control.job.ownership import check_unowned
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recover
 from millstream.control.mill.statements import run_statement
-from millstream.control.observe.losses import LossWatch
 from millstream.control.observe.notebook import Text, connection_html
+from millstream.control.observe.watch import Watch
 from millstream.control.pacer import Pacer
 from millstream.control.query import Query
 from millstream.control.spark.dataframe_source import check_fits, declaration
-from millstream.control.spark.environment import check_session
-from millstream.control.spark.job import SparkJob
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
-from millstream.control.spark.session import current_session, separate_session, start_session
-from millstream.errors import BindError, MillstreamError, OptionError, SqlSyntaxError, did_you_mean
+from millstream.errors import BindError, MillstreamError, OptionError, SqlSyntaxError
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind.table.relations import over_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def connect(
-    spark: SparkSession | None = None,
-    *,
-    local: bool = False,
-    master: str | None = None,
-    checkpoint: str | Path | None = None,
-    settings: Mapping[str, str] | None = None,
-    log: str | Path | None = None,
-    log_format: str = "text",
-    resume: bool = True,
-    **options: Any,
-) -> Connection:
-    """Connect to Millstream.
-
-    `spark`       the session to use; None: the program's, or if it has none, a new one, which is stopped when the
-                  connection is closed. Jobs run in a copy of a session of the program, whose settings stay as they are.
-    `local`       run in this process, without Spark and Java. Batches run while the program waits: in `insert`,
-                  `punctuate`, `take` and `await_end`; each call also reads a batch of the streams with a connector.
-    `master`      the master of a new session: `local[*]`, `spark://…`
-    `checkpoint`  a folder that all jobs can reach; a connection to a folder used before resumes. None: a temporary
-                  folder, with `local` memory.
-    `settings`    Spark settings of a new session.
-    `log`         the file for the messages of the JVM and the workers of a new session; None: discard them.
-    `log_format`  its format, text or json.
-    `resume`      start the queries of the checkpoint at once; False: with the next query, or at the end of `together`.
-    `options`     Millstream's options, such as strategy, ets, page_rows, shards.
-    """
-    read = _read_options(options)  # mistakes are reported before Spark starts
-    folder = checkpoint_folder(checkpoint)
-    if local:
-        if spark is not None or master is not None:
-            raise OptionError("M6052", "local with a session or a master", hint="local=True needs neither")
-        if settings is not None:
-            raise OptionError("M6052", "local with settings", hint="settings are those of a new session of Spark")
-        return Connection(None, folder, read, own=False, resume=resume)
-    if spark is not None:
-        check_session(spark, master=master, settings=settings, log=log)
-    elif (spark := current_session()) is not None and (master or settings or log):
-        hint = "stop that session first, or leave master, settings and log out"
-        raise OptionError("M6052", "this program has a Spark session already", hint=hint)
-    if folder is not None:
-        check_unowned(folder)  # before a JVM is started for nothing
-        check_jobs(folder, SparkJob.host_name, read.shards if "shards" in read.model_fields_set else None)
-    if spark is not None:
-        return Connection(separate_session(spark), folder, read, own=False, resume=resume)
-    session = start_session(master or "local[*]", settings, log_file(log), log_format)
-    return Connection(session, folder, read, own=True, resume=resume)
-
-
-def _read_options(given: Mapping[str, Any]) -> Options:
-    """Read Millstream's options; a misspelt name may also be that of an argument of `connect`."""
-    own = connect.__kwdefaults__ or {}
-    for name in given:
-        if name not in Options.model_fields:
-            hint = did_you_mean(name, [*Options.model_fields, *own])
-            raise OptionError("M6001", f"unknown option '{name}'", hint=hint)
-    return Options.read(**given)
 
 
 class Connection:
@@ -139,9 +75,10 @@ class Connection:
             raise
 
     def _open(self, checkpoint: str | Path | None, options: Options, *, own: bool) -> None:
-        spark = self.spark
+        spark, temporary = self.spark, False
         if checkpoint is None and spark is not None:
             checkpoint = self._closing.enter_context(scratch.temporary())
+            temporary = True
         self.checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
         if spark is not None and own:
             self._closing.callback(spark.stop)
@@ -156,12 +93,13 @@ class Connection:
         if chosen:
             self._jobs.check_shards(options.shards)
         self.mill = Mill(self._jobs, options=options, wall=True)
+        self.mill.deliveries.temporary = temporary
         recover(self.mill)
-        self._pacer = Pacer(self.mill)
-        self._losses = LossWatch(self.mill)
-        self._listener = BatchListener(self.mill, self._losses.check)
+        self._watch = Watch(self.mill)
+        self._pacer = Pacer(self.mill, self._watch.check)
+        self._listener = BatchListener(self.mill, self._watch.check)
         self._closing.callback(self.mill.deliveries.close)
-        self._closing.callback(self._losses.check)
+        self._closing.callback(self._watch.check)
         self._closing.callback(self._listener.detach)
         self._closing.callback(self._jobs.stop)
         self._closing.callback(self._pacer.stop)
@@ -228,6 +166,8 @@ class Connection:
         started = [name for name in self.mill.queries if name not in before]
         if started or self.mill.queries:
             self._start()
+        if not self._together:
+            self._feed()
         return self.query(started[0]) if started else None
 
     def query(self, name: str) -> Query:
@@ -291,11 +231,11 @@ class Connection:
         """Write the queued elements to the jobs' logs; in this process, process them too, with a batch of the streams
         that jobs read."""
         self.mill.batch()
-        self._losses.check()
         if self.spark is None:
             if not self._together and not self._resumes:
                 self._work()
             self.mill.sync()
+        self._watch.check()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -364,7 +304,8 @@ class Connection:
         self._closing.callback(action)
 
     def ended(self) -> bool:
-        """Return whether all streams with a connector that a query reads have ended and been processed."""
+        """Return whether all streams with a connector that a query reads have ended and been processed, and the sinks
+        have all results."""
         return self.mill.ended()
 
     def check(self) -> None:
@@ -378,7 +319,8 @@ class Connection:
     def await_end(
         self, timeout: float | None = None, poll: Callable[[], None] = lambda: None, *, query: str | None = None
     ) -> bool:
-        """Wait until all streams, or all queries, have ended, or one query has; return False if `timeout` seconds pass
+        """Wait until all streams, or all queries, have ended, or one query has, and the sinks have all results; return
+        False if `timeout` seconds pass
         first."""
         self._check_open()
         check_seconds(timeout, "timeout")
@@ -391,20 +333,21 @@ class Connection:
             poll()
             if not self._work():
                 time.sleep(0.05)
-        self._losses.check()
+        self._watch.check()
         return True
 
     def _work(self) -> bool:
         """Run a batch in this process; return whether there was something to do."""
-        worked = [job.step() for job in self._jobs.all() if isinstance(job, LocalJob)]
-        if worked and not any(worked):
-            self._pacer.poll()
+        own = [job for job in self._jobs.all() if isinstance(job, LocalJob)]
+        worked = [job.step() for job in own]
+        if own and not any(worked):
+            if self.mill.time.go_on():
+                worked = [job.step() for job in own]
+            else:
+                self._pacer.poll()
         return any(worked)
 
     def close(self) -> None:
         """Stop all queries. The checkpoint keeps their state."""
         self._closed = True
         self._closing.close()
-
-
-__all__ = ["Connection", "Query", "connect"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.algebra.schema import Schema
+from millstream.control.mill.contracts import contract
 from millstream.control.mill.restarting import start_again
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.statements import check_sink_options, check_stage, sink_of
@@ -17,6 +18,7 @@ from millstream.control.observe.progress import Progress, progress_of
 from millstream.errors import BindError, MillstreamError
 from millstream.lang import ast
 from millstream.lang.spelling import spelled
+from millstream.logical.contract.query_contract import QueryContract
 from millstream.sinks import Sink
 
 if TYPE_CHECKING:
@@ -135,6 +137,13 @@ class Query:
         self._connection._check_open()
         check_stage(stage)
         return Text(self._connection.mill.execute(f"EXPLAIN {stage} {self.text}"))
+
+    def contract(self) -> QueryContract:
+        """Return the contract of the query: whether its state stays bounded, what it relies on, what to declare."""
+        self._connection._check_open()
+        mill, name = self._connection.mill, self.name
+        plan = mill.plan(self._statement.select) if name is None else mill.query(name).plan
+        return contract(mill, plan)
 
     def take(self) -> pl.DataFrame:
         """Return the rows since the last call, of a query without a sink. Wait until everything fed is processed; in

@@ -15,13 +15,14 @@ from rich.console import Console
 
 from millstream import __version__
 from millstream.algebra.types import format_value
-from millstream.control.connection import Connection, connect
+from millstream.control.connecting import connect
+from millstream.control.connection import Connection
 from millstream.control.mailbox import Mailbox
 from millstream.control.mill.base import Mill
 from millstream.control.mill.comparison import remaining
 from millstream.control.mill.restarting import start_again
+from millstream.control.observe.counted import counted
 from millstream.control.observe.log_file import LOG
-from millstream.control.observe.losses import counted
 from millstream.control.observe.progress import batch_text
 from millstream.control.observe.silence import why_silent
 from millstream.control.observe.stream_progress import rows_in
@@ -57,7 +58,7 @@ def run_file(
     `differing`: what to do if the checkpoint was made with other statements: refuse, keep those of the checkpoint, or
     replace them."""
     statements, stop = parse(text), stop or Stop()
-    if not local:
+    if not local or checkpoint is not None:
         quiet = Console(quiet=True)
         rehearse(statements, checkpoint, options, lambda mill: _resume(mill, statements, quiet, differing, checkpoint))
     LOG.info("millstream %s, process %d, checkpoint %s", __version__, os.getpid(), checkpoint or "temporary")
@@ -80,7 +81,12 @@ def run_file(
             left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
         last = _run_statements(connection, statements, left, console)
         if connection.mill.queries:
-            _await_end(connection, seconds, console)
+            try:
+                _await_end(connection, seconds, console)
+            except Stopped:
+                for statement in last:
+                    _say(console, f"not run after a signal: {' '.join(statement.text.split())[:100]}")
+                raise
         elif not last:
             _say(console, "no query runs")
         _print_tables(connection, last, console)

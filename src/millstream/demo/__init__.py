@@ -5,6 +5,7 @@
 | auction | a join without windows whose state is the open auctions, and a query added while it runs |
 | traffic | means per segment and minute, and a join of probe vehicles with them |
 | rfid | readings of tags without noise and duplicates: `DENOISE`, `OVER` and aggregate functions |
+| speedmap | a map of mean speeds; a zoom tells the query what is out of sight, by feedback |
 | containment | which product is in which case, and the delay of silent streams without timestamps on demand |
 """
 
@@ -22,6 +23,7 @@ class Demo(StrEnum):
     AUCTION = "auction"
     TRAFFIC = "traffic"
     RFID = "rfid"
+    SPEEDMAP = "speedmap"
     CONTAINMENT = "containment"
 
 

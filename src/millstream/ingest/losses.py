@@ -8,6 +8,7 @@
 | `oldest` | the row with that delay: its time, and the highest time before it |
 | `runs` | how often such a row is older than the row before it; few runs of many rows are files in the wrong order |
 | `reasons` | kinds of bad rows: their number, and the first of them |
+| `kept` | whether its punctuation is as declared |
 
 A late row with a delay `d` is accepted if the stream declares a watermark of at least `d`: rows that are late by time
 raise no watermark, so the delay of one does not depend on the others.
@@ -25,6 +26,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import record
+from millstream.ingest.kept import Kept
 
 KINDS = 20
 """Number of kinds of bad rows that are told apart."""
@@ -56,15 +58,25 @@ class Losses:
     oldest: tuple[int, int] | None = None
     runs: int = 0
     reasons: Mapping[str, BadKind] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
 
     @property
     def rows(self) -> int:
         return self.accepted + self.late + self.bad
 
+    @property
+    def known(self) -> bool:
+        """True if it says anything."""
+        return bool(self.rows or self.kept.known)
+
     def __add__(self, other: Losses) -> Losses:
         if not other.causes and not other.reasons:
             return replace(
-                self, accepted=self.accepted + other.accepted, late=self.late + other.late, bad=self.bad + other.bad
+                self,
+                accepted=self.accepted + other.accepted,
+                late=self.late + other.late,
+                bad=self.bad + other.bad,
+                kept=self.kept + other.kept,
             )
         return Losses(
             self.accepted + other.accepted,
@@ -76,6 +88,7 @@ class Losses:
             self.oldest if self.longest >= other.longest else other.oldest,
             self.runs + other.runs,
             _merged(self.reasons, other.reasons),
+            self.kept + other.kept,
         )
 
     def delay_of(self, share: float) -> int:

@@ -62,14 +62,12 @@ class PlacedPunctuations:
         order = np.argsort(positions, kind="stable")
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        groups, odd, start = [], [], 0
-        for part in parts:
-            held = part.punctuations.parts
-            groups += [group.with_positions(rank[start + group.positions]) for group in held.groups]
-            odd += [(int(rank[start + at]), pattern) for at, pattern in held.odd]
-            start += len(part)
-        odd.sort(key=lambda item: item[0])
-        merged = Punctuations(start, NEVER, parts=Parts(tuple(groups), tuple(odd)))
+        starts = np.cumsum([0, *map(len, parts)])
+        ranked = [
+            (part.punctuations, rank[start:end])
+            for part, start, end in zip(parts, starts[:-1], starts[1:], strict=True)
+        ]
+        merged = Punctuations.merge(ranked, NEVER)
         return cls(merged, positions[order])
 
     def __len__(self) -> int:

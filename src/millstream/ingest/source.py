@@ -50,6 +50,7 @@ from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.ingest.arrivals import PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
+from millstream.ingest.kept import SchemeWatch
 from millstream.ingest.losses import Losses, bad_rows, late_rows
 from millstream.ingest.placed_punctuations import NO_KEY, TIME_LIMIT, PlacedPunctuations, integers
 from millstream.ingest.promises import Promises, time_column
@@ -98,6 +99,7 @@ class StreamSource:
         self._promised = NEVER  # the highest enabling timestamp promised
         self._restricted: set[str] | None = None  # columns restricted by explicit punctuation, except bounds on time
         self._losses, self._reported = Losses(), (0, 0, 0)  # since the last `take_losses`, and the counts then
+        self._scheme = SchemeWatch(stream.sent)
 
     def take(self, elements: Iterable[Any], summary: SplitSummary | None = None, *, unordered: bool = False) -> Taken:
         """Take a batch. A pattern that does not fit raises PatternError, and then nothing of the batch is taken. With a
@@ -120,6 +122,7 @@ class StreamSource:
             if derived:
                 placed = PlacedPunctuations.interleave([*derived, placed])
                 keys = placed.keys(self._time)
+        self._scheme.take(arrivals.placed, rows.height, now)
         rows = rows.hstack([self._hidden(rows, stamps)])
         elements = self._chunks(rows, accepted, placed, keys)
         clean = bool(accepted.all())
@@ -227,7 +230,7 @@ class StreamSource:
         counts, before = (self.accepted, self.late, self.bad), self._reported
         accepted, late, bad = (now - then for now, then in zip(counts, before, strict=True))
         found, self._losses, self._reported = self._losses, Losses(), counts
-        return found + Losses(accepted, late, bad)
+        return found + Losses(accepted, late, bad, kept=self._scheme.report())
 
     def _derive(
         self, rows: pl.DataFrame, stamps: Integers, accepted: Mask, summary: SplitSummary | None, unordered: bool

@@ -1,12 +1,46 @@
-"""The syntax tree of statements, and with it that of the queries inside them (`tree.py`)."""
+"""The syntax tree of statements, and with it that of the queries inside them (`tree.py`): `ast.Select` and
+`ast.CreateStream` are read off one module."""
 
 from __future__ import annotations
 
 from dataclasses import field
 
 from millstream.lang.names import quoted
-from millstream.lang.tree import *  # noqa: F403 - one name for the whole tree: `ast.Select`, `ast.CreateStream`
-from millstream.lang.tree import Duration, Name, Node, Query, Runs, TypeName
+from millstream.lang.tree import (
+    Between,
+    Binary,
+    Case,
+    Cast,
+    Constant,
+    Denoising,
+    Duration,
+    Expr,
+    Extract,
+    Function,
+    InList,
+    Instrumenting,
+    JoinedSource,
+    Name,
+    Node,
+    OverClause,
+    Pacing,
+    Query,
+    Runs,
+    Select,
+    SelectItem,
+    SequenceTest,
+    SetOperation,
+    SortKey,
+    Source,
+    Star,
+    Tail,
+    TypedConstant,
+    TypeName,
+    Unary,
+    WindowClause,
+    Work,
+    Write,
+)
 
 
 class Statement(Node):
@@ -61,6 +95,8 @@ class CreateStream(Created):
     max_skew: Duration | None = None
     watermark: Watermark | None = None
     punctuated_on: tuple[tuple[tuple[str, str], ...], ...] = ()
+    every: tuple[tuple[int, Duration], ...] = ()
+    """The period of some of `punctuated_on`, by position."""
     primary_key: tuple[str, ...] = ()
     options: Options = ()
     ascending: tuple[str, ...] = ()
@@ -153,3 +189,61 @@ class Show(Statement):
 class SetOption(Statement):
     name: str
     value: int | float | str | bool
+
+
+__all__ = [
+    "NOW",
+    "STARTS",
+    "Between",
+    "Binary",
+    "Case",
+    "Cast",
+    "Closes",
+    "ColumnDefinition",
+    "Constant",
+    "CreateDerivedStream",
+    "CreateQuery",
+    "CreateStream",
+    "CreateTable",
+    "Created",
+    "Denoising",
+    "Drop",
+    "Duration",
+    "Explain",
+    "ExplainNamed",
+    "Expr",
+    "Extract",
+    "FeedbackStatement",
+    "Function",
+    "InList",
+    "Instrumenting",
+    "JoinedSource",
+    "Name",
+    "Node",
+    "Options",
+    "OverClause",
+    "Pacing",
+    "Query",
+    "Runs",
+    "Select",
+    "SelectItem",
+    "SelectStatement",
+    "SequenceTest",
+    "SetOperation",
+    "SetOption",
+    "Show",
+    "SortKey",
+    "Source",
+    "Star",
+    "Start",
+    "Statement",
+    "Tail",
+    "TypeName",
+    "TypedConstant",
+    "Unary",
+    "Watermark",
+    "WindowClause",
+    "Work",
+    "Write",
+    "query_text",
+]

@@ -121,6 +121,7 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
     def entry(cursor: Cursor) -> None:
         token = cursor.token
         if cursor.at("PRIMARY", "KEY") and cursor.ahead(2).text == "(":
+            _check_first_key(cursor, key)
             key.extend(_primary_key(cursor))
             return
         name = cursor.name("the name of a column")
@@ -128,7 +129,9 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
             cursor.fail(f"the type of column '{name}'")
         type_ = type_name(cursor)
         required = cursor.accept("NOT", "NULL") is not None
-        if cursor.accept("PRIMARY", "KEY"):
+        if cursor.at("PRIMARY", "KEY"):
+            _check_first_key(cursor, [*key, name] if key else [])
+            cursor.expect("PRIMARY", "KEY")
             key.append(name)
         required = cursor.accept("NOT", "NULL") is not None or required
         cursor.accept("NULL")
@@ -136,6 +139,13 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
 
     cursor.in_parentheses(entry)
     return tuple(found), tuple(key)
+
+
+def _check_first_key(cursor: Cursor, key: list[str]) -> None:
+    """Refuse a second primary key."""
+    if key:
+        hint = f"a key of several columns: PRIMARY KEY ({', '.join(key)}) after the columns"
+        cursor.error("M1007", "PRIMARY KEY appears twice", hint=hint)
 
 
 def _primary_key(cursor: Cursor) -> tuple[str, ...]:
@@ -148,7 +158,7 @@ class _Clauses:
     """The clauses of CREATE STREAM parsed so far, by field of the statement."""
 
     def __init__(self, key: tuple[str, ...]) -> None:
-        repeatable = ("punctuated_on", "ascending", "closes", "options", "mentions")
+        repeatable = ("punctuated_on", "every", "ascending", "closes", "options", "mentions")
         self.found: dict[str, Any] = {"primary_key": key} | dict.fromkeys(repeatable, ())
 
     def mention(self, name: str, token: Token) -> str:
@@ -173,6 +183,8 @@ class _Clauses:
         elif cursor.accept("PUNCTUATED"):
             cursor.expect("ON")
             self.found["punctuated_on"] += (_template(cursor, self),)
+            if cursor.accept("EVERY"):
+                self.found["every"] += ((len(self.found["punctuated_on"]) - 1, duration(cursor, "a period")),)
         elif cursor.at("PRIMARY"):
             if self.found["primary_key"]:
                 cursor.error("M1007", "PRIMARY KEY appears twice")

@@ -32,6 +32,7 @@ _SETS = "a query for each set of columns"
 _CONSTRAINT = "leave it out; PRIMARY KEY (…) and NOT NULL are the constraints of a column"
 _SHOWN = "SHOW STREAMS, SHOW TABLES, SHOW QUERIES, SHOW FUNCTIONS or SHOW AGGREGATES"
 _COMPUTED = "compute them in a derived stream: CREATE STREAM … AS SELECT"
+_BOTH = "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"
 _RUNNING = "CREATE QUERY starts a query, DROP QUERY stops it"
 
 _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
@@ -55,6 +56,12 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "^ PAUSE": ("PAUSE", _RUNNING),
     "^ RESUME": ("RESUME", _RUNNING),
     "^ KILL": ("KILL", _RUNNING),
+    "^ TERMINATE": ("TERMINATE", _RUNNING),
+    "^ EXECUTE": ("EXECUTE", "each statement takes effect at once"),
+    "^ ADD": ("ADD", "--functions names a module of Python functions"),
+    "^ LIST": ("LIST", _SHOWN),
+    "^ RENAME": ("RENAME", _DEFINED),
+    "^ VACUUM": ("VACUUM", "leave it out: state that is purged takes no room"),
     "^ BEGIN": ("transactions", "each statement takes effect at once"),
     "^ COMMIT": ("transactions", "each statement takes effect at once"),
     "^ ROLLBACK": ("transactions", "each statement takes effect at once"),
@@ -88,12 +95,17 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "CREATE UNIQUE": ("CREATE UNIQUE INDEX", "PRIMARY KEY (…) of a stream"),
     "CREATE DATABASE": ("CREATE DATABASE", "there is one catalog, without databases"),
     "CREATE SCHEMA": ("CREATE SCHEMA", "there is one catalog, without schemas"),
+    "CREATE CATALOG": ("CREATE CATALOG", "there is one catalog"),
     "CREATE TYPE": ("CREATE TYPE", "a column for each value"),
     "DROP MATERIALIZED": ("DROP MATERIALIZED VIEW", "DROP STREAM drops a derived stream"),
     "CASCADE": ("DROP … CASCADE", "drop its readers first"),
     "DROP STREAM name ,": ("DROP of several names", "a statement for each"),
     "DROP TABLE name ,": ("DROP of several names", "a statement for each"),
     "DROP QUERY name ,": ("DROP of several names", "a statement for each"),
+    "IF EXISTS name ,": ("DROP of several names", "a statement for each"),
+    "INSERT OVERWRITE": ("INSERT OVERWRITE", "DELETE FROM t, then INSERT INTO t …"),
+    "SET TIME ZONE": ("SET TIME ZONE", "a TIMESTAMP is in UTC"),
+    "INTO OUTFILE": ("INTO OUTFILE", "INTO parquet WITH (path = '…')"),
     "SHOW VIEWS": ("SHOW VIEWS", "SHOW STREAMS lists views over streams, SHOW TABLES views over tables"),
     "SHOW CREATE": ("SHOW CREATE", _SHOWN),
     "SHOW COLUMNS": ("SHOW COLUMNS", "SHOW STREAMS and SHOW TABLES list the columns"),
@@ -132,6 +144,7 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "^ CREATE … OPTIONS (": ("OPTIONS", "WITH (name = 'value', …)"),
     "^ CREATE … TBLPROPERTIES": ("TBLPROPERTIES", "WITH (name = 'value', …)"),
     "^ CREATE … TTL": ("TTL", "a window or punctuation bounds the state of a query"),
+    "^ CREATE … TIMESTAMP BY": ("TIMESTAMP BY", "ORDER BY the time column"),
     "^ CREATE … LIKE name": ("LIKE another stream", "write its columns"),
     "ORDER BY name DESC": ("descending order of a stream", "time rises: ORDER BY col"),
     "^ CREATE STREAM … ORDER BY name ,": ("ORDER BY several columns of a stream", "ORDER BY the time column alone"),
@@ -187,8 +200,7 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "GLOBAL JOIN": ("GLOBAL JOIN", "JOIN … ON"),
     "ANY JOIN": ("ANY JOIN", "KEY JOIN: each tuple is in one result at most"),
     "INTERVAL JOIN": ("INTERVAL JOIN", "ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL '5' SECOND AND b.ts"),
-    "WITHIN number": ("WITHIN", "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"),
-    "WITHIN INTERVAL": ("WITHIN", "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"),
+    **dict.fromkeys(("WITHIN number", "WITHIN INTERVAL", "WITHIN ("), ("WITHIN", _BOTH)),
     "GRACE PERIOD": ("GRACE PERIOD", "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND of the stream"),
     "FROM name .": ("a stream of another database", "there is one catalog: FROM s"),
     "JOIN name .": ("a stream of another database", "there is one catalog: JOIN s"),
@@ -207,6 +219,9 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "[ TUMBLE": ("[TUMBLE …]", "[RANGE 60 SECONDS]: without SLIDE the windows are tumbling"),
     "[ TUMBLING": ("[TUMBLING …]", "[RANGE 60 SECONDS]: without SLIDE the windows are tumbling"),
     "[ HOP": ("[HOP …]", "[RANGE 60 SECONDS SLIDE 20 SECONDS]"),
+    "[ LAST": ("[LAST …]", "[RANGE 5 MINUTES] of time, [ROWS 5] of tuples"),
+    "FROM name RANGE number": ("a window without brackets", "FROM s [RANGE 5 MINUTES]"),
+    "FROM name ROWS number": ("a window without brackets", "FROM s [ROWS 5]"),
     "[ SESSION": ("SESSION windows", "[RANGE …] for windows of a fixed length"),
     "[ PARTITION": ("[PARTITION BY …]", "GROUP BY the columns; [ROWS n] counts the tuples of the stream"),
     "EVERY number": ("EVERY", "a window with SLIDE: s [RANGE 60 SECONDS SLIDE 10 SECONDS]"),

@@ -172,6 +172,7 @@ def source(cursor: Cursor) -> ast.Source:
     bracket: ast.WindowClause | None = None
     denoising: ast.Denoising | None = None
     instrumenting: ast.Instrumenting | None = None
+    work: ast.Work | None = None
     probing = False
     if cursor.accept_symbol("("):
         if not (cursor.at("SELECT") or cursor.at_symbol("(")):
@@ -182,6 +183,8 @@ def source(cursor: Cursor) -> ast.Source:
         relation, denoising = _denoise(cursor)
     elif cursor.ahead().text == "(" and cursor.at("INSTRUMENT"):
         relation, instrumenting = instrument(cursor, query)
+    elif cursor.ahead().text == "(" and cursor.at("EXPENSIVE"):
+        relation, work = _expensive(cursor)
     elif cursor.ahead().text == "(" and cursor.at_any("TABLE", "TUMBLE", "HOP"):
         relation, bracket = window_function(cursor)
     else:
@@ -197,7 +200,7 @@ def source(cursor: Cursor) -> ast.Source:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
         cursor.not_yet("MATCH_RECOGNIZE", hint="WHERE SEQ(a, b) finds each a that a b follows")
-    return ast.Source(relation, alias, bracket, probing, denoising, instrumenting, **token.place)
+    return ast.Source(relation, alias, bracket, probing, denoising, work, instrumenting, **token.place)
 
 
 def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
@@ -205,13 +208,7 @@ def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
     token = cursor.expect("DENOISE")
     with cursor.like("DENOISE(TABLE s, DESCRIPTOR(k), INTERVAL '1' SECOND, 6)"):
         cursor.expect_symbol("(")
-        cursor.accept("TABLE")
-        relation: str | ast.Query
-        if cursor.accept_symbol("("):
-            relation = query(cursor)
-            cursor.expect_symbol(")")
-        else:
-            relation = cursor.name("a stream")
+        relation = _argument(cursor)
         cursor.expect_symbol(",")
         cursor.expect("DESCRIPTOR")
         key = cursor.names("a key column")
@@ -224,6 +221,44 @@ def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
             mode = cursor.choice(DENOISING, "EAGER, LAZY or UNORDERED")
         cursor.expect_symbol(")")
     return relation, ast.Denoising(key, length, threshold, mode, **token.place)
+
+
+def _expensive(cursor: Cursor) -> tuple[str | ast.Query, ast.Work]:
+    """`EXPENSIVE(TABLE s, estimate(k, ts) AS v, budget => 1000, guard => FALSE)`; a subquery may stand for the
+    stream."""
+    token = cursor.expect("EXPENSIVE")
+    with cursor.like("EXPENSIVE(TABLE s, estimate(k, ts) AS v, budget => 1000)"):
+        cursor.expect_symbol("(")
+        relation = _argument(cursor)
+        cursor.expect_symbol(",")
+        made = expression(cursor)
+        cursor.expect("AS")
+        name = cursor.name("a column")
+        options: dict[str, Any] = {}
+        while cursor.accept_symbol(","):
+            option = cursor.token
+            key = cursor.choice(("BUDGET", "GUARD"), "budget or guard").lower()
+            if key in options:
+                cursor.error("M1007", f"{key} appears twice", token=option)
+            cursor.expect_symbol("=>")
+            if key == "budget":
+                options[key] = cursor.integer("a number of tuples")
+            else:
+                options[key] = cursor.choice(("TRUE", "FALSE"), "TRUE or FALSE") == "TRUE"
+        if "budget" not in options:
+            cursor.fail("', budget => n'")
+        cursor.expect_symbol(")")
+    return relation, ast.Work(made, name, **options, **token.place)
+
+
+def _argument(cursor: Cursor) -> str | ast.Query:
+    """The first argument of an operator that is called as a table function: `TABLE s`, or a subquery."""
+    cursor.accept("TABLE")
+    if not cursor.accept_symbol("("):
+        return cursor.name("a stream")
+    relation = query(cursor)
+    cursor.expect_symbol(")")
+    return relation
 
 
 def _source_alias(cursor: Cursor) -> str | None:

@@ -226,6 +226,15 @@ class Instrumenting(Node):
     sends: bool
 
 
+class Work(Node):
+    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE])`."""
+
+    expression: Expr
+    name: str
+    budget: int
+    guard: bool = True
+
+
 class Source(Node):
     """One entry of FROM: a relation by name or a subquery, its alias and window."""
 
@@ -235,7 +244,14 @@ class Source(Node):
     probing: bool = False
     """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
     denoising: Denoising | None = None
+    work: Work | None = None
     instrument: Instrumenting | None = None
+
+    @property
+    def function(self) -> str | None:
+        """The function over the relation, which only a stream can have; None: there is none."""
+        given = {"DENOISE": self.denoising, "EXPENSIVE": self.work, "INSTRUMENT": self.instrument}
+        return next((name for name, clause in given.items() if clause is not None), None)
 
 
 class JoinedSource(Node):

@@ -58,6 +58,7 @@ class StreamDefinition:
 
     `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units. The columns of
     `ascending` never fall. `closes` are the streams that this one closes. The columns of `not_null` have NOT NULL.
+    `periods` are those of templates with EVERY, in microseconds of the clock: a tuple is matched within this time.
     """
 
     name: str
@@ -70,6 +71,13 @@ class StreamDefinition:
     ascending: tuple[str, ...] = ()
     closes: tuple[Closes, ...] = ()
     not_null: tuple[str, ...] = ()
+    periods: tuple[tuple[Template, int], ...] = ()
+
+    @property
+    def sent(self) -> tuple[Template, ...]:
+        """The templates whose punctuation comes with the stream; a watermark is derived from its tuples."""
+        derived = None if self.watermark is None else Template(((str(self.schema.time), "+"),))
+        return tuple(template for template in self.templates if template != derived)
 
     @property
     def punctuated(self) -> frozenset[str]:

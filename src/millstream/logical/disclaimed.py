@@ -14,6 +14,7 @@ restricted columns is false. A restriction of a computed column has no counterpa
 | TableJoin | the same, if no column of the table is restricted |
 | OuterJoin | the same, if the input is kept and the other one is not |
 | WindowAggregate | the same, if only groups and windows are restricted; tuples all of whose windows match |
+| Expensive | the tuples that match it, if the computed column is not restricted and it has a guard |
 | Over, Denoise, sequences, KeyJoin | the same, if only partitions, or keys, are restricted |
 """
 

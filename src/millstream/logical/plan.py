@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.scheme import NO_FEEDBACK, FeedbackScheme
 from millstream.algebra.response import UNKNOWN, Response, Rule, applying
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.values import value
@@ -171,6 +172,10 @@ class Plan(ABC):
         that a condition would drop that is pushed down."""
         return omitted(self, pattern)
 
+    def feedback_sent(self) -> tuple[FeedbackScheme, ...]:
+        """Return the feedback that it sends to each input by itself, whatever it receives; by default none."""
+        return (NO_FEEDBACK,) * len(self.inputs)
+
     def watched(self, pattern: Pattern) -> Pattern | None:
         """Return the pattern if a result that matches it now will match it when it is emitted, so that what it is
         computed of can be given up; else None."""
@@ -208,6 +213,7 @@ class Plan(ABC):
         """Return the key of each input if the output is hashed on `key`; None if the node cannot be partitioned so."""
 
     # --- the contract -----------------------------------------------------------------------------------------------
+    # The next two answers are its contract form (`contract.form`): they must be monotone in what the inputs promise.
 
     @abstractmethod
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:

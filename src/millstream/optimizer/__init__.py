@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from millstream.errors import PlanError
 from millstream.logical.catalog import Catalog
+from millstream.logical.contract.offers import Declarations
 from millstream.logical.plan import Plan
 from millstream.optimizer.canonical import canonical_predicates
 from millstream.optimizer.context import Context, Rule
+from millstream.optimizer.join_contracts import accorded_joins
 from millstream.optimizer.join_grouping import group_joins
 from millstream.optimizer.panes import paned_aggregates
 from millstream.optimizer.projection import merge_projections
@@ -22,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     push_selections,
     canonical_predicates,
     group_joins,
+    accorded_joins,
     merge_projections,
     prune_columns,
     merge_projections,
@@ -29,9 +32,17 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def optimize(plan: Plan, catalog: Catalog | None = None, *, paned: bool = True, multi_join: str = "auto") -> Plan:
-    """Apply all rules to a plan. Columns that punctuation restricts, by the catalog, are never pruned."""
-    context = Context(catalog or Catalog(), paned, multi_join)
+def optimize(
+    plan: Plan,
+    catalog: Catalog | None = None,
+    *,
+    paned: bool = True,
+    multi_join: str = "auto",
+    declarations: Declarations | None = None,
+) -> Plan:
+    """Apply all rules to a plan. Columns that punctuation restricts, by the catalog, are never pruned. `declarations`
+    are what the streams promise, if that is not what the catalog says."""
+    context = Context(catalog or Catalog(), paned, multi_join, declarations)
     try:
         for rule in RULES:
             plan = rule(plan, context)

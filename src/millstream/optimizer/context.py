@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from millstream.logical.catalog import Catalog
+from millstream.logical.contract.offers import Declarations
 from millstream.logical.plan import Plan
 
 
@@ -14,6 +15,12 @@ class Context:
     catalog: Catalog = field(default_factory=Catalog)
     paned: bool = True
     multi_join: str = "auto"
+    declarations: Declarations | None = None
+
+    @property
+    def declared(self) -> Declarations:
+        """What the streams promise."""
+        return self.declarations or Declarations.of(self.catalog)
 
 
 Rule = Callable[[Plan, Context], Plan]

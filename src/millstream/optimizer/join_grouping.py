@@ -37,13 +37,13 @@ def group_joins(plan: Plan, context: Context) -> Plan:
 def _grouped(plan: Plan, *, always: bool) -> Plan:
     if isinstance(plan, WindowJoin):
         regrouped = _regrouped(plan, always=always)
-        if regrouped is not None and _same(regrouped, plan):
+        if regrouped is not None and same(regrouped, plan):
             return regrouped
     inputs = tuple(_grouped(input_, always=always) for input_ in plan.inputs)
     return plan.with_inputs(inputs) if inputs != plan.inputs else plan
 
 
-def _same(one: Plan, other: Plan) -> bool:
+def same(one: Plan, other: Plan) -> bool:
     """True if two plans have the same schema; what else follows time depends on the shape of a tree."""
     return replace(one.schema, follows=(), offsets=()) == replace(other.schema, follows=(), offsets=())
 
@@ -57,7 +57,7 @@ def _regrouped(plan: WindowJoin, *, always: bool) -> Plan | None:
     if not chosen:
         return None
     inputs = tuple(replace(input_, plan=_grouped(input_.plan, always=always)) for input_ in graph.inputs)
-    joined = _Joiner(JoinGraph(inputs, graph.equal, graph.residual)).join(chosen)
+    joined = Joiner(JoinGraph(inputs, graph.equal, graph.residual)).join(chosen)
     return None if joined is None else narrowed(joined, plan.schema.names)
 
 
@@ -70,7 +70,7 @@ class _Unit:
     prefix: str | None
 
 
-class _Joiner:
+class Joiner:
     """Joins the inputs of a graph, group by group. The lowest join with all its columns takes a condition."""
 
     def __init__(self, graph: JoinGraph) -> None:

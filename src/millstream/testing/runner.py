@@ -17,7 +17,7 @@ from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.control.mill.base import Mill
-from millstream.control.observe.losses import paced
+from millstream.control.observe.counted import paced
 from millstream.errors import MillstreamError, OptionError
 from millstream.ingest.lines import parse_line
 from millstream.lang import ast, parse

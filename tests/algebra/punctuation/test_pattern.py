@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import NOTHING, below, equal
+from millstream.algebra.punctuation.template import class_of
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
-from tests.algebra.punctuation.conformance import class_of
 from tests.algebra.punctuation.small import DENSE, DENSE_PAGE, PAGE, POINTS, ROWS, all_rows, patterns
 
 two = patterns(("a", "b"))

@@ -267,3 +267,11 @@ def test_the_index_is_not_encoded() -> None:
 def test_vacuous_and_unrestricted() -> None:
     patterns = [Pattern.of(a=NOTHING), Pattern(), Pattern.of(a=between(1, 2), b=above(3))]
     assert Punctuations.of(patterns).first_match(PAGE).to_list() == [1] * len(ROWS)
+
+
+def test_merged_batches_have_one_group_per_kind_in_order() -> None:
+    bounds = [Punctuations.from_column(name, "<", pl.Series([at])) for at, name in enumerate("abab")]
+    places = [np.array([place], dtype=np.int64) for place in (3, 1, 2, 0)]
+    merged = Punctuations.merge(list(zip(bounds, places, strict=True)), 7)
+    assert [str(pattern) for pattern in merged.patterns()] == ["[b < 3]", "[b < 1]", "[a < 2]", "[a < 0]"]
+    assert [group.height for group in merged.parts.groups] == [2, 2] and merged.progress == 7

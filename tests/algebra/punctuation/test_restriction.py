@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from millstream.algebra.punctuation.restriction import ANY, NOTHING, Restriction, above, below, between, equal, one_of
+from millstream.algebra.punctuation.template import class_of
 from millstream.algebra.values import decode, encode
-from tests.algebra.punctuation.conformance import class_of
 from tests.algebra.punctuation.small import INTEGERS, POINTS, restrictions
 
 

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import NOTHING, above, below, equal, one_of
-from millstream.algebra.punctuation.template import Template
+from millstream.algebra.punctuation.template import Template, class_of
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from tests.algebra.punctuation.conformance import class_of, conforms
 from tests.algebra.punctuation.small import patterns
 
 SCHEMA = Schema.of(("a", Type.BIGINT), ("b", Type.BIGINT), ("c", Type.BIGINT))
@@ -30,7 +29,7 @@ CLOSING = Template((("a", "+"), ("b", "#")))
     ],
 )
 def test_conformance(pattern: Pattern, expected: bool) -> None:
-    assert conforms(CLOSING, pattern) == expected
+    assert CLOSING.conforms(pattern) == expected
 
 
 @given(patterns(), st.tuples(*[st.sampled_from("+#-")] * 3))
@@ -38,4 +37,4 @@ def test_conformance_is_equality_of_classes(pattern: Pattern, classes: tuple[str
     named = zip(SCHEMA.names, classes, strict=True)
     template = Template(tuple((name, class_) for name, class_ in named if class_ != "-"))
     found = tuple(class_of(pattern.get(name)) for name in SCHEMA.names)
-    assert conforms(template, pattern) == (found == classes)
+    assert template.conforms(pattern) == (found == classes)

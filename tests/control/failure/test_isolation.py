@@ -177,3 +177,11 @@ def test_the_last_query_stops_the_job_as_it_is(tmp_path: Path) -> None:
         mill.batch()
         mill.sync()
     mill.close()
+
+
+@pytest.mark.parametrize("stage", ["", "PHYSICAL ", "CONTRACT "])
+def test_a_failed_query_is_explained(stage: str) -> None:
+    mill = LocalMill()
+    run(["plain", "product"], [[("s", 3, 3, 1)]], mill)
+    shown = mill.execute(f"EXPLAIN {stage}product")
+    assert "Project" in shown and "failed in batch" in shown and "M6053" in shown

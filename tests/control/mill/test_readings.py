@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.config import Options
-from millstream.control.connection import connect
+from millstream.control.connecting import connect
 from millstream.control.mill import LocalMill
 from millstream.control.observe.progress import progress_of
 from millstream.control.observe.stream_progress import rows_in

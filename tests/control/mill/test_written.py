@@ -157,3 +157,37 @@ def test_a_file_with_a_select_over_tables_is_tried_before_spark_starts() -> None
     rehearse(parse(text), None, {}, lambda mill: [])
     with pytest.raises(BindError, match="unknown column 'w'"):
         rehearse(parse(text.replace("k, v FROM", "w FROM")), None, {}, lambda mill: [])
+
+
+def test_a_row_that_does_not_fit_keeps_no_other_from_an_update(caplog: pytest.LogCaptureFixture) -> None:
+    with ms.connect(local=True, contracts="off") as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+        mill.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT NOT NULL, n INT)")
+        mill.sql("INSERT INTO t VALUES (1, 10, 0), (2, 2000000000, 0), (3, 30, NULL), (4, 40, 0)")
+        writer = mill.sql("UPDATE t SET v = t.v + s.v + t.n FROM s WHERE t.k <= s.k")
+        mill.insert("s", [(3, 1000000000, 1)])
+        rows = mill.sql("SELECT k, v FROM t ORDER BY k").rows()  # type: ignore[attr-defined]
+        assert rows == [(1, 1000000010), (2, 2000000000), (3, 30), (4, 40)]
+        assert mill.mill.counts("t")["bad"] == 2
+        assert "M5070: table 't' has refused 2 rows that do not fit" in caplog.text
+        assert "column 'v' is NULL" in caplog.text
+        writer.stop()
+        mill.sql("INSERT INTO t VALUES (1, 5, 5), (8, 8, 8), (2, 0, 0)")  # no stream writes it any more
+        assert "M5070: table 't' has refused 4 rows that do not fit" in caplog.text
+        assert "the table has its key (k)" in caplog.text
+
+
+def test_rows_that_tables_refuse_are_in_the_summary(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("k,ts\n1,1\n1,2\n2,3\n")
+    out = io.StringIO()
+    text = f"""CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts
+            WITH (connector = 'csv', path = '{tmp_path}/s.csv', once = true);
+        CREATE TABLE t (k BIGINT PRIMARY KEY); INSERT INTO t SELECT k FROM s; INSERT INTO t VALUES (9)"""
+    run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "kept", seconds=20)
+    assert "3 rows in, 0 rows out, 1 refused by tables" in out.getvalue()
+
+
+def test_a_select_over_tables_groups_by_place() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE TABLE t (k BIGINT, v BIGINT); INSERT INTO t VALUES (1, 1), (2, 2), (1, 3)")
+    assert mill.execute("SELECT k + 1, SUM(v) FROM t GROUP BY 1 ORDER BY 1") == "2 | 4\n3 | 2"

@@ -136,7 +136,7 @@ WINDOW = "CREATE WINDOW AGGREGATE f(v INT) : INT { TABLE inwindow(w INT); "
             HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT SUM(a) WITHIN GROUP (ORDER BY a) FROM t; } }",
             "M2009",
             111,
-            "takes no WITHIN GROUP",
+            "has no WITHIN GROUP",
         ),
         (
             HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT a FROM t LIMIT -1; } }",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from millstream.control.mill import LocalMill
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.explain import explain_contract
 from millstream.logical.contract.offers import Declarations
 from millstream.optimizer import optimize
@@ -37,9 +37,9 @@ def test_there_are_golden_contracts() -> None:
     assert len(FILES) >= 5
 
 
-def contract(script: str, query: str, ets: str = "demand") -> Contract:
+def contract(script: str, query: str, ets: str = "demand") -> Agreed:
     catalog = catalog_of(script)
-    return check(optimize(bind(query, catalog), catalog), Declarations.of(catalog, ets))
+    return accordance(optimize(bind(query, catalog), catalog), Declarations.of(catalog, ets))
 
 
 STREAMS = "CREATE STREAM a (k BIGINT, x DOUBLE, ts BIGINT) {}; CREATE STREAM b (k BIGINT, x DOUBLE, ts BIGINT) {};"

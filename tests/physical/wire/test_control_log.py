@@ -89,12 +89,12 @@ def test_a_batch_may_be_delivered_while_a_query_starts_or_stops(tmp_path: Path) 
     rows = Page(pl.DataFrame({"k": [1]}))
     assert set(mill.deliveries.outputs_state(job)) == {"q", "r"}
     held = mill.placements.of.pop("q")  # the query is stopping
-    mill.deliveries.deliver(label, "q", rows)
+    mill.deliveries.deliver(label, "q", rows, mill.jobs.job().log.end())
     mill.deliveries.finish_batch(job, 0)
     assert set(mill.deliveries.outputs_state(job)) == {"r"}
     mill.placements.of["q"] = held
     del mill.queries["q"]  # the query is starting
-    mill.deliveries.deliver(label, "q", rows)
+    mill.deliveries.deliver(label, "q", rows, mill.jobs.job().log.end())
     assert set(mill.deliveries.outputs_state(job)) == {"r"}
     mill.jobs.close()
 

@@ -188,16 +188,18 @@ def with_expiries(own: list[Tuple], frame: Frame, function: Function) -> Iterato
     known = [(ts, 0, n) for n, (ts, _, _) in enumerate(own)]
     known += [(ts + frame.size, 1, n) for n, (ts, _, v) in enumerate(own) if v is not None]
     window: dict[int, float] = {}
-    last: list[float | None] = [None]
+    last: float | None = None
     for time, leaves, n in sorted(known):
         _, k, v = own[n]
         if leaves:
             del window[n]
-            last = [function([*window.values()])] if window else []
+            if not window:
+                continue  # no row, and the last result stays
+            last = function([*window.values()])
         elif v is not None:
             window[n] = v
-            last = [function([*window.values()])]
-        yield from ((time, k, v, result) for result in last)
+            last = function([*window.values()])
+        yield time, k, v, last
 
 
 def stream(seed: int, nulls: bool, late: int) -> list[Tuple]:

@@ -29,6 +29,7 @@ actions = st.one_of(
     st.tuples(st.just("below"), st.integers(0, 10)),
     st.tuples(st.just("keep"), st.integers(0, 6)),
     st.tuples(st.just("purge"), st.integers(0, 9)),
+    st.tuples(st.just("first"), st.integers(0, 9)),
     st.tuples(st.just("replace"), rows),
     st.tuples(st.just("frame"), st.none()),
     st.tuples(st.just("checkpoint"), st.none()),
@@ -109,6 +110,9 @@ def act(table: StateTable, action: str, value: Any, model: Rows) -> Rows:
     if action == "purge":
         purge(table, pl.col("n") % 10 == value)
         return [row for row in model if row[0] % 10 != value]
+    if action == "first":
+        assert table.take_first(value).rows() == model[:value]
+        return model[value:]
     if action == "replace":
         table.replace(frame(value))
         return list(value)
@@ -158,9 +162,9 @@ def test_against_a_list_and_from_a_store(
 def test_long_lives(seed: int, clock: bool, limits: dict[str, int]) -> None:
     """Much is appended and little replaced, so that there are segments to tear and to merge."""
     random = Random(seed)
-    names = ["append", "below", "keep", "purge", "frame", "checkpoint", "replace"]
+    names = ["append", "below", "keep", "purge", "frame", "checkpoint", "replace", "first"]
     given: list[tuple[str, Any]] = []
-    for action in random.choices(names, [30, 5, 5, 5, 10, 10, 1], k=120):
+    for action in random.choices(names, [30, 5, 5, 5, 10, 10, 1, 5], k=120):
         made = [(random.randrange(10), random.choice(["a", "b", None])) for _ in range(random.randrange(12))]
         given.append((action, made if action in ("append", "replace") else random.randrange(7)))
     check(given, clock, at_once=True, limits=limits)

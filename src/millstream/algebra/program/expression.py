@@ -81,6 +81,16 @@ class InQuery(Expression):
         return f"({self.operand} IN ({self.query}))"
 
 
+@record("fitting")
+class Fitting(Expression):
+    """The value for a column of a shorter type; unlike a CAST, one that does not fit is an error, not NULL."""
+
+    operand: Expression
+
+    def __str__(self) -> str:
+        return f"CAST({self.operand} AS {self.type.value})"
+
+
 @record("applied_program")
 class Applied(Expression):
     """A column, by position, of the last row that a base version returns over lists of arguments; NULL if it returns

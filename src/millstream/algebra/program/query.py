@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.expression import Expression
 from millstream.algebra.program.expression import subqueries
+from millstream.algebra.python.definition import Declaration
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 
@@ -33,13 +35,14 @@ class Source:
 
 @record("local_call")
 class Call:
-    """An aggregate of a query: a built-in function by name, or a program. No argument: COUNT(*)."""
+    """An aggregate of a query. `by`: a program, a class in Python, or a built-in function computed on columns, of the
+    column `argument`; None: a function of `runtime.program.scalars`, by name. No argument: COUNT(*)."""
 
     type: Type
     function: str
     arguments: tuple[Expression, ...]
     distinct: bool = False
-    program: Program | None = None
+    by: Program | Declaration | AggregateCall | None = None
 
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.arguments)) or "*"

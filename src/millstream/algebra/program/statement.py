@@ -26,11 +26,14 @@ class Insert:
 
 @record("local_update")
 class Update:
-    """Assignments: positions of columns and their new values, over the row named `table`."""
+    """Assignments: positions of columns and their new values, over the row named `table`. `refusing`: a row whose new
+    values do not fit stays as it is, and the reason is returned; the positions and names of columns that may not become
+    NULL. Without it, a value that does not fit is an error of the statement."""
 
     table: str
     assignments: tuple[tuple[int, Expression], ...]
     condition: Expression | None = None
+    refusing: tuple[tuple[int, str], ...] | None = None
 
     def __str__(self) -> str:
         values = ", ".join(f"{position} = {value}" for position, value in self.assignments)

@@ -87,6 +87,15 @@ class Group:
         columns = {name: pl.concat([part.columns[name] for part in parts]) for name in self.columns}
         return Group(self.shape, columns, np.concatenate([part.positions for part in parts]))
 
+    def merged(self, others: Sequence[Group]) -> Group:
+        """Add patterns of the same kind, in the order of their positions."""
+        whole = self.concat(others)
+        if (np.diff(whole.positions) >= 0).all():
+            return whole
+        order = np.argsort(whole.positions, kind="stable")
+        columns = {name: column.gather(order) for name, column in whole.columns.items()}
+        return Group(whole.shape, columns, whole.positions[order])
+
     def same_kind(self, other: Group) -> bool:
         return self.kind == other.kind
 

@@ -89,9 +89,12 @@ class Punctuations(Element):
     @classmethod
     def merge(cls, batches: Sequence[tuple[Punctuations, Places]], progress: int) -> Punctuations:
         """The punctuations of all batches, in the order of the places that are given for each."""
-        groups = [group.with_positions(at[group.positions]) for batch, at in batches for group in batch.parts.groups]
+        groups: dict[Kind, list[Group]] = {}
+        for batch, at in batches:
+            for group in batch.parts.groups:
+                groups.setdefault(group.kind, []).append(group.with_positions(at[group.positions]))
         odd = [(int(at[position]), pattern) for batch, at in batches for position, pattern in batch.parts.odd]
-        return _renumbered(groups, odd, progress)
+        return _renumbered([first.merged(rest) if rest else first for first, *rest in groups.values()], odd, progress)
 
     @property
     def parts(self) -> Parts:

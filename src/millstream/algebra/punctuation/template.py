@@ -7,11 +7,31 @@ stream cannot violate that at any point in time: the punctuation may still arriv
 
 >>> print(Template((("ts", "+"), ("auction", "#"))))
 (ts +, auction #)
+>>> from millstream.algebra.punctuation.restriction import below, equal
+>>> by_auction = Template.of(ts="+", auction="#")
+>>> by_auction.conforms(Pattern.of(ts=below(9), auction=equal(5))), by_auction.conforms(Pattern.of(ts=below(9)))
+(True, False)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import Restriction
 from millstream.algebra.values import record
+
+UP_TO, SINGLE, EVERY = "+", "#", "-"
+"""The classes of a restriction: up to a value, a single value, any value."""
+
+
+def class_of(restriction: Restriction) -> str | None:
+    """Return the class of a restriction; None for lower bounds, ranges and sets of values, which have none."""
+    if restriction.is_any:
+        return EVERY
+    if restriction.is_upper:
+        return UP_TO
+    return SINGLE if restriction.is_value else None
 
 
 @record("template")
@@ -19,6 +39,30 @@ class Template:
     """The attributes of class `+` and `#`; all others are `-`."""
 
     classes: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, **classes: str) -> Template:
+        """Return the template of these attributes; those of class `-` may be left out."""
+        return cls(tuple((name, class_) for name, class_ in classes.items() if class_ != EVERY))
+
+    @classmethod
+    def like(cls, pattern: Pattern) -> Template | None:
+        """Return the template that a punctuation conforms to; None if a restriction has no class."""
+        found = tuple((name, class_of(restriction)) for name, restriction in pattern.items)
+        return None if any(class_ is None for _, class_ in found) else cls(tuple((n, str(c)) for n, c in found))
+
+    def class_of(self, attribute: str) -> str:
+        return dict(self.classes).get(attribute, EVERY)
+
+    def conforms(self, pattern: Pattern) -> bool:
+        """True if each restriction of the pattern has the class that the template names."""
+        return {name: class_of(restriction) for name, restriction in pattern.items} == dict(self.classes)
+
+    def renamed(self, names: Mapping[str, str]) -> Template | None:
+        """Return the template over renamed attributes; None if one has no new name, or two get the same."""
+        if not self.attributes <= names.keys() or len({names[a] for a in self.attributes}) < len(self.attributes):
+            return None
+        return Template(tuple((names[name], class_) for name, class_ in self.classes))
 
     @property
     def attributes(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,18 @@ from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
-from millstream.physical.wire.records import Feed, Fetch, OpenGroup, Promise, Record, Send, Unpark, WriteOnce
+from millstream.physical.wire.records import (
+    Feed,
+    Fetch,
+    OpenGroup,
+    Promise,
+    Record,
+    Send,
+    Skip,
+    StartQuery,
+    Unpark,
+    WriteOnce,
+)
 from millstream.rate import Rate
 
 if TYPE_CHECKING:
@@ -93,8 +105,11 @@ class Job(ABC):
         self.parked: dict[str, dict[str, bytes]] = {}
         """What the operators of failed queries of a job in memory held."""
         self._needed = 0
+        self.started = self.log.end()
+        """The position behind the last start of a query, or behind the records from before it was opened."""
         self._groups = max((r.group for r in self.log.read(0, self.log.end()) if isinstance(r, OpenGroup)), default=0)
-        self._last_batch = -1
+        self._last_batch = self._collected = -1
+        """The last batch that was delivered, and the last one whose results the outputs of queries have."""
         self._reached: deque[int] = deque(maxlen=REPEATABLE)
         """`position` after each of the last batches."""
         self._changed = threading.Condition()
@@ -179,9 +194,21 @@ class Job(ABC):
             end = self.log.append(record)
             if isinstance(record, Feed):
                 self._fed.append((end, record.mill, _tuples(record)))
+            if isinstance(record, StartQuery):
+                self.started = end
             if concerns:
                 self._needed = end
             return end
+
+    def append_if_known(self, records: Iterable[Record], position: int) -> bool:
+        """Write records that rest on what shards have reported at a position; nothing if a query has been started
+        since: its readers may want more. Return whether they are written."""
+        with self._appending:
+            if self.started > position:
+                return False
+            for record in records:
+                self._needed = self.log.append(record)
+            return True
 
     def allot(self, count: int, tenant: Deliveries) -> tuple[int, tuple[int, ...]]:
         """Return a number for a new group, and labels for its shards, which belong to the tenant from now on."""
@@ -224,15 +251,10 @@ class Job(ABC):
         reports = [*reports]
         if not again:
             self._note_failures(batch, reports)
+            punctuated = self._collect(batch, results, reports)
         served: dict[Deliveries, None] = {}
         taken: Counter[tuple[Deliveries, str, int]] = Counter()
         received: list[Report] = []
-        for label, query, element in () if again else results:
-            tenant = self.tenants.get(label)
-            if tenant is not None:
-                served[tenant] = None
-                punctuated = punctuated or isinstance(element, Punctuations)
-                tenant.deliver(label, query, element)
         for label, status in reports:
             tenant = self.tenants.get(label)
             if tenant is not None:
@@ -273,7 +295,21 @@ class Job(ABC):
             self.rate.add(now, rows.total(), self.last.seconds)
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
+        for tenant in served:
+            tenant.relay(self)
         self._compact()
+
+    def _collect(self, batch: int, results: Iterable[Result], reports: Iterable[Report]) -> bool:
+        """Hand the results of a batch to the outputs of queries, once: a batch that was abandoned afterwards has the
+        same results when it is repeated. Return whether there may be punctuations."""
+        if batch == self._collected:
+            return True
+        results, position = [*results], max((status.position for _, status in reports), default=self.position)
+        for label, query, element in results:
+            if (tenant := self.tenants.get(label)) is not None:
+                tenant.deliver(label, query, element, position)
+        self._collected = batch
+        return any(isinstance(element, Punctuations) for _, _, element in results)
 
     def _note_failures(self, batch: int, reports: Iterable[Report]) -> None:
         """Take out the queries that have failed in a batch, before its results are delivered. If no query is left,
@@ -315,7 +351,7 @@ class Job(ABC):
         if len(self._reached) == REPEATABLE and self.log.grown:
             applied = self._reached[0]
             with self._appending:
-                self.log.compact(lambda position, record: position > applied or not isinstance(record, PASSING))
+                self.log.compact(partial(_needed_later, applied, _last_skips(self.log, applied)))
 
     # --- outputs ----------------------------------------------------------------------------------------------------
 
@@ -349,6 +385,19 @@ class Job(ABC):
         path = self.folder / "outputs" / str(final[-1])
         held: dict[str, OutputStates] = values.decode(path.read_bytes(), f"'{path}'")
         return held.get(tenant, {})
+
+
+def _last_skips(log: ControlLog | MemoryLog, applied: int) -> set[int]:
+    """The positions of the records that say which rows of a stream are skipped after a position of the log."""
+    held = {(r.mill, r.stream): at for at, r in log.numbered() if at <= applied and isinstance(r, Skip)}
+    return set(held.values())
+
+
+def _needed_later(applied: int, skips: set[int], position: int, record: Record) -> bool:
+    """Return whether a record is needed once shards have applied the log up to a position."""
+    if position > applied:
+        return True
+    return position in skips if isinstance(record, Skip) else not isinstance(record, PASSING)
 
 
 def _distinct(taken: Counter[tuple[Deliveries, str, int]]) -> Counter[tuple[str, str]]:

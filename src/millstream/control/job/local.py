@@ -87,6 +87,11 @@ class LocalJob(Job):
                 cause = explained(error, self.folder)
                 self._failure = cause if self._touched else None
                 raise cause from error
+            except BaseException:  # Ctrl-C: shards in memory have done a part of the batch
+                if self._touched and not self._state.durable:
+                    hint = "start anew; connect(checkpoint=…) keeps what runs the batch again"
+                    self._failure = OptionError("M6051", "a batch was interrupted, and its results are lost", hint=hint)
+                raise
             finally:
                 self._stepping = False
         self.after_batch(self)
@@ -98,19 +103,20 @@ class LocalJob(Job):
         if end == start:
             return False
         batch = self._batch + 1
-        self._state.begin(batch, end)
-        self._span = start, end
         try:
+            self._state.begin(batch, end)
+            self._span = start, end
             results, reports = self._run(self._reader.deal(start, end))
             self.deliver(batch, results, reports, begun)
             self.position = max(self.position, end["log"])
+            self._state.commit(batch)
+            self._batch, self._offset = batch, end
         except BaseException:
             self._state.abandon()
-            if self._state.durable:
+            if self._state.durable:  # the database says which batch is next
                 self._shards.clear()
+                self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
             raise
-        self._state.commit(batch)
-        self._batch, self._offset = batch, end
         return True
 
     def _run(self, dealt: Dealt) -> tuple[list[Result], list[tuple[int, Status]]]:

@@ -24,6 +24,7 @@ from millstream.config import Options
 from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
+from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.demand import send_demand
 from millstream.control.mill.diverted import DivertedRows
@@ -34,28 +35,25 @@ from millstream.control.mill.feedback import send_feedback
 from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
-from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
 from millstream.control.mill.places import check_operators
-from millstream.control.mill.placing import place
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
-from millstream.control.mill.running_query import RunningQuery, reads_punctuation
-from millstream.control.mill.statements import note_query, run_statement
+from millstream.control.mill.relay import Relay
+from millstream.control.mill.running_query import RunningQuery
+from millstream.control.mill.starting import start_query
+from millstream.control.mill.statements import run_statement
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
+from millstream.control.observe.capacity import Capacities
 from millstream.control.observe.stream_progress import counts_of, read_counts
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
-from millstream.lang.names import new_name
-from millstream.lang.spelling import spelled
 from millstream.logical.bind import bind_select
 from millstream.logical.catalog import Catalog
-from millstream.logical.nodes.window_aggregate import window_starts
 from millstream.logical.plan import Plan
-from millstream.logical.repeats import repeats
 from millstream.optimizer import optimize
 from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.batch import Status
@@ -85,11 +83,14 @@ class Mill(Registration):
         self.deliveries = Deliveries(name, self.queries, self.placements)
         self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
         self.deliveries.note_sources = self.readings.note
+        self.relay = Relay(self)
+        self.deliveries.relay = self.relay.pass_on
         self.failures = self.deliveries.failures = Failures(self)
         self.endings = self.deliveries.endings = Endings(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
         self.written = WrittenTables(self)
+        self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
 
@@ -129,28 +130,8 @@ class Mill(Registration):
         sink_options: Mapping[str, str] | None = None,
         start: ast.Start = ast.NOW,
     ) -> None:
-        name = new_name(name)
-        if name in self.queries:
-            raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {spelled(name)} first")
-        if start.how not in ast.STARTS:
-            raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(str(start.how), ast.STARTS))
-        plan = self.plan(select)
-        if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
-            sink = None  # its output is what `take_rows` takes
-        self.written.begin(plan)
-        if name not in self.placements.of:  # otherwise it was recovered
-            place(self, name, plan, start, punctuated=reads_punctuation(sink))
-        output = QueryOutput(plan.schema, len(self.placements.of[name].top.labels), window_starts(plan), repeats(plan))
-        query = RunningQuery(name, text, plan, output, sink, dict(sink_options or {}), start.how)
-        self.queries[name] = query
-        try:
-            self.deliveries.open_sink(
-                query, resumed=self.journal.recovering, note=lambda: note_query(self, query, select)
-            )
-        except MillstreamError:
-            self.unplace(name)
-            del self.queries[name]
-            raise
+        """Start a continuous query; see `starting`."""
+        start_query(self, name, text, select, sink, sink_options, start)
 
     def plan(self, select: ast.Runs) -> Plan:
         """The optimized plan of a query."""
@@ -159,7 +140,8 @@ class Mill(Registration):
         return plan
 
     def optimized(self, plan: Plan) -> Plan:
-        return optimize(plan, self.catalog, paned=self.options.paned, multi_join=self.options.join_grouping)
+        paned, grouping = self.options.paned, self.options.join_grouping
+        return optimize(plan, self.catalog, paned=paned, multi_join=grouping, declarations=declared(self))
 
     def prepare(self, name: str, plan: Plan) -> list[PreparedPart]:
         """Return the parts of a plan for the shards; a part precedes the parts it reads."""
@@ -382,7 +364,7 @@ class Mill(Registration):
         return counts_of(self, stream)
 
     def drain(self) -> None:
-        """Read the streams with a connector up to their newest rows, or to their end."""
+        """Read the streams with a connector up to their newest rows, or to their end, and finish all work."""
         self.batch()
         drain(self)
 
@@ -391,9 +373,11 @@ class Mill(Registration):
         return None if self.catalog.stream(stream).options.get("connector") else self.feeds.sources.get(stream)
 
     def ended(self) -> bool:
-        """Return whether every stream that the jobs read for a query has ended on every shard."""
+        """Return whether every stream that the jobs read for a query has ended on every shard, no operator has work
+        left, and no results wait for a sink."""
         settled = bool(self.queries) and all(job.settled() for job in self.placements.jobs())
-        return settled and self.placements.ended(self.connectors.names())
+        worked_off = settled and self.placements.ended(self.connectors.names()) and not self.placements.pending()
+        return worked_off and not self.deliveries.waiting()
 
     def waiting(self) -> dict[str, int]:
         """Number of rows that wait in each stream that the jobs read, where it is known."""

@@ -1,23 +1,27 @@
-"""The warnings of contracts: a query whose state is unbounded, when it starts, and a declared punctuation that the
-source of a stream cannot send.
+"""Contracts of queries: a warning, or a refusal, when a query whose state is unbounded starts, and a warning of
+declared punctuation that the source of a stream cannot send.
 
-`EXPLAIN CONTRACT` shows every part of the state. The warning leaves out what streams that end can fill: their state is
-bounded by their input.
+`EXPLAIN CONTRACT` shows every part of the state. Warnings and refusals leave out what streams that end can fill: their
+state is bounded by their input.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from millstream.control.mill.evidence import derivable
 from millstream.errors import PlanError
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.formats import FORMATS
 from millstream.lang.spelling import spelled
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, accordance
+from millstream.logical.contract.explain import refusal
 from millstream.logical.contract.hints import NOTHING, hint
 from millstream.logical.contract.offers import Declarations
+from millstream.logical.contract.query_contract import QueryContract, contract_of
 from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.plan import Plan
 from millstream.physical.shard.topology import base_stream, scans
@@ -38,10 +42,34 @@ def warn_unbounded(mill: Mill, name: str, plan: Plan) -> None:
             LOG.warning("%s", report)
 
 
+def refuse_unbounded(mill: Mill, name: str, plan: Plan) -> None:
+    """Raise PlanError if the state of a new query can grow for ever, and the option `contracts` is enforced."""
+    if mill.options.contracts == "enforce" and not mill.journal.recovering:
+        report = unbounded(mill, name, plan)
+        if report is not None:
+            root = accordance(plan, declared(mill))
+            edge = f"no accordance: {refusal(root, root.refused)}" if root.refused is not None else ""
+            details = "\n  ".join(filter(None, (report.detail, edge)))
+            hint = f"{report.hint.partition(';')[0]}; SET contracts = 'warn' starts it nevertheless"
+            message = f"query '{name}' is refused: its state can grow for ever"
+            raise PlanError("M3032", message, detail=details, hint=hint)
+
+
+def declared(mill: Mill) -> Declarations:
+    """The declarations of all streams of a mill."""
+    return Declarations.of(mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+
+
+def contract(mill: Mill, plan: Plan) -> QueryContract:
+    """The contract of a plan, with advice by the rows at hand."""
+    found = contract_of(plan, declared(mill))
+    return found if found.bounded else replace(found, derivable=tuple(derivable(mill, plan)))
+
+
 def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
     """What is unbounded in the state of a query, and what to declare; None if nothing is."""
-    declarations = Declarations.of(mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
-    root = check(plan, declarations)
+    declarations = declared(mill)
+    root = accordance(plan, declarations)
     if not root.unbounded():
         return None
     growing = [
@@ -57,8 +85,8 @@ def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
     ]
     shown += ["…"] if len(growing) > SHOWN else []
     ending = [f"set once = true on {stream}" for stream in sorted(_filled_by(*growing[0])) if _could_end(mill, stream)]
-    declared = hint(root, *growing[0], declarations)
-    advice = ", or ".join([*([] if declared == NOTHING and ending else [declared]), *ending])
+    clauses = hint(root, *growing[0], declarations)
+    advice = ", or ".join([*([] if clauses == NOTHING and ending else [clauses]), *ending])
     explain = f"EXPLAIN CONTRACT {spelled(name)} shows all, SET contracts = 'off' stops this warning"
     return PlanError(
         "M3030",
@@ -70,10 +98,9 @@ def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
 
 def warn_unpunctuated(mill: Mill, stream: StreamDefinition) -> None:
     """Log a warning if a new stream declares punctuation that its source cannot send."""
-    declared = [t for t in stream.templates if stream.watermark is None or t.classes != ((stream.schema.time, "+"),)]
-    if mill.options.contracts != "warn" or not declared or mill.connectors.punctuates(stream):
+    if mill.options.contracts == "off" or not stream.sent or mill.connectors.punctuates(stream):
         return
-    clauses = " ".join(f"PUNCTUATED ON {template}" for template in declared)
+    clauses = " ".join(f"PUNCTUATED ON {template}" for template in stream.sent)
     connector = stream.options["connector"]
     other = "" if stream.schema.time is None else f"; WATERMARK FOR {stream.schema.time} moves its time"
     option = "set the option punctuation, or " if connector.lower() in GENERATORS else ""
@@ -93,7 +120,7 @@ def _could_end(mill: Mill, stream: str) -> bool:
     )
 
 
-def _filled_by(node: Contract, part: StatePart) -> set[str]:
+def _filled_by(node: Agreed, part: StatePart) -> set[str]:
     """The streams whose tuples a part of the state is made of."""
     inputs = node.plan.inputs if part.name == WAITING else node.plan.inputs[part.side : part.side + 1]
     return {base_stream(scan.stream) for input_ in inputs for scan in scans(input_)}

@@ -42,6 +42,8 @@ class Deliveries:
         self.name, self._queries, self._placements = name, queries, placements
         self.note_sources: Callable[[Job, list[Status]], None] = lambda _job, _statuses: None
         """Takes the sources that shards of a job have reported in a batch."""
+        self.relay: Callable[[Job], None] = lambda _job: None
+        """Passes on what the shards of a job have disclaimed."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
         self.endings: Endings | None = None
@@ -49,6 +51,8 @@ class Deliveries:
         self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}
+        self.temporary = False
+        """True if the checkpoint ends with the process."""
         self.lock = threading.RLock()
         """Guards outputs and sinks."""
 
@@ -102,7 +106,8 @@ class Deliveries:
             outlet.close()
             if outlet.spool:
                 kept = "kept until the query starts again" if failed else "kept in the checkpoint"
-                what = "discarded" if dropped or (outlet.spool.volatile and not failed) else kept
+                ends = outlet.spool.volatile or self.temporary
+                what = "discarded" if dropped or (ends and not failed) else kept
                 LOG.warning("%d rows of query '%s' that wait for its sink are %s", outlet.spool.rows, name, what)
             if dropped:
                 outlet.spool.clear()
@@ -114,6 +119,10 @@ class Deliveries:
                 for outlet in [*self.outlets.values()]:
                     outlet.retry()
 
+    def waiting(self) -> bool:
+        """Return whether results wait for a sink."""
+        return any(outlet.spool for outlet in [*self.outlets.values()])
+
     def close(self) -> None:
         """Close all sinks."""
         for name in [*self.outlets]:
@@ -121,11 +130,12 @@ class Deliveries:
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
-    def deliver(self, label: int, query: str, element: Element) -> None:
-        """Take rows or punctuations from a shard."""
+    def deliver(self, label: int, query: str, element: Element, position: int) -> None:
+        """Take rows or punctuations from a shard that has applied the log up to a position."""
         with self.lock:
             for running, placement in self._running(query):
-                running.output.deliver(placement.top.labels.index(label), element)
+                if position >= placement.since:
+                    running.output.deliver(placement.top.labels.index(label), element)
 
     def finish_batch(self, job: Job, batch: int) -> None:
         """Write a batch to the sinks, after the job has delivered all of it."""
@@ -135,13 +145,14 @@ class Deliveries:
                     running.output.finish_batch()
             for name, outlet in [*self.outlets.items()]:
                 for running, placement in self._running(name):
-                    if placement.job is job:
-                        error = outlet.write(batch, running.output.take_rows(), running.output.take_punctuations())
+                    if placement.job is job and outlet.last < batch:
+                        error = outlet.write(batch, *outlet.take(batch, running.output))
                         if error is not None and self.failures is not None:
                             if job.folder is not None and self.failures.leaves_none([name]):
                                 outlet.spool.remove(batch)  # the batch is abandoned, and run again
                                 raise error
                             self.failures.note(name, error, batch, spooled=True)
+                        outlet.last = batch
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """State of the outputs in a job that later punctuations depend on, by query."""

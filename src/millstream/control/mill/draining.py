@@ -24,7 +24,25 @@ POLL_SECONDS = 0.02
 
 
 def drain(mill: Mill) -> None:
-    """Read all there is, and give waiting operators the time that the streams can promise."""
+    """Read all there is, give waiting operators the time that the streams can promise, and let operators finish the
+    work that they limit per batch."""
+    _read(mill)
+    if mill.placements.pending():
+        finish(mill)
+        mill.time.pace()
+        mill.sync()
+
+
+def finish(mill: Mill) -> None:
+    """Let operators finish the work that they limit per batch."""
+    deadline = time.monotonic() + MOST_SECONDS
+    while mill.time.go_on():
+        mill.sync()
+        if time.monotonic() > deadline:
+            raise OptionError("M6050", f"the work of operators with a budget took more than {MOST_SECONDS:.0f} s")
+
+
+def _read(mill: Mill) -> None:
     if isinstance(mill.jobs, LocalJobs):
         while mill.jobs.step():
             mill.sync()

@@ -17,7 +17,8 @@ import polars as pl
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
-from millstream.control.mill.spool import Spool
+from millstream.control.mill.outputs import QueryOutput
+from millstream.control.mill.spool import Results, Spool
 from millstream.errors import MillstreamError, OptionError, reason_of
 from millstream.sinks import Sink
 from millstream.sinks.options import DeliveryOptions
@@ -57,6 +58,10 @@ class Outlet:
         self.query, self.name, self.options, self.spool = query, name, options, spool
         self._sink, self._schema, self._delivered = sink, schema, delivered
         self._opened = False
+        self.last = -1
+        """The last batch that was delivered or spooled."""
+        self._taken: tuple[int, Results] | None = None
+        """The last batch whose results were taken from the output."""
         self._since, self._error = 0.0, ""
         self._pause, self._due = FIRST_PAUSE, 0.0
 
@@ -89,6 +94,13 @@ class Outlet:
         if not self._since:
             return None
         return SinkTrouble(self._since, self._error, self.spool.rows, len(self.spool.batches()))
+
+    def take(self, batch: int, output: QueryOutput) -> Results:
+        """Take the results of a batch from the output of the query, once: a batch that is abandoned and repeated has
+        the same results."""
+        if self._taken is None or self._taken[0] != batch:
+            self._taken = batch, (output.take_rows(), output.take_punctuations())
+        return self._taken[1]
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> MillstreamError | None:
         """Deliver a batch, or spool it; return the error that stops the query, if it must be stopped."""

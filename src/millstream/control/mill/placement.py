@@ -50,6 +50,9 @@ class Placement:
     """Parts that are stopped already, if the driver ended while it stopped the query."""
     parked: bool = False
     """True once shards were asked for what its operators held."""
+    since: int = 0
+    """The position in the job's log from which its results are its own: a batch that ends before may have results of an
+    earlier query of the same name."""
 
     @property
     def top(self) -> OpenGroup:
@@ -97,17 +100,23 @@ class Placements:
         key = group_key(job, keys, stage, table)
         if key not in self.groups:
             number, labels = job.allot(job.shards if keys is not None else 1, tenant)
-            self.groups[key] = OpenGroup(number, self.mill, labels, keys, settings, stage, table=table)
-            job.append(self.groups[key])
+            opened = OpenGroup(number, self.mill, labels, keys, settings, stage, table=table)
+            job.append(opened)  # before it counts as open: the disk may be full
+            self.groups[key] = opened
         elif table and (merged := {**(self.groups[key].keys or {}), **(keys or {})}) != self.groups[key].keys:
-            self.groups[key] = replace(self.groups[key], keys=merged)
             job.append(Rekey(self.groups[key].group, merged))
+            self.groups[key] = replace(self.groups[key], keys=merged)
         return self.groups[key]
 
     def append(self, record: Record, job: Job | None = None) -> None:
         """Append a record to the log of a job; None: of every job in which the mill has groups."""
         for each in self.jobs() if job is None else (job,):
             self._written[each] = each.append(record)
+
+    def begin(self, placement: Placement, record: StartQuery) -> None:
+        """Append the record that starts a part of a query."""
+        end = self._written[placement.job] = placement.job.append(record)
+        placement.since = placement.since or end
 
     def share(self, name: str, other: str, *, punctuated: bool) -> None:
         """Start a query on the operators of another one with the same plan."""
@@ -116,7 +125,7 @@ class Placements:
         names = tuple(part.name for part in below)
         record = replace(top.started, name=name, punctuated=punctuated, shared=other, below=names)
         self.of[name] = Placement(placed.job, [PlacedPart(name, top.group, top.reads, record), *below])
-        self.append(record, placed.job)
+        self.begin(self.of[name], record)
 
     def free_base(self, name: str) -> str:
         """A name for the parts of a query that no part has: parts of a dropped query run on while others share them."""
@@ -195,6 +204,14 @@ class Placements:
         held, levels = status.lags[sender]
         behind = self._across(job, levels)
         return Lag(min(held, behind.held), behind.levels)
+
+    def pending(self) -> set[Job]:
+        """The jobs in which an operator has work left that it limits per batch."""
+        return {
+            job
+            for (job, *_), group in [*self.groups.items()]
+            if any(status.pending for status in filter(None, map(job.heard.get, group.labels)))
+        }
 
     def ended(self, streams: set[str]) -> bool:
         """Return whether every one of these streams that a query reads has ended on every shard."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +33,16 @@ def place(
     punctuated: bool,
     places: Mapping[str, Any] | None = None,
     resumption: Resumption | None = None,
-) -> bool:
+    placed: Callable[[bool], None] = lambda _: None,
+) -> None:
     """Start the parts of a plan in a job. `places`: where its streams are read from, apart from other queries;
-    `resumption`: what its operators hold at the start. Return whether they hold it."""
+    `resumption`: what its operators hold at the start. `placed` is called with whether they hold it, before results of
+    the query can be delivered."""
     if start.how == "shared" and (equal := equal_query(mill, plan)) is not None:
-        mill.placements.share(name, equal.name, punctuated=punctuated)
-        return False
+        with mill.deliveries.lock:
+            mill.placements.share(name, equal.name, punctuated=punctuated)
+            placed(False)
+        return
     if start.how == "beginning":
         with start.placing():
             mill.connectors.check_rereadable(base_stream(stream) for stream in scanned(plan))
@@ -52,7 +56,7 @@ def place(
     groups: dict[str, OpenGroup] = {}
     reached = mill.feeds.reached()
     begins = {stream: (place, _state(resumption, stream)) for stream, place in (places or {}).items()}
-    with mill.readings.opened(job, sorted(streams.keys() - frames.keys()), begins) as readings:
+    with mill.readings.opened(job, sorted(streams.keys() - frames.keys()), begins) as readings, mill.deliveries.lock:
         mill.placements.of[name] = placement = Placement(job)
         for part in prepared:
             groups[part.part.name] = mill.placements.open_group(job, part, mill.settings(), mill.deliveries)
@@ -63,18 +67,18 @@ def place(
             record = part.start(
                 name, groups, streams, mill.tables, punctuated=punctuated, readings=readings, reached=reached
             )
-            placement.parts.append(PlacedPart(record.name, group, part.reads, record))
             if resumption is not None and parking is not None:
                 for unpark in resumption.records(number, group, record.name, parking):
                     mill.placements.append(unpark, job)
-            mill.placements.append(replace(record, parking=parking), job)
+            mill.placements.begin(placement, replace(record, parking=parking))
+            placement.parts.append(PlacedPart(record.name, group, part.reads, record))
+        placed(fits)
     if streams:
         mill.time.tell(job)
     if frames:
         job.adopt(frames)
     mill.time.repeat({stream for part in placement.parts for stream in part.reads}, job)
     warn_unbounded(mill, name, plan)
-    return fits
 
 
 def _state(resumption: Resumption | None, stream: str) -> Mapping[str, Any] | None:

@@ -85,7 +85,7 @@ def _find_placements(mill: Mill, job: Job) -> None:
     of_part: dict[str, list[Placement]] = {}
     closed: list[int] = []
     held = False
-    for record in job.log.read(0, job.log.end()):
+    for position, record in job.log.numbered():
         match record:
             case OpenGroup(group=number, mill=mill.name):
                 opened[number] = record
@@ -95,7 +95,7 @@ def _find_placements(mill: Mill, job: Job) -> None:
                 closed += opened.pop(number).labels
             case StartQuery(group=number, name=part) if number in opened:
                 if record.query is None:  # the topmost part comes first
-                    found[record.whole] = Placement(job)
+                    found[record.whole] = Placement(job, since=position)
                 placement = found[record.whole]
                 of_part[part] = [placement]
                 placement.parts.append(PlacedPart(part, opened[number], _reads(record), record))
@@ -148,7 +148,8 @@ def _replay(mill: Mill, note: Remember) -> None:
         case "table", (str(table), pl.DataFrame() as rows):
             mill.tables[table] = rows
         case "drop", ("query", str(query)):
-            mill.stop_query(query)
+            if query in mill.queries:  # a query whose start has failed is noted as dropped
+                mill.stop_query(query)
         case "drop", ("relation", str(relation)):
             mill.catalog.forget(relation)
             mill.forget(relation)

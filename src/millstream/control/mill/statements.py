@@ -12,7 +12,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
-from millstream.control.mill.contracts import warn_unpunctuated
+from millstream.control.mill.contracts import contract, warn_unpunctuated
 from millstream.control.mill.feedback_statement import run_feedback
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.places import switches_of
@@ -29,7 +29,6 @@ from millstream.logical.bind.table.driven import driven
 from millstream.logical.bind.table.once import bind_once
 from millstream.logical.bind.table.relations import over_tables, relations
 from millstream.logical.catalog import TableDefinition
-from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.scan import Scan
@@ -94,7 +93,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
             return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():
-            name = mill.free_name(_stem(statement.select))
+            name = mill.free_name(stem_of(statement.select))
             text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
@@ -134,7 +133,7 @@ def runs_once(mill: Mill, write: Write) -> bool:
     return write.source is None or over_tables(write, mill.catalog)
 
 
-def _stem(runs: ast.Runs) -> str:
+def stem_of(runs: ast.Runs) -> str:
     """The name of a query that was not named, but for its number."""
     return f"{type(runs.statement).__name__.lower()}_{runs.statement.table}" if isinstance(runs, Write) else "query"
 
@@ -251,7 +250,7 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
         return explain(plan)
     plan = mill.optimized(plan)
     if stage == "CONTRACT":
-        return explain_contract(plan, mill.catalog, options.ets, mill.connectors.unpunctuated())
+        return str(contract(mill, plan))
     inner = statement.statement
     name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
     if stage == "FEEDBACK":
@@ -286,17 +285,21 @@ def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
 def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     name, stage, shared = statement.name, statement.stage, ""
     if name in mill.queries:
-        plan = mill.queries[name].plan
-        shared = "" if stage in ("CONTRACT", "FEEDBACK") else explain_running(mill, name)
+        query = mill.queries[name]
+        plan = query.plan
+        if query.failure is not None:
+            shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
+        elif stage not in ("CONTRACT", "FEEDBACK"):
+            shared = explain_running(mill, name)
     elif name in mill.catalog.derived:
         plan = mill.optimized(mill.catalog.derived[name])
     else:
         known = [*mill.queries, *mill.catalog.derived]
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
-        return explain_contract(plan, mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
+        return str(contract(mill, plan)) + shared
     if stage == "FEEDBACK":
-        return explain_feedback(mill.prepare(name, plan), switches_of(mill))
+        return explain_feedback(mill.prepare(name, plan), switches_of(mill)) + shared
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared
@@ -319,7 +322,8 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
 
 def _shown_table(mill: Mill, table: TableDefinition) -> str:
     counts = mill.written.counts(table.name)
-    bad = f", {counts['bad']} bad" if counts["bad"] else ""
+    _, reason = mill.written.refused(table.name)
+    bad = f", {counts['bad']} bad{f' (the last: {reason})' if reason else ''}" if counts["bad"] else ""
     written = ", written by streams" if mill.catalog.written(table.name) is not None else ""
     return f"{table.name} {table.schema}: {counts['accepted']} rows{bad}{written}"
 

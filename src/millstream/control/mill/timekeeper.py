@@ -119,6 +119,15 @@ class Timekeeper:
             self._placements.append(Send(self._mill.name, TimeRequest(beat), streams=tuple(sorted(able))))
         self._promise(self._feeds.times(sorted(fed)), beat=beat)
 
+    def go_on(self) -> bool:
+        """Cause a batch in each job where an operator has work left that it limits per batch; return whether there is
+        one."""
+        pending = self._placements.pending()
+        for job in pending:
+            if job.settled():
+                self._placements.append(Promise(self._mill.name, self._clock.now(), {}), job)
+        return bool(pending)
+
     def _fed(self, streams: set[str]) -> set[str]:
         """Those of these streams that the driver feeds."""
         connected = self._connectors.names()

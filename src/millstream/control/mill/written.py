@@ -17,7 +17,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
-from millstream.errors import BindError, OptionError, OutOfRange, PlanError, reason_of
+from millstream.errors import BindError, CodeError, OptionError, OutOfRange, PlanError, reason_of
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.spelling import spelled
@@ -26,6 +26,7 @@ from millstream.logical.bind.table.once import bind_once, bind_values, bind_writ
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
+from millstream.logical.references import references
 from millstream.logical.written import touched
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.preparation import prepare
@@ -67,9 +68,13 @@ class WrittenTables:
             self._keys.setdefault(table, {}).update(keys)
         for target in used:
             if part_name(target.table) not in mill.placements.of:
-                place(mill, part_name(target.table), target, ast.NOW, punctuated=False)
+                self._place(target)
         if isinstance(plan, TableWrite):
             mill.catalog.add_writer(plan)
+
+    def _place(self, table: WrittenTable) -> None:
+        """Make a table a part of a job."""
+        place(self._mill, part_name(table.table), table, ast.NOW, punctuated=False)
 
     def check(self, plan: Plan) -> None:
         """Refuse a query that does not go by the key of a partitioned table, or needs a stream hashed otherwise than
@@ -146,6 +151,8 @@ class WrittenTables:
             return Schema(program.results), pl.DataFrame(made.iterate(), schema=types, orient="row")
         except OutOfRange as error:
             raise PlanError("M3083", reason_of(error), **query.place) from None
+        except CodeError as error:
+            raise error.at(query.line, query.column) from None
 
     def _rows(self, tables: Iterable[str]) -> dict[str, pl.DataFrame]:
         names = [*dict.fromkeys(tables)]
@@ -173,13 +180,20 @@ class WrittenTables:
         if placement is not None:
             if fresh:
                 mill.report_all()
-            rows, refused = (sum(n) for n in zip((0, 0), *self._reported(placement, table), strict=True))
-            bad += refused
+            reported = self._reported(placement, table)
+            rows, bad = sum(rows for rows, _, _ in reported), bad + sum(refused for _, refused, _ in reported)
         return {"accepted": rows, "late": 0, "bad": bad}
 
+    def refused(self, table: str) -> tuple[int, str]:
+        """Number of rows that a table that streams write has refused, as last reported, and why one of them was."""
+        placement = self._mill.placements.of.get(part_name(table))
+        reported = [] if placement is None else self._reported(placement, table)
+        reasons = [reason for _, _, reason in reported if reason]
+        return sum(refused for _, refused, _ in reported), reasons[-1] if reasons else ""
+
     @staticmethod
-    def _reported(placement: Placement, table: str) -> list[tuple[int, int]]:
-        return [status.tables.get(table, (0, 0)) for _, _, status in placement.reports()]
+    def _reported(placement: Placement, table: str) -> list[tuple[int, int, str]]:
+        return [status.tables.get(table, (0, 0, "")) for _, _, status in placement.reports()]
 
     def write(self, write: Write) -> None:
         """Run a statement that no stream drives."""
@@ -190,6 +204,7 @@ class WrittenTables:
         else:
             program = bind_written_once(write, mill.catalog)
         if self.live(table):
+            mill.placements.of[part_name(table)].job.require(references(program))
             self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
             return
         if readers := self.static_readers(table):
@@ -212,8 +227,8 @@ class WrittenTables:
         program, schema = bind_values(write, self._mill.catalog), self._mill.catalog.table(write.statement.table).schema
         try:
             found = compiled(program)().iterate()
-        except OutOfRange as error:
-            raise BindError("M2095", str(error)) from None
+        except (OutOfRange, CodeError) as error:
+            raise BindError("M2095", reason_of(error)) from None
         return pl.DataFrame(found, schema={each.name: each.type.polars for each in schema}, orient="row")
 
     def _written(self, table: str, program: Program, rows: pl.DataFrame | None) -> pl.DataFrame:

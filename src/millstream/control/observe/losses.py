@@ -1,7 +1,8 @@
 """The counts of late and bad rows since a connection was opened, and warnings of streams that have many.
 
-A warning is given once per stream and kind, when more than one per cent of its rows are late or bad (`WARNED`). It is
-logged by the logger `millstream`. Rows from before a restart do not count.
+A warning is given once per stream and kind, when more than one per cent of its rows are late or bad (`WARNED`). Of rows
+that a table refuses it is given at the first one, and each time that their number has doubled. Warnings are logged by
+the logger `millstream`. Rows from before a restart do not count.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from millstream.control.observe.loss_reports import bad_report, late_report, percent
-from millstream.control.observe.progress import progress_of, running
+from millstream.control.observe.loss_reports import bad_report, late_report
+from millstream.errors import InputError
 from millstream.ingest.losses import Losses
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.nodes.pace import Pace
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -41,6 +41,8 @@ class LossWatch:
         self._mill = mill
         self._warned: dict[tuple[str, str], StreamDefinition] = {}
         """The streams warned of, by name and kind of loss; one of the same name may be created later."""
+        self._refused: dict[str, int] = {}
+        """The rows that each table had refused when it was last warned of."""
         self._checking = threading.Lock()
 
     def check(self) -> None:
@@ -49,6 +51,12 @@ class LossWatch:
             for name, held in losses(self._mill).items():
                 if name in self._mill.catalog and (held.late or held.bad):
                     self._check(self._mill.catalog.stream(name), held)
+            for table, (number, reason) in refused(self._mill).items():
+                if number >= max(1, 2 * self._refused.get(table, 0)):
+                    self._refused[table] = number
+                    rows = "1 row that does" if number == 1 else f"{number:,} rows that do"
+                    message = f"table '{table}' has refused {rows} not fit"
+                    LOG.warning("%s", InputError("M5070", message, detail=f"The last one: {reason}."))
 
     def _check(self, stream: StreamDefinition, held: Losses) -> None:
         for kind, number, report in (("late", held.late, late_report), ("bad", held.bad, bad_report)):
@@ -58,20 +66,7 @@ class LossWatch:
                 LOG.warning("%s", report(stream, held))
 
 
-def paced(mill: Mill, name: str) -> int:
-    """Number of tuples that PACE has dropped in a query, on all shards; it survives a restart."""
-    if (query := mill.query(name)).failure is not None or not any(isinstance(p, Pace) for p in query.plan.walk()):
-        return 0
-    mill.report_all()
-    return progress_of(mill, name).paced
-
-
-def counted(mill: Mill) -> str:
-    """The numbers of late and bad rows of all streams, and of those that PACE dropped, as text; empty if there are
-    none."""
-    found = losses(mill).values()
-    rows = sum(held.rows for held in found)
-    numbers = {"late": sum(held.late for held in found), "bad": sum(held.bad for held in found)}
-    texts = [f"{number:,} {what} ({percent(number, rows)})" for what, number in numbers.items() if number]
-    dropped = sum(progress.paced for progress in running(mill))
-    return ", ".join([*texts, *([f"{dropped:,} dropped by PACE"] if dropped else [])])
+def refused(mill: Mill) -> dict[str, tuple[int, str]]:
+    """The rows that tables have refused: their number, and why one of them was."""
+    found = {table.name: mill.written.refused(table.name) for table in mill.catalog.tables}
+    return {table: held for table, held in found.items() if held[0]}

@@ -20,13 +20,16 @@ from prometheus_client.registry import Collector
 from millstream.control.connection import Connection
 from millstream.control.job.base import Job
 from millstream.control.mill.base import Mill
-from millstream.control.observe.progress import durations, running
+from millstream.control.observe.progress import OperatorProgress, durations, running
 from millstream.control.observe.stream_progress import stream_progress
 from millstream.errors import OptionError
+from millstream.runtime.engine.gate import GuardReading
 
 Labels = tuple[str, ...]
 Family = tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str, str, Callable[[Any], float | None]]
 """A metric: kind, name, help, and the function that reads its value from a subject; None: the subject has no sample."""
+NAMED = 3
+"""The most patterns in the name of a guard."""
 COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 
 OF_OPERATORS: tuple[Family, ...] = (
@@ -43,9 +46,35 @@ OF_OPERATORS: tuple[Family, ...] = (
     (GAUGE, "operator_state_bytes", "Approximate memory of the state.", lambda o: o.state_bytes),
     (GAUGE, "operator_buffered_rows", "Tuples that wait at the inputs.", lambda o: o.reading.buffered),
 )
+OF_GUARDS: tuple[Family, ...] = (
+    (COUNTER, "guard_rows_tested", "Tuples that the guard has tested.", lambda g: g.tested),
+    (COUNTER, "guard_rows_dropped", "Tuples that the guard has dropped.", lambda g: g.dropped),
+    (GAUGE, "guard_asleep", "1 if the guard tests no tuples for a while, else 0.", lambda g: float(g.asleep)),
+)
 OF_STREAMS: tuple[Family, ...] = (
     (GAUGE, "rows_behind", "Rows known to wait.", lambda s: s.behind),
+    (
+        COUNTER,
+        "stream_punctuations_undeclared",
+        "Punctuations that conform to no declared template.",
+        lambda s: s.conduct.strange,
+    ),
+    (COUNTER, "stream_promises_broken", "Rows that match a punctuation before them.", lambda s: s.conduct.broken),
+    (
+        GAUGE,
+        "stream_punctuation_overdue_seconds",
+        "Time by which punctuation with EVERY is overdue.",
+        lambda s: max((seconds for _, seconds in s.conduct.overdue), default=0.0),
+    ),
     (GAUGE, "stream_newest_event_timestamp_seconds", "The newest event time seen.", lambda s: s.newest),
+    (COUNTER, "stream_rows_skipped", "Rows that the source has left out: unwanted.", lambda s: s.skipped.rows),
+    (COUNTER, "stream_rows_tested", "Rows compared with patterns of unwanted rows.", lambda s: s.skipped.tested),
+    (COUNTER, "stream_row_groups_skipped", "Row groups left out by their statistics.", lambda s: s.skipped.groups),
+    (COUNTER, "stream_row_groups_read", "Row groups read to find unwanted rows.", lambda s: s.skipped.groups_read),
+    (COUNTER, "stream_column_chunks_skipped", "Columns of row groups not read.", lambda s: s.skipped.chunks),
+    (COUNTER, "stream_column_chunks_read", "Columns of row groups read.", lambda s: s.skipped.chunks_read),
+    (GAUGE, "stream_guards", "Patterns of rows that no reader wants.", lambda s: len(s.unwanted)),
+    (GAUGE, "stream_guards_asleep", "1 if the source tests no rows for a while, else 0.", lambda s: float(s.asleep)),
     (GAUGE, "event_lag_seconds", "The wall clock minus the newest event time seen.", lambda s: s.lag),
 )
 OF_JOBS: tuple[Family, ...] = (
@@ -60,6 +89,7 @@ OF_BATCHES: tuple[Family, ...] = (
     (GAUGE, "state_bytes_written", "The last batch: bytes of state written.", lambda batch: batch.written),
     (GAUGE, "batch_end_timestamp_seconds", "Time of the last delivery.", lambda batch: batch.ended),
 )
+BOUND: Family = (GAUGE, "query_state_rows_bound", "The most state rows, if known.", lambda q: q.bounds.rows)
 ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows that the sink has taken.", lambda q: q.rows_out)
 FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
 FINISHED: Family = (GAUGE, "query_finished", "1 if its LIMIT is out, else 0.", lambda q: float(q.finished is not None))
@@ -93,7 +123,8 @@ class MillCollector(Collector):
         queries, streams = list(running(self._mill)), list(stream_progress(self._mill).values())
         operators = [((q.query, o.name, str(o.shard)), o) for q in queries for o in q.operators]
         yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
-        yield from _filled((ROWS_OUT,), ("query",), [((q.query,), q) for q in queries])
+        yield from _filled(OF_GUARDS, ("query", "operator", "shard", "input", "guard"), list(_guards(operators)))
+        yield from _filled((ROWS_OUT, BOUND), ("query",), [((q.query,), q) for q in queries])
         started = [((name,), query) for name, query in [*self._mill.queries.items()]]
         yield from _filled((FAILED, FINISHED), ("query",), started)
         outlets = [((name,), outlet) for name, outlet in [*self._mill.deliveries.outlets.items()]]
@@ -110,6 +141,14 @@ class MillCollector(Collector):
         yield from _filled(OF_BATCHES, ("job",), [((job.title,), job.last) for job in jobs if job.batches])
         phases = [((job.title, phase), taken) for job in jobs for phase, taken in durations(job).items()]
         yield from _filled((PHASES,), ("job", "phase"), phases)
+
+
+def _guards(operators: Iterable[tuple[Labels, OperatorProgress]]) -> Iterator[tuple[Labels, GuardReading]]:
+    """The guards of operators; a guard is named by its first patterns."""
+    for labels, operator in operators:
+        for number, test in enumerate(operator.reading.tests):
+            more = ", …" if len(test.patterns) > NAMED else ""
+            yield (*labels, str(number), ", ".join(test.patterns[:NAMED]) + more), test
 
 
 def _filled(families: Iterable[Family], labels: Labels, subjects: Iterable[tuple[Labels, Any]]) -> Iterator[Metric]:

@@ -7,7 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millstream.control.connection import Connection, Query
+    from millstream.control.connection import Connection
+    from millstream.control.query import Query
 
 
 class Text(str):

@@ -12,9 +12,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.control.mill.outlet import SinkTrouble
+from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
 from millstream.control.observe.stream_progress import StreamProgress, rows_in, stream_progress
 from millstream.errors import MillstreamError
+from millstream.ingest.paged.wanted import Skipped
 from millstream.logical.nodes.divert import Divert
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.runtime.engine import NodeStatistics
@@ -60,6 +62,7 @@ class Progress:
     | `error` | the error that the query has failed with; None while it runs |
     | `sink` | what is wrong with its sink, and the rows that wait for it (`SinkTrouble`); None while the sink works |
     | `durations` | seconds per phase of the last batch that Spark has reported |
+    | `bounds` | the most state rows and bytes, and the longest delay of results, by its contract and measured rates |
     """
 
     query: str
@@ -82,6 +85,7 @@ class Progress:
     durations: Mapping[str, float] = field(default_factory=dict)
     error: str | None = None
     sink: SinkTrouble | None = None
+    bounds: Bounds = field(default_factory=Bounds)
     finished: bool = False
 
     @property
@@ -102,6 +106,12 @@ class Progress:
     def __str__(self) -> str:
         return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])
 
+    def _bound(self) -> str:
+        most = self.bounds
+        size = "" if most.bytes is None else f" ({size_text(most.bytes)})"
+        rows = "" if most.rows is None else f", at most {most.rows:,} rows{size}"
+        return rows if most.delay is None or not most.rows else f"{rows}, results after {most.delay:,.0f} s at most"
+
     def _heading(self) -> Iterator[str]:
         batch = f"{batch_text(self.batch)}, {self.batch_seconds:.2f} s (shards {self.shard_seconds:.2f} s)"
         yield f"{self.query}: {batch}, {self.rows_per_second:,.0f} rows/s"
@@ -112,11 +122,21 @@ class Progress:
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
-        yield f"state  {self.state_rows:,} rows, {held}, {written} written"
+        yield f"state  {self.state_rows:,} rows, {held}, {written} written{self._bound()}"
         guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
-            yield f"guards {', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}: {dropped:,} rows dropped"
+            dropped += sum(stream.skipped.rows for stream in self.streams)
+            tests = [test for o in self.operators for test in o.reading.tests]
+            tested, asleep = sum(test.tested for test in tests), sum(test.asleep for test in tests)
+            sleeping = f", {asleep} of {len(tests)} asleep" if asleep else ""
+            named = f"{', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}"
+            yield f"guards {named}: {dropped:,} rows dropped, {tested:,} tested in operators{sleeping}"
+        for stream in self.streams:
+            if stream.skipped.tested:
+                yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
+        for stream in (stream for stream in self.streams if not stream.conduct.kept):
+            yield f"broken {stream.name}: {stream.conduct}"
         if self.finished:
             yield "ended  all rows of its LIMIT are out"
         if self.error is not None:
@@ -149,7 +169,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         for part, shard, status in reports
         if part.name == part_name and node in status.operators
     )
-    last = job.last
+    last, held = job.last, sum(status.state.get(part.name, 0) for part, _, status in reports)
+    size = sum(operator.state_bytes for operator in operators)
     return Progress(
         query=query.name,
         batch=last.batch,
@@ -159,8 +180,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         rows_out=query.rows_out,
         rows_per_second=job.rate.at(time.monotonic()),
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),
-        state_rows=sum(status.state.get(part.name, 0) for part, _, status in reports),
-        state_bytes=sum(operator.state_bytes for operator in operators),
+        state_rows=held,
+        state_bytes=size,
         state_bytes_written=sum(status.written for status in statuses),
         behind=sum(behind) if behind else None,
         lag=max((stream.lag for stream in found if stream.lag is not None), default=None),
@@ -169,6 +190,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         shards=tuple(status.seconds for status in statuses),
         durations=durations(job),
         sink=None if outlet is None else outlet.trouble,
+        bounds=mill.capacities.bounds(name, held, size, last.seconds),
         finished=query.finished is not None,
     )
 
@@ -217,6 +239,19 @@ def batch_text(batch: int) -> str:
     ('batch 0', 'no batch yet')
     """
     return f"batch {batch}" if batch >= 0 else "no batch yet"
+
+
+def skipped_text(skipped: Skipped, unwanted: Sequence[str], *, asleep: bool = False) -> str:
+    """
+    >>> skipped_text(Skipped(900, 880, 1, 9, 12, 30), ["[k = 1]"])
+    'leaves out [k = 1]: 880 of 900 rows, 9 of 10 row groups, 30 of 42 column chunks'
+    """
+    leaves = f"leaves out {', '.join(unwanted)}{' (asleep)' if asleep else ''}" if unwanted else "has left out"
+    parts = [f"{skipped.rows:,} of {skipped.tested:,} rows"]
+    if skipped.groups or skipped.groups_read:
+        parts.append(f"{skipped.groups:,} of {skipped.groups + skipped.groups_read:,} row groups")
+        parts.append(f"{skipped.chunks:,} of {skipped.chunks + skipped.chunks_read:,} column chunks")
+    return f"{leaves}: {', '.join(parts)}"
 
 
 def size_text(count: float) -> str:

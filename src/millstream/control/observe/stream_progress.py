@@ -17,13 +17,17 @@ entry, whose newest event is always recent; and on a virtual clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import MICROS, Type
 from millstream.control.mill.readings import Counts
+from millstream.control.observe.losses import losses
+from millstream.control.observe.promises import Conduct, conduct
 from millstream.errors import MillstreamError
+from millstream.ingest.losses import Losses
+from millstream.ingest.paged.wanted import NONE_SKIPPED, Skipped
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
@@ -43,6 +47,14 @@ class StreamProgress:
     behind: int | None = None
     newest: float | None = None
     lag: float | None = None
+    skipped: Skipped = NONE_SKIPPED
+    """What its source has left out because no reader wants it: see docs/feedback.md."""
+    unwanted: tuple[str, ...] = ()
+    """The patterns of the rows that no reader wants."""
+    asleep: bool = False
+    """True if the source does not test its rows for a while, since few were unwanted."""
+    conduct: Conduct = field(default_factory=Conduct)
+    """How it keeps its declared punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,15 @@ class _Readers:
         readings = {stream for status in self.statuses.values() for stream in status.counts if declared(stream) == name}
         return max(map(self._counts, readings), default=(0, 0, 0), key=sum)
 
+    def skipped(self, name: str) -> Skipped:
+        """What the source of a stream has left out, of the reading that it was most of."""
+        totals: dict[str, Skipped] = {}
+        for status in self.statuses.values():
+            for stream, count in status.skipped.items():
+                if declared(stream) == name:
+                    totals[stream] = totals.get(stream, NONE_SKIPPED) + count
+        return max(totals.values(), default=NONE_SKIPPED, key=lambda count: count.tested)
+
     def _counts(self, stream: str) -> Counts:
         counts = [status.counts[stream] for status in self.statuses.values() if stream in status.counts]
         accepted, late, bad = map(sum, zip(*counts, strict=True))
@@ -64,7 +85,8 @@ class _Readers:
 
 def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
     """The progress of all streams that a query reads or has read, or that are fed from the driver."""
-    waiting, groups = _waiting(mill), list(_groups(mill))
+    waiting, groups, known = _waiting(mill), list(_groups(mill)), losses(mill)
+    unwanted, asleep = mill.relay.unwanted(), mill.relay.asleep()
     found: dict[str, StreamProgress] = {}
     for stream in mill.catalog.streams:
         source, name = mill.fed(stream.name), stream.name
@@ -82,7 +104,11 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
             continue
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
         lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
-        found[name] = StreamProgress(name, *counts, behind=waiting.get(name), newest=at, lag=lag)
+        skipped = max((readers.skipped(name) for readers in groups), default=NONE_SKIPPED, key=lambda c: c.tested)
+        kept = conduct(stream, known.get(name, Losses()), mill.clock.now())
+        found[name] = StreamProgress(
+            name, *counts, waiting.get(name), at, lag, skipped, unwanted.get(name, ()), name in asleep, kept
+        )
     for name in filter(mill.catalog.diverts, mill.catalog.derived):
         accepted, bad = mill.diverted.counts(name)
         if accepted or bad:

@@ -68,7 +68,7 @@ def _load(folder: Path) -> None:
     """Run a query in a JVM, so that it loads its classes, and wait until the JVM has ended."""
     from pyspark import SparkContext
 
-    from millstream.control.connection import connect
+    from millstream.control.connecting import connect
 
     with connect(checkpoint=folder / "checkpoint") as connection:
         connection.sql(SCRIPT)

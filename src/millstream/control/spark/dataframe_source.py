@@ -8,6 +8,7 @@ of columns are not case-sensitive; a stream has them in lower case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import BindError, did_you_mean
@@ -125,7 +126,7 @@ def adopted_streams(streams: Mapping[str, StreamDefinition]) -> frozenset[str]:
 def routes_of(log: Log) -> dict[str, Route]:
     """The routes of the DataFrames at the end of the log, by name: Spark knows a source by its place in the plan."""
     routes = Topology.of(log).routes()
-    found = {name: route for (_, name), route in routes.items() if is_dataframe(route.definition)}
+    found = {name: replace(route, unwanted=()) for (_, name), route in routes.items() if is_dataframe(route.definition)}
     return dict(sorted(found.items()))
 
 
@@ -135,8 +136,9 @@ def has_read_dataframes(log: Log) -> bool:
     return any(adopted_streams(query.streams) for query in started)
 
 
-def packed(frame: DataFrame, route: Route) -> DataFrame:
-    """The rows of a DataFrame as pages for the stage."""
+def packed(frame: DataFrame, route: Route, folder: str | None = None) -> DataFrame:
+    """The rows of a DataFrame as pages for the stage. `folder`: that of the job whose log has the rows that no reader
+    wants."""
     from pyspark.sql import functions as F
 
     from millstream.physical.spark.frame_packing import judged_columns
@@ -153,10 +155,12 @@ def packed(frame: DataFrame, route: Route) -> DataFrame:
     def pack_batches(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
+        from millstream.physical.spark.frame_guards import BATCH, unwanted_in
         from millstream.physical.spark.frame_packing import pack_frame
 
         context = TaskContext.get()
         assert context is not None
-        yield from pack_frame(stream, columns, targets, context.partitionId(), batches)
+        unwanted = () if folder is None else unwanted_in(folder, stream.name, context.getLocalProperty(BATCH))
+        yield from pack_frame(stream, columns, targets, context.partitionId(), batches, unwanted)
 
     return stamped.mapInArrow(pack_batches, INPUT)

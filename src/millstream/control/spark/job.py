@@ -115,12 +115,13 @@ class SparkJob(Job):
 
     def _start(self) -> None:
         self._failure, self._stopping = None, False
-        writer = self.frame().writeStream.outputMode("append").foreachBatch(self._receive)
+        writer = self.frame(own=True).writeStream.outputMode("append").foreachBatch(self._receive)
         writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
         self._query = writer.start()
 
-    def frame(self) -> DataFrame:
-        """The job's Spark plan, from pages to pages. It sets the session settings that a query reads on starting."""
+    def frame(self, *, own: bool = False) -> DataFrame:
+        """The job's Spark plan, from pages to pages. It sets the session settings that a query reads on starting.
+        `own`: it runs with the job's own checkpoint."""
         from millstream.physical.spark.entry import FORMAT, LazyStage, PageSource
 
         for setting, value in QUERY_SETTINGS.items():
@@ -130,7 +131,7 @@ class SparkJob(Job):
         reader = self.spark.readStream.format(FORMAT).option("log", str(self.checkpoint / "control.log"))
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
         for name, route in self.routes.items():
-            pages = pages.unionAll(packed(self.frames[name], route))
+            pages = pages.unionAll(packed(self.frames[name], route, str(self.checkpoint) if own else None))
         code = self._gather_code()
         for number in range(self.stages):
             stage = LazyStage(self.id, number, self.stages, code, cached=self.cached)

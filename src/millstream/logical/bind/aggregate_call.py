@@ -35,8 +35,8 @@ def bind_call(node: ast.Function, function: AggregateFunction, scope: Scope) -> 
     """Return the call with its names resolved and its types checked."""
     if function.star and node.star:
         return BoundCall(function, None, filter=_filter(node, scope))
-    argument, constants = _arguments(node, function)
-    parameters = _parameters(function, constants)
+    argument, constants = arguments_of(node, function)
+    parameters = parameters_of(function, constants)
     if argument is None:
         return BoundCall(function, None, parameters, filter=_filter(node, scope))
     if contains_aggregate(argument) or contains_over(argument):
@@ -52,7 +52,7 @@ def bind_call(node: ast.Function, function: AggregateFunction, scope: Scope) -> 
     return BoundCall(function, cast(bound, taken), parameters, distinct, _filter(node, scope))
 
 
-def _arguments(node: ast.Function, function: AggregateFunction) -> tuple[ast.Expr | None, tuple[ast.Expr, ...]]:
+def arguments_of(node: ast.Function, function: AggregateFunction) -> tuple[ast.Expr | None, tuple[ast.Expr, ...]]:
     """Return the argument and the constants after it, as many as there may be."""
     name, given = function.name, node.arguments
     if node.star:
@@ -72,7 +72,8 @@ def _arguments(node: ast.Function, function: AggregateFunction) -> tuple[ast.Exp
     return (given[0], given[1:]) if function.argument else (None, given)
 
 
-def _parameters(function: AggregateFunction, constants: tuple[ast.Expr, ...]) -> tuple[Any, ...]:
+def parameters_of(function: AggregateFunction, constants: tuple[ast.Expr, ...]) -> tuple[Any, ...]:
+    """Return the values of all parameters, of these constants and of defaults."""
     defaults = [parameter.default for parameter in function.parameters[len(constants) :]]
     given = zip(function.parameters, constants, strict=False)
     return (*(_constant(function.name, parameter, node) for parameter, node in given), *defaults)

@@ -40,14 +40,15 @@ class ExpressionBinder:
     def bind(self, node: ast.Expr) -> Expression:
         with node.placing():
             bound = self._hook(node) if self._hook is not None else None
-            return self._bind(node) if bound is None else bound
+            return self.unhooked(node) if bound is None else bound
 
     def condition(self, node: ast.Expr) -> Expression:
         """Bind a predicate of the clause."""
         with node.placing():
             return boolean(self.bind(node), self.where)
 
-    def _bind(self, node: ast.Expr) -> Expression:
+    def unhooked(self, node: ast.Expr) -> Expression:
+        """Bind a node without asking the hook about the node itself."""
         match node:
             case ast.Name():
                 return self.scope.resolve(node)
@@ -58,6 +59,8 @@ class ExpressionBinder:
             case ast.Duration():
                 return _interval(node)
             case ast.Binary():
+                if self.where in ("WHERE", "HAVING", "ON"):
+                    _check_null(node)
                 return binary(node.op, self.bind(node.left), self.bind(node.right))
             case ast.Unary():
                 return unary(node.op, self.bind(node.operand))
@@ -112,6 +115,18 @@ class ExpressionBinder:
             return python_call(node, [self.bind(argument) for argument in node.arguments])
         check_known(node.name)
         return call(node.name, [self.bind(argument) for argument in node.arguments])
+
+
+_COMPARISONS = {"=": "IS NULL", "<>": "IS NOT NULL", "!=": "IS NOT NULL"}
+
+
+def _check_null(node: ast.Binary) -> None:
+    """Refuse a condition that compares with the word NULL, which holds for no row."""
+    for side, other in ((node.right, node.left), (node.left, node.right)):
+        if node.op in _COMPARISONS and side == ast.Constant(None):
+            test = _COMPARISONS[node.op]
+            hint = f"{other if isinstance(other, ast.Name) else 'x'} {test}"
+            raise BindError("M2006", f"'{node.op} NULL' is never true", hint=hint, **node.place)
 
 
 def _interval(node: ast.Duration) -> Literal:

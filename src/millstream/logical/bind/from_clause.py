@@ -7,6 +7,7 @@ from collections.abc import Callable
 from millstream.algebra.schema import TimeKind
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
+from millstream.logical.bind.expensive import worked_on
 from millstream.logical.bind.instrument import instrumented
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
@@ -38,13 +39,14 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
     source = written.source
     relation = source.relation
     if not isinstance(relation, str):
-        plan = instrumented(source, _denoised(source, bind_query(relation, catalog)))
-        return Entry(source.alias or f"subquery{position}", plan.schema, written, plan)
+        alias = source.alias or f"subquery{position}"
+        plan = instrumented(source, worked_on(written, _denoised(source, bind_query(relation, catalog)), alias))
+        return Entry(alias, plan.schema, written, plan)
     alias = source.alias or relation
     with source.placing():
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
-            if source.window is not None or source.denoising is not None or source.instrument is not None:
+            if source.window is not None or source.function is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
             return Entry(alias, schema, written, table=relation, changes=catalog.written(relation))
         if catalog.view(relation) is not None:
@@ -52,7 +54,7 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
             raise PlanError(
                 "M3081", f"'{relation}' is a view over tables, which a stream cannot be joined with", hint=hint
             )
-        plan = instrumented(source, _denoised(source, catalog.plan(relation)))
+        plan = instrumented(source, worked_on(written, _denoised(source, catalog.plan(relation)), alias))
     return Entry(alias, plan.schema, written, plan)
 
 

@@ -5,7 +5,7 @@ MOD, NULLIF and IF are bound as the operators and CASE that they abbreviate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from millstream.algebra.aggregate import functions as aggregates
@@ -30,10 +30,10 @@ class Signature:
     build: Builder
 
 
-def check_known(name: str) -> None:
-    """Raise BindError unless there is a scalar function of this lower-case name."""
+def check_known(name: str, others: Iterable[str] = ()) -> None:
+    """Raise BindError unless there is a scalar function of this lower-case name. `others`: names to suggest."""
     if name not in _FUNCTIONS:
-        hint = INSTEAD.get(name) or did_you_mean(name, (*_FUNCTIONS, *aggregates.known()))
+        hint = INSTEAD.get(name) or did_you_mean(name, (*_FUNCTIONS, *aggregates.known(), *others))
         raise BindError("M2008", f"unknown function '{name}'", hint=hint)
 
 

@@ -38,9 +38,10 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         options = dict(statement.options)
         ascending = _ascending(statement, schema)
         closes = tuple(_closes(clause, statement.name, schema, catalog) for clause in statement.closes)
+        periods = tuple((templates[at], units(period, MICROS, "EVERY")) for at, period in statement.every)
         templates, required = tuple(dict.fromkeys(templates)), _required(columns)
         return StreamDefinition(
-            statement.name, schema, delay, skew, templates, key, options, ascending, closes, required
+            statement.name, schema, delay, skew, templates, key, options, ascending, closes, required, periods
         )
     except MillstreamError as error:
         raise _placed(error, statement) from None

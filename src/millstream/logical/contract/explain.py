@@ -1,7 +1,8 @@
 """EXPLAIN CONTRACT: shows before a query runs whether its state stays bounded.
 
 Each node of the plan lists the parts of its state, each with what bounds it or what it lacks, and then what the node
-passes on to the node above: templates of punctuation, and time. The last line is the verdict.
+passes on to the node above: templates of punctuation, and time. Then come the accordance, or the edge where there is
+none and what to declare, and the verdict.
 
 >>> from millstream.algebra.schema import Schema
 >>> from millstream.algebra.punctuation.template import Template
@@ -15,8 +16,11 @@ passes on to the node above: templates of punctuation, and time. The last line i
 #2 Distinct
 │    seen: BOUNDED by s PUNCTUATED ON (k #)
 │    passes on (k #), time when asked
+│    relies on #1: (k #)
 └─ #1 Scan s
         passes on (k #), time when asked
+accordance: relies on s PUNCTUATED ON (k #)
+feedback: guards on (k #) end with punctuation or time
 contract: bounded
 
 `contract.offers` defines what each clause promises. The nodes (`nodes`) define what bounds each part of their state and
@@ -28,9 +32,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millstream.logical.catalog import Catalog
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, Refused
 from millstream.logical.contract.hints import hint
-from millstream.logical.contract.offers import Declarations
+from millstream.logical.contract.offers import Declarations, Offers
+from millstream.logical.contract.query_contract import QueryContract, contract_of
 from millstream.logical.explain import branches
 from millstream.logical.plan import Plan
 
@@ -40,24 +45,60 @@ def explain_contract(
 ) -> str:
     """Return the contract of a plan as text; `ets` is how silent sources promise time, `unpunctuated` are the streams
     whose sources send no punctuation."""
-    declarations = Declarations.of(catalog, ets, unpunctuated)
-    root = check(plan, declarations)
-    return "\n".join([*_lines(root, root, declarations), verdict(root)])
+    return written(contract_of(plan, Declarations.of(catalog, ets, unpunctuated)))
 
 
-def verdict(root: Contract) -> str:
+def written(contract: QueryContract) -> str:
+    """Return the tree of a plan with the contracts of its nodes, what it relies on or lacks, and the verdict."""
+    root = contract.root
+    return "\n".join([*_lines(root, contract), *conclusion(contract), verdict(root)])
+
+
+def verdict(root: Agreed) -> str:
     unbounded = len(root.unbounded())
     return f"contract: unbounded: {unbounded} part{'s' if unbounded > 1 else ''}" if unbounded else "contract: bounded"
 
 
-def _lines(node: Contract, root: Contract, declarations: Declarations) -> Iterator[str]:
+def _lines(node: Agreed, contract: QueryContract) -> Iterator[str]:
     yield f"#{node.number} {node.plan.describe()}"
     margin = "│    " if node.inputs else "     "
     for part in node.parts:
         if part.bounded:
-            yield f"{margin}{part.name}: BOUNDED by {'; by '.join(part.bounds)}"
+            late = "" if part.delivers else "; its results are emitted when the stream ends"
+            yield f"{margin}{part.name}: BOUNDED by {'; by '.join(part.bounds)}{late}"
         else:
             yield f"{margin}{part.name}: UNBOUNDED: {part.lacks}"
-            yield f"{margin}  hint: {hint(root, node, part, declarations)}"
+            yield f"{margin}  hint: {hint(contract.root, node, part, contract.declarations)}"
     yield f"{margin}passes on {node.offers}"
-    yield from branches([_lines(input_, root, declarations) for input_ in node.inputs])
+    if node.parts and (used := reliance(node)):
+        yield f"{margin}relies on {used}"
+    yield from branches([_lines(input_, contract) for input_ in node.inputs])
+
+
+def reliance(node: Agreed) -> str:
+    """What a node relies on, of each input that has to promise something."""
+    pairs = zip(node.inputs, node.relies, strict=False)
+    return "; ".join(f"#{input_.number}: {used}" for input_, used in pairs if used != Offers())
+
+
+def conclusion(contract: QueryContract) -> Iterator[str]:
+    root = contract.root
+    if root.refused is not None:
+        yield f"no accordance: {refusal(root, root.refused)}"
+    elif relied := contract.relies_on:
+        yield f"accordance: relies on {' and '.join(relied)}"
+    if contract.feedback:
+        yield f"feedback: guards on {', '.join(map(str, contract.feedback))} end with punctuation or time"
+    for number, alternative in enumerate(contract.alternatives):
+        yield f"{'or' if number else 'advice'}: {alternative}"
+
+
+def refusal(root: Agreed, refused: Refused) -> str:
+    """The edge where no contract fits, as text."""
+    nodes = {node.number: node for node in root.walk()}
+    reader = f"#{refused.reader} {type(nodes[refused.reader].plan).__name__}"
+    if not refused.antecedents:
+        return f"{reader} has no contract, whatever its inputs promise"
+    below = (nodes[number] for number in refused.antecedents)
+    edges = (f"#{node.number} {type(node.plan).__name__} ({node.offers})" for node in below)
+    return f"{reader} has no contract for what it gets from {' and '.join(edges)}"

@@ -13,10 +13,10 @@ from itertools import islice
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import TimeKind
-from millstream.logical.catalog import StreamDefinition
-from millstream.logical.contract.check import Contract, check
+from millstream.logical.contract.accordance import Agreed, unbounded
 from millstream.logical.contract.names import base_columns
 from millstream.logical.contract.offers import Declarations, Time
+from millstream.logical.contract.redeclare import changes, punctuated, redeclared, stamped, watermarked
 from millstream.logical.contract.requirements import AllPunctuated, Punctuated, TimeMoves
 from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.nodes.scan import Scan
@@ -33,7 +33,7 @@ class Suggestion:
     declarations: Declarations
 
 
-def hint(root: Contract, at: Contract, part: StatePart, declarations: Declarations) -> str:
+def hint(root: Agreed, at: Agreed, part: StatePart, declarations: Declarations) -> str:
     """Return the hint for an unbounded part of the node `at`."""
     suggestions = tuple(_suggestions(at, part, declarations))
     helpful = (suggestion.text for suggestion in suggestions if _helps(suggestion, root, (at.number, part.name)))
@@ -45,21 +45,13 @@ def hint(root: Contract, at: Contract, part: StatePart, declarations: Declaratio
     return ", or ".join([*found, *advice]) or NOTHING
 
 
-def _helps(suggestion: Suggestion, root: Contract, part: tuple[int, str]) -> bool:
+def _helps(suggestion: Suggestion, root: Agreed, part: tuple[int, str]) -> bool:
     before = root.unbounded().keys()
-    after = check(_redeclared(root.plan, suggestion.declarations), suggestion.declarations).unbounded().keys()
+    after = unbounded(redeclared(root.plan, suggestion.declarations), suggestion.declarations)
     return part not in after and after <= before
 
 
-def _redeclared(plan: Plan, declarations: Declarations) -> Plan:
-    """Return the plan over the streams of other declarations."""
-    if isinstance(plan, Scan):
-        definition = declarations.streams.get(plan.stream)
-        return plan if definition is None else replace(plan, stream_schema=definition.schema)
-    return plan.with_inputs(tuple(_redeclared(input_, declarations) for input_ in plan.inputs))
-
-
-def _suggestions(at: Contract, part: StatePart, declarations: Declarations) -> Iterator[Suggestion]:
+def _suggestions(at: Agreed, part: StatePart, declarations: Declarations) -> Iterator[Suggestion]:
     """Yield declarations worth trying, the likeliest first."""
     for requirement in (TimeMoves(at.plan.inputs),) if part.name == WAITING else at.plan.requirements(part):
         match requirement:
@@ -93,19 +85,11 @@ def _punctuation(requirement: Punctuated, declarations: Declarations) -> Iterato
         for stream, base in dict.fromkeys(bases):
             definition = streams[stream]
             bound = base == definition.schema.time
-            wanted = [Template(((base, "+" if bound else requirement.class_),))]
-            if definition.schema.kind is TimeKind.EXTERNAL and definition.schema.ordered and not bound:
-                wanted.append(Template(((str(definition.schema.time), "+"),)))
-            streams[stream] = _punctuated(definition, wanted)
-            texts.append(f"{' '.join(f'PUNCTUATED ON {template}' for template in wanted)} on {stream}")
+            wanted = Template(((base, "+" if bound else requirement.class_),))
+            streams[stream] = punctuated(definition, [wanted])
+            own = f"PUNCTUATED ON {wanted}"
+            texts.append(f"{changes(definition, streams[stream]) or own} on {stream}")
         yield Suggestion(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))
-
-
-def _punctuated(definition: StreamDefinition, templates: list[Template]) -> StreamDefinition:
-    templates = list(dict.fromkeys((*definition.templates, *templates)))
-    moves = Template(((str(definition.schema.time), "+"),)) in templates
-    schema = replace(definition.schema, ordered=False, moves=moves)
-    return replace(definition, schema=schema, templates=tuple(templates))
 
 
 def _moving_time(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Suggestion]:
@@ -120,12 +104,11 @@ def _moving_time(plans: tuple[Plan, ...], declarations: Declarations) -> Iterato
             continue
         time = definition.schema.time
         if scan.schema.kind is TimeKind.EXTERNAL and time is not None:
-            streams[scan.stream] = replace(_punctuated(definition, [Template(((time, "+"),))]), watermark=0)
-            punctuated = "" if scan.stream in declarations.unpunctuated else f"PUNCTUATED ON ({time} +) or "
-            texts.append(f"{punctuated}WATERMARK FOR {time} on {scan.stream}")
+            streams[scan.stream] = watermarked(definition)
+            by_source = "" if scan.stream in declarations.unpunctuated else f"PUNCTUATED ON ({time} +) or "
+            texts.append(f"{by_source}WATERMARK FOR {time} on {scan.stream}")
         elif not definition.templates:
-            schema = replace(definition.schema, kind=TimeKind.INTERNAL, ordered=True, moves=True)
-            streams[scan.stream] = replace(definition, schema=schema)
+            streams[scan.stream] = stamped(definition)
             texts.append(f"ORDER BY current_time on {scan.stream}")
     if texts:
         yield Suggestion(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))

@@ -18,4 +18,6 @@ def base_streams(plan: Plan) -> tuple[str, ...]:
     """Return the base streams whose tuples a plan emits."""
     if isinstance(plan, Scan):
         return (plan.stream,)
+    if (known := getattr(plan, "streams", None)) is not None:
+        return tuple(known)
     return tuple(dict.fromkeys(stream for part in plan.contributing for stream in base_streams(part)))

@@ -56,13 +56,17 @@ class Offer:
         return self.template.attributes
 
     def class_of(self, attribute: str) -> str:
-        return dict(self.template.classes).get(attribute, "-")
+        return self.template.class_of(attribute)
 
     def renamed(self, names: Mapping[str, str]) -> Offer | None:
         """Return the offer over renamed columns; None if a column has no new name, or two columns get the same."""
-        if not self.attributes <= names.keys() or len({names[a] for a in self.attributes}) < len(self.attributes):
-            return None
-        return replace(self, template=Template(tuple((names[name], class_) for name, class_ in self.template.classes)))
+        template = self.template.renamed(names)
+        return None if template is None else replace(self, template=template)
+
+    @property
+    def bare(self) -> Offer:
+        """The offer without the declaration behind it."""
+        return replace(self, origin="")
 
     def __str__(self) -> str:
         return f"{self.template} of values that came" if self.seen else str(self.template)
@@ -79,6 +83,34 @@ class Offers:
     def renamed(self, names: Mapping[str, str]) -> Offers:
         """Return the offers over renamed columns, without those that cannot be renamed."""
         return replace(self, templates=distinct(offer.renamed(names) for offer in self.templates))
+
+    @property
+    def bare(self) -> Offers:
+        """The scheme alone, without the declarations behind it; equal schemes are equal values."""
+        found = {offer.bare: None for offer in self.templates}
+        return Offers(self.time, templates=tuple(sorted(found, key=repr)))
+
+    def includes(self, other: Offers) -> bool:
+        """True if it promises as much as another scheme."""
+        own = {offer.bare for offer in self.templates}
+        return self.time >= other.time and all(offer.bare in own for offer in other.templates)
+
+    def without(self, offer: Offer) -> Offers:
+        return replace(self, templates=tuple(own for own in self.templates if own != offer))
+
+    def at_most(self, time: Time) -> Offers:
+        """Return the scheme with a time that promises no more than this."""
+        return replace(self, time=min(self.time, time), clocks=() if time is Time.STILL else self.clocks)
+
+    def joined(self, other: Offers) -> Offers:
+        """Return a scheme that promises what either does."""
+        faster = max(self, other, key=lambda offers: offers.time)
+        return Offers(faster.time, faster.clocks, distinct((*self.templates, *other.templates)))
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The declarations behind it."""
+        return tuple(dict.fromkeys((*(offer.origin for offer in self.templates), *self.clocks)))
 
     def __str__(self) -> str:
         whole = {offer.template for offer in self.templates if not offer.seen}

@@ -27,8 +27,10 @@ WAITING = "waiting"
 class StatePart:
     """A part of an operator's state. Each of `bounds` bounds it alone; without any, `lacks` is the reason.
 
-    `purged`: every entry is purged sooner or later, so punctuation that waits for it is passed on. `side` is the
-    position of the input that the part belongs to.
+    `purged`: every entry is purged sooner or later, so punctuation that waits for it is passed on. `delivers`: its
+    results are emitted sooner or later, not only when the stream ends. `side` is the position of the input that the
+    part belongs to. For capacity: it holds at most `rows` entries; or its entries are kept for `length` units of time,
+    until time passes it, `copies` of them for each tuple.
     """
 
     name: str
@@ -36,6 +38,10 @@ class StatePart:
     lacks: str = ""
     purged: bool = True
     side: int = 0
+    delivers: bool = True
+    rows: int | None = None
+    length: int | None = None
+    copies: int = 1
 
     @property
     def bounded(self) -> bool:
@@ -51,7 +57,7 @@ def waiting(plan: Plan, inputs: tuple[Offers, ...]) -> StatePart:
     """The tuples that an operator in timestamp order holds back."""
     time, clocks = slowest(inputs)
     if time is not Time.STILL:
-        return StatePart(WAITING, (" and ".join(clocks),))
+        return StatePart(WAITING, (" and ".join(clocks),), length=0)
     still = [stream_names(i) for i, offers in zip(plan.inputs, inputs, strict=True) if offers.time is Time.STILL]
     return StatePart(WAITING, lacks=time_stands(" and ".join(dict.fromkeys(still)), Time.STILL))
 

@@ -83,7 +83,7 @@ class Denoise(Passing):
         if source.time is Time.STILL:
             window = StatePart("window", lacks=time_stands(stream_names(self), source.time))
         else:
-            window = StatePart("window", (" and ".join(source.clocks),))
+            window = StatePart("window", (" and ".join(source.clocks),), length=2 * self.range)
         return (window, waiting(self, inputs)) if self.merges else (window,)
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:

@@ -49,7 +49,8 @@ class MultiJoin(Windowed):
         for part in towards:
             if not part.bounded:
                 return StatePart(name, lacks=part.lacks, side=place)
-        return StatePart(name, (" and ".join(dict.fromkeys(part.bounds[0] for part in towards)),), side=place)
+        bounds = " and ".join(dict.fromkeys(part.bounds[0] for part in towards))
+        return StatePart(name, (bounds,), side=place, rows=towards[0].rows, length=towards[0].length)
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return self.joined_offers(inputs, [part.drains for part in parts[: len(inputs)]])

@@ -130,7 +130,7 @@ class Over(Plan):
             moves = source.time is not Time.STILL
             if self.frame.active and not moves:
                 return StatePart(name, lacks=time_stands(stream_names(self), source.time))
-            return StatePart(name, (self._size(),), purged=moves)
+            return StatePart(name, (self._size(),), purged=moves, length=self.frame.size)
         every = [call.function for call in self.calls if call.collects] if self.frame.size is None else []
         if not self.partition and not every:
             return StatePart(name, (self._size(),), purged=False)

@@ -40,6 +40,10 @@ class PaneAggregate(Grouped):
         return replace(source, attributes=attributes, time=None, follows=(), offsets=offsets)
 
     @property
+    def lengths(self) -> tuple[int | None, int]:
+        return (self.pane if self.timed else None), 1
+
+    @property
     def panes(self) -> tuple[int, tuple[int, int] | None] | None:
         return (self.pane, None) if self.attribute is None and not self.partials else None
 

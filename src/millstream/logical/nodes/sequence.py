@@ -91,7 +91,7 @@ class Sequence(Paired):
     def _held(self, second: Offers) -> StatePart:
         name = f"first {self.sides[0].label}"
         if self.mode == "RECENT" and not self.keys:
-            return StatePart(name, ("keeping one tuple",))
+            return StatePart(name, ("keeping one tuple",), rows=1)
         names = key_names((b, a) for a, b in self.keys)
         usable = [o for o in second.templates if not o.seen and o.attributes <= names.keys()]
         closing = [o.origin for o in usable if not may_be_nan(self.first.schema, (names[a] for a in o.attributes))]

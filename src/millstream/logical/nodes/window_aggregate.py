@@ -80,6 +80,13 @@ class WindowAggregate(Grouped):
         return None if self.range is None else WINDOW_END
 
     @property
+    def lengths(self) -> tuple[int | None, int]:
+        if self.range is None or not self.timed:
+            return None, 1
+        slide = self.slide or self.range
+        return self.range + slide, -(-self.range // slide)
+
+    @property
     def ends(self) -> tuple[str, ...]:
         return () if self.range is None else (WINDOW_END, WINDOW_START)
 

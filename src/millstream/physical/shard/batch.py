@@ -15,10 +15,12 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.ingest.losses import Losses
+from millstream.ingest.paged.wanted import Skipped
 from millstream.physical.failure.failing_row import events
 from millstream.physical.failure.isolation import Isolation
 from millstream.physical.shard.host import ShardHost
@@ -135,10 +137,17 @@ class Status:
     """Queries, or parts of queries, whose output is complete."""
     parked: Parked = ()
     """What operators of queries that failed before held."""
-    tables: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """For each table that streams write: the numbers of its rows, and of rows that were refused."""
+    tables: dict[str, tuple[int, int, str]] = field(default_factory=dict)
+    """For each table that streams write: the numbers of its rows, and of rows that were refused, and why the last one
+    was."""
     fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
     """Rows of tables that the driver has asked for, by the number of the request."""
+    pending: int = 0
+    """Tuples that wait for work that operators limit per batch: another batch has to follow."""
+    disclaimed: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    """The tuples that all readers of a stream in this shard have disclaimed; streams between stages among them."""
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    """What the sources of streams have left out because no reader wants it."""
 
 
 def run_batch(
@@ -183,11 +192,14 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         places=made.places if sources else "",
         demands=demands_of(host),
         lags=lags_of(host),
-        losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).rows},
+        losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).known},
         failed=made.failed,
         finished=frozenset(name for name in host.setup.running if host.compiler.ended(name)),
         parked=made.parked,
         fetched=fetched,
+        pending=host.graph.pending(),
+        disclaimed=host.disclaimed(),
+        skipped=dict(host.intake.skipped),
     )
 
 
@@ -212,9 +224,9 @@ def _sizes(host: ShardHost) -> dict[str, int]:
     return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
 
 
-def _tables(host: ShardHost) -> dict[str, tuple[int, int]]:
+def _tables(host: ShardHost) -> dict[str, tuple[int, int, str]]:
     held = [node.operator for node in host.graph.operators.values() if isinstance(node.operator, WrittenTable)]
-    return {operator.table: (operator.state_rows(), operator.bad) for operator in held}
+    return {operator.table: (operator.state_rows(), operator.bad, operator.reason) for operator in held}
 
 
 def _diverted(host: ShardHost) -> dict[str, tuple[str, int, int]]:

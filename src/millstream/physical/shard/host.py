@@ -16,6 +16,8 @@ import polars as pl
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.element import Element
+from millstream.algebra.feedback import Feedback, Intent, Withdrawal
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.upstream import TimeRequest, Upstream
@@ -47,7 +49,8 @@ from millstream.physical.wire.records import (
 )
 from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
-from millstream.runtime.engine.guarding import retire
+from millstream.runtime.engine.disclaimed import disclaimed
+from millstream.runtime.engine.guarding import repeat, retire
 from millstream.runtime.engine.nodes import Hear, OperatorNode
 from millstream.runtime.engine.responding import set_switches
 from millstream.runtime.join.settings import configure_joins
@@ -123,8 +126,9 @@ class ShardHost:
                 self._forget(name)
             case StopQuery(name=name):
                 self._stop(name)
-            case Feed(now=now, elements=elements):
+            case Feed(now=now, elements=elements, skipped=skipped):
                 self.inputs += 1
+                self.intake.note_skipped({s: c for s, c in skipped.items() if self.compiler.reads(s)})
                 self.reach(now)
                 for stream, element in elements:
                     self.compiler.push(stream, element)
@@ -234,6 +238,7 @@ class ShardHost:
             self.setup.failed.discard(name)
         else:
             self.compiler.remove(name)
+            repeat(self.graph)
             self._schedule()
         read = {stream for query in self.setup.queries.values() for stream in query.streams}
         unread = self.sources.keys() - read
@@ -244,6 +249,7 @@ class ShardHost:
         # A stream may be dropped and created again: the driver repeats a promise that still holds to a new query.
         self.promised = {stream: time for stream, time in self.promised.items() if self.compiler.reads(stream)}
         self.answered = {stream: time for stream, time in self.answered.items() if self.compiler.reads(stream)}
+        self.intake.skipped = {s: count for s, count in self.intake.skipped.items() if self.compiler.reads(s)}
 
     def _report(self, streams: Iterable[str], *stopped: StartQuery) -> None:
         """Report the sources of these streams to the driver. The first shard has the state that all have alike."""
@@ -282,6 +288,8 @@ class ShardHost:
         base = base_of(stream)
 
         def hear(message: Upstream) -> int | None:
+            if isinstance(message, Withdrawal) or (isinstance(message, Feedback) and message.intent is Intent.ASSUMED):
+                return None  # what all readers disclaim is reported as a whole: `disclaimed`
             promised = self.promised.get(base) if isinstance(message, TimeRequest) else None
             if promised is None or promised <= self.answered.get(stream, NEVER):
                 self.messages[base, message] = None
@@ -324,7 +332,9 @@ class ShardHost:
     def finish_batch(self) -> None:
         """Let wanted streams promise the clock: an operator may be waiting again, and would request it in another
         batch. Then give all operators, here and in later stages, the time promised so far: what they hold does not
-        depend on which of them asked."""
+        depend on which of them asked. Work that operators limit per batch is done before: then all feedback of the
+        batch has arrived."""
+        self.graph.work()
         if self.graph.on_demand and self.wanted:
             self._promise(self.wanted)
             self.graph.run()
@@ -345,6 +355,11 @@ class ShardHost:
         """Return the distinct messages of operators to streams since the last call: stream and message."""
         taken, self.messages = self.messages, {}
         return tuple(taken)
+
+    def disclaimed(self) -> dict[str, tuple[Pattern, ...]]:
+        """The tuples that all readers of a source of the graph have disclaimed, by the source's stream."""
+        found = {stream: disclaimed(source) for stream, source in self.compiler.sources().items()}
+        return {stream: patterns for stream, patterns in found.items() if patterns}
 
     def take_reported(self) -> dict[str, tuple[int, dict[str, Any]]]:
         """Return the sources to report since the last call."""
@@ -384,6 +399,7 @@ class ShardHost:
             "inputs": self.inputs,
             "parcels": self.parcels,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
+            "skipped": self.intake.skipped,
             "graph": self.graph.snapshot(),
             "counters": {name: replace(node.counters) for name, node in self._counting().items()},
         }
@@ -397,6 +413,7 @@ class ShardHost:
         for name, source in self.sources.items():
             if name in values["sources"]:
                 source.restore(values["sources"][name])
+        self.intake.skipped = dict(values.get("skipped", {}))
         self.graph.restore(values["graph"])
         for name, node in self._counting().items():
             node.counters = replace(values.get("counters", {}).get(name, node.counters))

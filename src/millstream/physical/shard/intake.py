@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from functools import partial
 
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.errors import MillstreamError, PlanError
+from millstream.ingest.paged.wanted import Skipped
 from millstream.ingest.source import StreamSource
 from millstream.logical.catalog import BAD, LATE
 from millstream.physical.failure.description import FAULTS, failure_on_row
@@ -28,6 +29,8 @@ class Intake:
         self.sources: dict[str, StreamSource] = {}
         self.partials: dict[str, dict[str, Partial]] = {}
         """Stream → partial streams made of it."""
+        self.skipped: dict[str, Skipped] = {}
+        """What the sources of streams have left out because no reader wants it."""
         self.faults: dict[str, MillstreamError] = {}
         """Streams, and partial streams, whose rows could not be read or aggregated, since the last `take_faults`."""
 
@@ -43,6 +46,8 @@ class Intake:
         self.faults |= {stream: read_error(text) for stream, text in split.failed.items()}
         if split.stream in split.failed:
             return
+        if split.skipped.tested:
+            self.note_skipped({split.stream: split.skipped})
         split = split.judged_by(source)
         taken = take_own_rows(source, split)
         for name, groups in split.partials.items():
@@ -59,6 +64,10 @@ class Intake:
             self._push_to(split.stream + LATE, Page(taken.late))
         if taken.bad.height:
             self._push_to(split.stream + BAD, Page(taken.bad))
+
+    def note_skipped(self, counts: Mapping[str, Skipped]) -> None:
+        for stream, count in counts.items():
+            self.skipped[stream] = self.skipped.get(stream, Skipped()) + count
 
     def _push(self, stream: str, element: Element) -> None:
         """Push an element to a stream, and its derived element to each partial stream made of it."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.element import Element, Page
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.ingest.paged.wanted import Skipped, unwanted_rows
 from millstream.logical.catalog import BAD, LATE, StreamDefinition
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
@@ -34,6 +36,7 @@ from millstream.physical.wire.records import (
     Record,
     Rekey,
     Send,
+    Skip,
     StartQuery,
     StopQuery,
     Unpark,
@@ -61,6 +64,8 @@ class Route:
     columns: set[str]
     reading: Reading = field(default_factory=Reading)
     targets: list[Target] = field(default_factory=list)
+    unwanted: tuple[Pattern, ...] = ()
+    """Rows that match one of these patterns are wanted by no reader."""
 
 
 @dataclass(slots=True)
@@ -104,6 +109,8 @@ class Topology:
         self.groups: dict[int, _Group] = {}
         self.held: set[str] = set()
         """The mills whose streams are not read on."""
+        self.unwanted: dict[StreamKey, tuple[Pattern, ...]] = {}
+        """The rows of streams that no reader wants."""
         self._routes: dict[StreamKey, Route] | None = None
 
     @classmethod
@@ -124,8 +131,15 @@ class Topology:
             case OpenGroup(group=number):
                 self.groups[number] = _Group(record)
             case StartQuery(group=number, name=name):
-                self.groups[number].queries[name] = record
-                self.groups[number].note_reads()
+                group = self.groups[number]
+                group.queries[name] = record
+                group.note_reads()
+                for scan in scans(record.plan):  # the new reader wants all rows
+                    self.unwanted.pop((group.opened.mill, base_stream(base_of(scan.stream))), None)
+            case Skip(mill=mill, stream=stream, patterns=patterns):
+                self.unwanted.pop((mill, stream), None)
+                if patterns:
+                    self.unwanted[mill, stream] = patterns
             case StopQuery(group=number, name=name):
                 del self.groups[number].queries[name]
                 self.groups[number].note_reads()
@@ -162,8 +176,25 @@ class Topology:
             case Send(mill=mill, query=str(query)):
                 return [pair for group in self._of(mill) if group.runs(query) for pair in group.addressed(record)]
             case Feed(mill=mill):
-                return [pair for group in self._of(mill) for pair in _divided(record, group)]
+                wanted = self._wanted(record) if self.unwanted else record
+                return [pair for group in self._of(mill) for pair in _divided(wanted, group)]
         return []
+
+    def _wanted(self, feed: Feed) -> Feed:
+        """Fed elements without the rows that no reader wants."""
+        kept: list[tuple[str, Element]] = []
+        skipped: dict[str, Skipped] = {}
+        for stream, element in feed.elements:
+            unwanted = self.unwanted.get((feed.mill, stream), ())
+            if not unwanted or not isinstance(element, Page) or not element:
+                kept.append((stream, element))
+                continue
+            match = unwanted_rows(element.frame, unwanted)
+            count = int(match.sum())
+            skipped[stream] = skipped.get(stream, Skipped()) + Skipped(element.tuples, count)
+            if count < element.tuples:
+                kept.append((stream, Page(element.frame.filter(pl.Series(~match))) if count else element))
+        return replace(feed, elements=tuple(kept), skipped=skipped) if skipped else feed
 
     def _of(self, mill: str) -> list[_Group]:
         return [group for group in self.groups.values() if group.opened.mill == mill]
@@ -195,15 +226,16 @@ class Topology:
                 reading = readings.get(name, Reading())
                 route = made.setdefault((group.opened.mill, name), Route(definition, set(), reading))
                 late, partials = name + LATE in reads, group.partials(name)
-                key = None if late or keys is None else keys.get(name) or None
+                hashed = None if late or keys is None else keys.get(name) or None
                 raw = name in reads or late or not partials
                 if raw:
                     route.columns |= _columns(definition, group)
-                route.columns.update(key or (), *(partial.partial.columns for partial in partials))
-                counts = key is None and not late and not partials
+                route.columns.update(hashed or (), *(partial.partial.columns for partial in partials))
+                counts = hashed is None and not late and not partials
                 needed = counted((query.plan for query in group.queries.values()), name) if counts else None
-                route.targets.append(Target(group.opened.labels, key, raw, partials, needed))
-        for route in made.values():
+                route.targets.append(Target(group.opened.labels, hashed, raw, partials, needed))
+        for key, route in made.items():
+            route.unwanted = self.unwanted.get(key, ())
             route.columns = route.columns or {route.definition.schema.names[0]}  # a page without columns has no rows
         return made
 
@@ -274,4 +306,4 @@ def _divided(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
             if part:
                 share.append((stream, part))
     for label, share in zip(labels, shares, strict=True):
-        yield label, Feed(feed.mill, feed.now, tuple(share))
+        yield label, Feed(feed.mill, feed.now, tuple(share), {} if label != labels[0] else feed.skipped)

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.types import Type
 from millstream.ingest.paged.split import GivenSplit, SplitRows, narrowed
 from millstream.ingest.rows import named_texts, read_frame
@@ -33,8 +34,10 @@ def pack_frame(
     targets: tuple[Target, ...],
     partition: int,
     batches: Iterator[Any],
+    unwanted: tuple[Pattern, ...] = (),
 ) -> Iterator[Any]:
-    """Pack the rows of one partition of a batch."""
+    """Pack the rows of one partition of a batch, without those that match an `unwanted` pattern."""
+    unwanted = tuple(pattern for pattern in unwanted if pattern.attributes <= set(columns))
     schema, judged = stream.schema, judged_columns(stream)
     narrow = schema.with_attributes([a for a in schema if a.name in columns or a.name in judged])
     seq = FIRST_SEQ + (partition << 20)
@@ -47,7 +50,7 @@ def pack_frame(
         if bad.height:
             bad = bad.with_columns(pl.Series("input", named_texts(frame.select(judged), read.bad_places), pl.String))
         split = GivenSplit(SplitRows(narrowed(read.frame, columns), bad))
-        packed = pack(stream, split, columns, targets, now, partition)
+        packed = pack(stream, split, columns, targets, now, partition, unwanted)
         yield row_batch([(label, seq, SPLIT, stream.name, *part.to_bytes()) for label, part in packed])
         seq += 1
 

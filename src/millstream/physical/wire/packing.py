@@ -11,6 +11,10 @@ not. The tasks that read the splits of a batch at the same time see neither thos
 is fixed before any row of the batch is read. A task decides what depends on its split alone: whether a row breaks a
 promise of an earlier row in the split. As a rule none does, and then the shard compares the lowest values of the split
 with its promises.
+
+Rows that no reader of the stream wants are dropped here. The summary has them all the same, so that no other row
+becomes late, or on time, because of it. Where the summary is not enough, every shard gets the columns that decide of
+these rows too.
 """
 
 from __future__ import annotations
@@ -21,10 +25,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS
 from millstream.errors import OperatorError
 from millstream.ingest.paged import Split
-from millstream.ingest.placed_punctuations import PlacedPunctuations
+from millstream.ingest.paged.wanted import NONE_SKIPPED, Wanted, read_wanted
 from millstream.ingest.split_summary import SplitSummary, slack_of, summary_of
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Key
@@ -33,8 +38,16 @@ from millstream.physical.failure.transport import as_text
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.rereading import declared
 from millstream.physical.wire.hashing import shard_of
-from millstream.physical.wire.own_rows import OWN, OwnRows, hashed, rows_and_punctuations
+from millstream.physical.wire.own_rows import OWN, OwnRows, hashed
 from millstream.physical.wire.shard_split import PartialStream, ShardSplit, Target
+from millstream.physical.wire.skipping import (
+    deciding,
+    judged_shares,
+    judged_whole,
+    judging,
+    summed_up_shares,
+    with_columns,
+)
 
 
 def pack(
@@ -44,27 +57,35 @@ def pack(
     targets: tuple[Target, ...],
     now: int = 0,
     partition: int | None = None,
+    unwanted: tuple[Pattern, ...] = (),
 ) -> Iterator[tuple[int, ShardSplit]]:
     """Read a split and yield each shard's share of it, with the shard's label. With `now`, the time of the batch, the
-    split cannot be read again, and its shares carry that time and the number of the partition."""
+    split cannot be read again, and its shares carry that time and the number of the partition. Rows that match an
+    `unwanted` pattern are dropped."""
+    unwanted = () if any(target.counted is not None for target in targets) else unwanted
     try:
-        taken = split.read(columns)
-        rows, placed = rows_and_punctuations(taken.rows)
-        summary = _summary(stream, rows, placed, targets)
+        taken = read_wanted(split, columns, unwanted, deciding(stream, targets, unwanted, now) if unwanted else ())
+        rows, placed, skips = taken.rows, taken.placed, taken.kept is not None
+        summary = None if skips and judged_whole(stream, now) else _summary(stream, taken, targets)
+        if skips and summary is None:
+            taken = with_columns(taken, split, judging(stream, targets, unwanted, placed) & set(columns))
     except FAULTS as error:
         yield from _unread(stream, targets, error, now)
         return
     for target in targets:
         key, partials = (target.key, ()) if target.raw else (None, target.partials)
-        own = OwnRows(key, 0, len(target.labels), None if now else split, columns, partials)
+        dropped = unwanted if skips or now else ()
+        own = OwnRows(key, 0, len(target.labels), None if now else split, columns, partials, dropped)
         # Rows that cannot be read again go to every shard wherever a late one would affect others.
         known = None if now and (stream.ascending or not target.raw) else summary
-        whole = ShardSplit(stream.name, rows, own, rows.height, known, placed, now=now, partition=partition)
-        shares = _shares(stream, target, whole)
+        count = taken.known.height
+        whole = ShardSplit(stream.name, rows, own, count, known, placed, now=now, partition=partition)
+        shares = _without_unwanted(stream, target, whole, taken) if skips else _shares(stream, target, whole)
         for number, (label, share) in enumerate(zip(target.labels, shares, strict=True)):
             count = share.count if number == 0 or key is not None else 0
             bad = taken.bad if number == 0 and taken.bad.height else None
-            yield label, replace(share, own=replace(own, number=number), count=count, bad=bad)
+            skipped = taken.skipped if number == 0 else NONE_SKIPPED
+            yield label, replace(share, own=replace(own, number=number), count=count, bad=bad, skipped=skipped)
 
 
 def _unread(
@@ -78,16 +99,15 @@ def _unread(
             yield label, ShardSplit(stream.name, pl.DataFrame(), own, 0, now=now, failed=failed)
 
 
-def _summary(
-    stream: StreamDefinition, rows: pl.DataFrame, placed: PlacedPunctuations | None, targets: tuple[Target, ...]
-) -> SplitSummary | None:
+def _summary(stream: StreamDefinition, taken: Wanted, targets: tuple[Target, ...]) -> SplitSummary | None:
     """The summary of a split; None if it is not enough for any state of the source."""
     if stream.primary_key:
         return None
+    placed = taken.placed
     alone = not stream.ascending and slack_of(stream.schema, stream.watermark) is None
-    if alone and all(target.raw for target in targets):
+    if alone and taken.kept is None and all(target.raw for target in targets):
         placed = None  # only punctuation makes a row late, and no row affects another
-    return summary_of(rows, placed, stream.schema, stream.watermark, stream.ascending)
+    return summary_of(taken.known, placed, stream.schema, stream.watermark, stream.ascending)
 
 
 def _shares(stream: StreamDefinition, target: Target, whole: ShardSplit) -> Iterable[ShardSplit]:
@@ -98,6 +118,18 @@ def _shares(stream: StreamDefinition, target: Target, whole: ShardSplit) -> Iter
     if not keys or whole.own.count == 1:
         return [replace(whole, summary=None)] * whole.own.count
     return _by_key(stream, target, whole, keys)
+
+
+def _without_unwanted(
+    stream: StreamDefinition, target: Target, whole: ShardSplit, taken: Wanted
+) -> Iterable[ShardSplit]:
+    """The shares of a split from which unwanted rows are left out."""
+    assert taken.kept is not None
+    if whole.summary is None:
+        return judged_shares(whole, taken)
+    placed = None if whole.placed is None else whole.placed.among(taken.kept)
+    whole = replace(whole, placed=placed, absent=True)
+    return _folded(stream, target, whole) if not target.raw else summed_up_shares(whole)
 
 
 def _folded(stream: StreamDefinition, target: Target, whole: ShardSplit) -> Iterator[ShardSplit]:

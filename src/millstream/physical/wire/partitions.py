@@ -14,6 +14,7 @@ from dataclasses import replace
 import polars as pl
 
 from millstream.ingest.ascending import Span
+from millstream.ingest.paged.wanted import Skipped
 from millstream.ingest.placed_punctuations import TIME_LIMIT
 from millstream.ingest.source import StreamSource
 from millstream.ingest.split_summary import SplitSummary, summary_of
@@ -42,6 +43,8 @@ def _one(parts: list[ShardSplit], source: StreamSource) -> ShardSplit:
         count=sum(part.count for part in parts),
         summary=_merged([part.summary for part in parts if part.summary is not None]),
         bad=pl.concat(bad) if bad else None,
+        skipped=sum((part.skipped for part in parts), start=Skipped()),
+        absent=any(part.absent for part in parts),
         partition=None,
         unordered=True,
     )

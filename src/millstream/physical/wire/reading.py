@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.values import value
 from millstream.ingest.paged import PagedSource, Split, open_paged
 from millstream.ingest.paged.split import EndSplit, SplitRows
@@ -55,10 +56,11 @@ class SplitWork:
     split: Split
     columns: tuple[str, ...]
     targets: tuple[Target, ...]
+    unwanted: tuple[Pattern, ...] = ()
 
     def packed(self) -> Iterator[tuple[int, ShardSplit]]:
         """Read the split: each shard's share of it, by label."""
-        return pack(self.stream, self.split, self.columns, self.targets)
+        return pack(self.stream, self.split, self.columns, self.targets, unwanted=self.unwanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ class BatchReader:
                 splits = [FailedSplit(as_text(source_failure(key[1], error)))]
             for split in splits:
                 seq += 1
-                yield SplitWork(seq, route.definition, split, columns, targets)
+                yield SplitWork(seq, route.definition, split, columns, targets, route.unwanted)
 
     def _of_stream(
         self, name: str, key: StreamKey, route: Route, place: Any, end: dict[str, Any], columns: tuple[str, ...]

@@ -19,12 +19,14 @@ import polars as pl
 from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
 from millstream.algebra.early import Demand
 from millstream.algebra.element import Element
-from millstream.algebra.feedback import Feedback
+from millstream.algebra.feedback import Feedback, Withdrawal
 from millstream.algebra.program import call  # noqa: F401
 from millstream.algebra.program.program import Program
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.python import aggregate_call, definition  # noqa: F401
 from millstream.algebra.upstream import PunctuationRequest, TimeRequest, Upstream
 from millstream.algebra.values import value
+from millstream.ingest.paged.wanted import Skipped
 from millstream.logical import nodes
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
@@ -196,6 +198,8 @@ class Feed:
     mill: str
     now: int
     elements: tuple[tuple[str, Element], ...]
+    skipped: Mapping[str, Skipped] = field(default_factory=dict)
+    """Rows that were dropped on the way to the shards because no reader wants them; the first shard has it."""
 
 
 @value("promise")
@@ -209,7 +213,7 @@ class Promise:
     beat: bool = False
 
 
-MESSAGES = (TimeRequest, PunctuationRequest, Feedback, Demand)
+MESSAGES = (TimeRequest, PunctuationRequest, Feedback, Withdrawal, Demand)
 """The kinds of messages that a log may have."""
 
 
@@ -222,6 +226,17 @@ class Send:
     message: Upstream
     query: str | None = None
     streams: tuple[str, ...] = ()
+
+
+@value("skip")
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """From now on no reader of a stream wants rows that match one of these patterns, in place of those of an earlier
+    record. The source leaves them out. It holds until a query starts that reads the stream."""
+
+    mill: str
+    stream: str
+    patterns: tuple[Pattern, ...]
 
 
 @value("hold")
@@ -286,6 +301,7 @@ Record = (
     | Feed
     | Promise
     | Send
+    | Skip
     | Hold
     | Fetch
     | WriteOnce

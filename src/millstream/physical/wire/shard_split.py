@@ -11,13 +11,14 @@ from millstream.algebra import values
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows
+from millstream.ingest.paged.wanted import NONE_SKIPPED, Skipped, rows_and_punctuations
 from millstream.ingest.placed_punctuations import TIME_LIMIT, PlacedPunctuations
 from millstream.ingest.source import StreamSource
 from millstream.ingest.split_summary import SplitSummary, summary_of
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.placeholders import Counted
 from millstream.physical.wire.codec import decode, encode
-from millstream.physical.wire.own_rows import OWN, OwnRows, rows_and_punctuations
+from millstream.physical.wire.own_rows import OWN, OwnRows
 
 
 @value("partial_stream")
@@ -47,7 +48,7 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class ShardSplit:
     """A shard's share of a split. With `summary`: its own rows, or partial groups by stream in their place. Without it:
-    the rows of all shards; `own` finds the shard's own among them."""
+    the rows of all shards; `own` finds the shard's own among them. Rows that no reader wants may be absent."""
 
     stream: str
     rows: pl.DataFrame
@@ -67,6 +68,10 @@ class ShardSplit:
     """The number of the DataFrame's partition that the rows are from."""
     failed: dict[str, str] = field(default_factory=dict)
     """The stream, or the partial streams, that could not be read or aggregated, each with its error as text."""
+    skipped: Skipped = NONE_SKIPPED
+    """What was left out of the split, or has been tested, because no reader wants it; the first shard has it."""
+    absent: bool = False
+    """True if unwanted rows of the split are neither in `rows` nor in `common`."""
     unordered: bool = False
     """True if the rows have no order: those of several partitions."""
 
@@ -76,7 +81,7 @@ class ShardSplit:
     def judged_by(self, source: StreamSource) -> ShardSplit:
         """Return the split in a form that this source can judge: unchanged, or with the complete rows of all shards."""
         if self.summary is not None:
-            enough = source.knows(self.summary, folded=bool(self.partials))
+            enough = source.knows(self.summary, folded=self.absent or bool(self.partials))
         else:
             enough = self.common is None or source.judges(self.common.columns)
         return self if enough else self.unfolded()
@@ -87,7 +92,7 @@ class ShardSplit:
         if self.own.split is None or (self.summary is None and self.common is None):
             return self.filled()
         rows, placed = rows_and_punctuations(self.own.split.read(self.own.columns).rows)
-        return replace(self, rows=rows, summary=None, placed=placed, partials={}, common=None)
+        return replace(self, rows=rows, summary=None, placed=placed, partials={}, common=None, absent=False)
 
     def filled(self) -> ShardSplit:
         """Return the split with the rows of all shards; columns that only a row's own shard has are NULL."""
@@ -95,6 +100,8 @@ class ShardSplit:
             return self
         common, rest = self.common.drop(OWN), self.rows.drop(self.common.columns, strict=False)
         own = self.common.get_column(OWN)
+        if not rest.columns:
+            return replace(self, rows=common.select(self.rows.columns), common=None)
         place = pl.select(pl.when(own).then(own.cast(pl.Int64).cum_sum() - 1)).to_series()
         rows = common.hstack(rest.select(pl.all().gather(place))).select(self.rows.columns)
         return replace(self, rows=rows, common=None)
@@ -118,7 +125,7 @@ class ShardSplit:
     def to_bytes(self) -> tuple[bytes, bytes]:
         """Head and page."""
         share = self.own, self.count, self.summary, self.placed, self.bad
-        head = *share, self.partials, self.common, self.now, self.partition, self.failed
+        head = *share, self.partials, self.common, self.now, self.partition, self.failed, self.skipped, self.absent
         return values.encode(head), encode(self.rows) if self.rows.columns else b""
 
     @classmethod

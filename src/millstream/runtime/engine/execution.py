@@ -15,7 +15,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
 from millstream.runtime.engine import responding, upstream
-from millstream.runtime.engine.guarding import guarded
+from millstream.runtime.engine.guarding import guarded, issue
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.expression.overflow import EXCEEDS
 from millstream.runtime.operator.contract import NOTHING, Ahead, Input, Output
@@ -55,10 +55,11 @@ def step_without_input(graph: Graph, node: OperatorNode) -> bool:
     last step, or if it has deferred work: time alone may let it purge tuples and emit results and punctuation. One that
     looks ahead also learns the time behind the tuples that wait. Return whether it emitted anything."""
     bounds = tuple(port.bound() for port in node.ports)
-    acts = len(bounds) > 1 or (node.operator.merges and node.operator.timed)
+    unfinished = node.operator.unfinished()
+    acts = unfinished or len(bounds) > 1 or (node.operator.merges and node.operator.timed)
     reached = tuple(port.reached() for port in node.ports) if node.operator.looks_ahead else bounds
     known = bounds == node.last_bounds and reached == node.last_reached
-    if not acts or (known and not node.operator.unfinished()):
+    if not acts or (known and not unfinished):
         return False
     before = node.buffer.tail, node.counters.punctuations_out
     inputs = [
@@ -108,6 +109,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     for pattern in output.abandoned:
         upstream.abandon(graph, node, pattern)
     for port, message in output.upstream:
+        issue(node.ports[port], message)
         upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
 

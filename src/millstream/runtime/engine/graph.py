@@ -378,17 +378,31 @@ class Graph:
         scheduler.run(self)
         return self.steps - start
 
+    def work(self) -> None:
+        """Let the operators do the work that they limit per batch, and run."""
+        operators = [node.operator for node in self.operators.values()]
+        left = [operator.work(allowed=True) for operator in operators]
+        if any(left):
+            self.run()
+        for operator in operators:
+            operator.work(allowed=False)
+
+    def pending(self) -> int:
+        """Number of tuples that wait for such work."""
+        return sum(node.operator.pending() for node in self.operators.values())
+
     def statistics(self) -> dict[str, NodeStatistics]:
         """Return a reading of every node, by name."""
         readings = [reading(s.name, "source", s.counters, buffered=len(s.buffer)) for s in self.sources.values()]
         for node in self.operators.values():
             operator, buffered = node.operator, sum(port.size() for port in node.ports)
             kind, state = type(operator).__name__, operator.state_rows()
-            held = {"buffered": buffered, "state": state, "late": operator.late}
+            held = {"buffered": buffered, "state": state, "late": operator.late, "pruned": operator.pruned}
             guards = guarding.written(*node.ports)
-            readings.append(reading(node.name, kind, node.counters, **held, macro=node.row.transition, guards=guards))
-        sinks = self.sinks.values()
-        readings += [reading(s.name, "sink", s.counters, guards=guarding.written(s)) for s in sinks]
+            tests, macro = guarding.readings(*node.ports), node.row.transition
+            readings.append(reading(node.name, kind, node.counters, **held, macro=macro, guards=guards, tests=tests))
+        for s in self.sinks.values():
+            readings.append(reading(s.name, "sink", s.counters, guards=guarding.written(s), tests=guarding.readings(s)))
         return {r.name: r for r in readings}
 
     def snapshot(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from millstream.algebra.punctuation.restriction import Form
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.types import micros
 from millstream.algebra.upstream import Upstream
+from millstream.runtime.engine.gate import Gate, GuardReading
 from millstream.runtime.operator.frames import where
 
 MOST_SEEN = 20_000
@@ -30,17 +31,32 @@ MOST_RECENT = 1_000
 class Guard:
     """The patterns of one reader."""
 
-    __slots__ = ("_set", "patterns")
+    __slots__ = ("_set", "gate", "patterns")
 
     def __init__(self, messages: Iterable[Upstream] = ()) -> None:
         self.patterns = [message.pattern for message in messages if _drops(message)]
         self._set: PunctuationSet | None = None
+        self.gate = Gate()
 
     def __bool__(self) -> bool:
         return bool(self.patterns)
 
-    def filter(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        """Return the rows that no pattern matches; None if there are none."""
+    def filter(self, rows: pl.DataFrame, behind: Callable[[], int] | None = None) -> pl.DataFrame | None:
+        """Return the rows that no pattern matches; None if there are none. `behind` returns the cost of the operators
+        behind the guard for a tuple, if the guard may sleep."""
+        if behind is not None and self.gate.passes(rows.height):
+            return rows
+        kept = self._kept(rows)
+        dropped = rows.height - (0 if kept is None else kept.height)
+        columns = 0 if behind is None else len({name for pattern in self.patterns for name in pattern.attributes})
+        self.gate.count(rows.height, dropped, columns, behind)
+        return kept
+
+    def reading(self) -> GuardReading:
+        gate = self.gate
+        return GuardReading(tuple(map(str, self.patterns)), gate.tested, gate.dropped, gate.asleep)
+
+    def _kept(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         if any(not pattern.items for pattern in self.patterns):
             return None
         if self._set is None:

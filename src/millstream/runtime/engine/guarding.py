@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
+from millstream.runtime.engine.gate import STATEFUL, GuardReading
 from millstream.runtime.engine.guard import Guard, covered_by, passed_by
 from millstream.runtime.engine.narrowing import narrowed
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.preference import Preference
-from millstream.runtime.operator.contract import Input
+from millstream.runtime.operator.contract import Input, Operator
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -36,12 +38,20 @@ def mount(reader: Port | Sink, message: Feedback) -> None:
         _remember(reader, [*(each for each in sent if not message.covers(each)), message])
 
 
+def issue(port: Port, message: Upstream) -> None:
+    """Note that an operator has sent feedback by itself: it stands whatever readers the operator has."""
+    if isinstance(message, Feedback) and not any(each.covers(message) for each in port.issued):
+        port.issued = (*(each for each in port.issued if not message.covers(each)), message)
+
+
 def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Pattern]:
     """Remove the covered patterns from the guard of a reader, and return them."""
     sent = _sent(reader)
     gone = [each for each in sent if isinstance(each, Feedback) and covers(each.pattern)] if sent else []
     if gone:
         _remember(reader, [each for each in sent if each not in gone])
+        if isinstance(reader, Port):
+            reader.issued = tuple(each for each in reader.issued if each not in gone)
     return list(dict.fromkeys(each.pattern for each in gone))
 
 
@@ -65,7 +75,10 @@ def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
 
 def mount_remembered(reader: Port | Sink) -> None:
     """Make the guard of a reader of the feedback that its buffer remembers."""
-    guard = Guard(_sent(reader))
+    guard, before = Guard(_sent(reader)), reader.guard
+    if before is not None:
+        guard.gate = before.gate
+        guard.gate.wake()
     reader.guard = guard if guard else None
     if isinstance(reader, Port):
         reader.node.guarded = any(_sent(port) for port in reader.node.ports)
@@ -85,13 +98,41 @@ def written(*readers: Port | Sink) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def readings(*readers: Port | Sink) -> tuple[GuardReading, ...]:
+    """Return what the guards of readers have done."""
+    return tuple(reader.guard.reading() for reader in readers if reader.guard is not None)
+
+
+def _may_sleep(port: Port) -> bool:
+    """Return whether the guard of a port may sleep: not if the operator holds state that it has purged, or has
+    disclaimed the tuples by itself."""
+    return not port.issued and not _stateful(port.node)
+
+
+def _cost_behind(node: OperatorNode) -> int:
+    """Return what a tuple costs an operator and those behind it."""
+    cost, todo, seen = 0, [node], {node}
+    while todo:
+        node = todo.pop()
+        cost += STATEFUL if _stateful(node) else 1
+        behind = {reader.node for reader in node.buffer.ports} - seen
+        seen |= behind
+        todo += behind
+    return cost
+
+
+def _stateful(node: OperatorNode) -> bool:
+    kind = type(node.operator)
+    return kind.tables is not Operator.tables or kind.disclaim is not Operator.disclaim
+
+
 def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
     """Return the input of a step without the tuples that the guards drop; remove patterns that its punctuation
     covers."""
     made: list[Input] = []
     for port, given in zip(node.ports, inputs, strict=True):
         if port.guard is not None and given.rows is not None and not node.operator.guards_itself:
-            rows = port.guard.filter(given.rows)
+            rows = port.guard.filter(given.rows, partial(_cost_behind, node) if _may_sleep(port) else None)
             node.counters.disclaimed += given.rows.height - (0 if rows is None else rows.height)
             made.append(replace(given, rows=rows))
         else:
@@ -120,27 +161,36 @@ def retire(graph: Graph) -> None:
 
 
 def renew(graph: Graph, producers: Iterable[Producer]) -> None:
-    """Remove the guards before nodes that have a new reader, which has disclaimed nothing; then repeat the feedback of
-    all sinks, so that guards that still apply are mounted again."""
-    disarmed = [_disarm(producer) for producer in producers]
-    if not any(disarmed):
-        return
-    for reader in graph.readers():
-        messages = sent_by(reader) if isinstance(reader, Sink) else reader.standing
-        for message in [*messages]:
+    """Remove the guards before nodes that have a new reader, which has disclaimed nothing; then repeat all feedback, so
+    that guards that still apply are mounted again."""
+    issued: list[tuple[Port, Feedback]] = []
+    disarmed = [_disarm(producer, issued) for producer in producers]
+    if any(disarmed):
+        for port, message in issued:
+            issue(port, message)
+        repeat(graph)
+
+
+def repeat(graph: Graph) -> None:
+    """Send the feedback of all sinks, and what operators have issued by themselves, once more: readers of a buffer that
+    others have stopped reading may disclaim more together."""
+    for reader in [*graph.readers()]:
+        messages = sent_by(reader) if isinstance(reader, Sink) else (*reader.standing, *reader.issued)
+        for message in messages:
             graph.send(reader, message)
 
 
-def _disarm(node: Producer) -> bool:
-    """Remove all guards before a node; return whether there were any."""
+def _disarm(node: Producer, issued: list[tuple[Port, Feedback]]) -> bool:
+    """Remove all guards before a node, and note what operators had issued; return whether there were any."""
     if not isinstance(node, OperatorNode):
         return False
     watched = node.operator.unwatch(lambda _: True)
     if not node.guarded:
         return watched
     for port in node.ports:
+        issued += [(port, message) for message in port.issued]
         if unmount(port, lambda _: True):
-            _disarm(port.buffer.producer)
+            _disarm(port.buffer.producer, issued)
     return True
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.element import Element
+from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.upstream import Upstream
@@ -33,12 +34,13 @@ class Port:
     `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
     `guard`    drops the rows that the operator has disclaimed.
+    `issued`   the feedback among it that the operator has sent by itself, whatever its readers have disclaimed.
     `standing` feedback that holds as long as the operator reads: it ignores matching rows, whatever its readers want.
     """
 
     __slots__ = (
-        "active", "ahead", "arc", "at", "buffer", "guard", "index", "node", "offset", "ordered", "register", "reorder",
-        "scanned", "standing", "tried",
+        "active", "ahead", "arc", "at", "buffer", "guard", "index", "issued", "node", "offset", "ordered", "register",
+        "reorder", "scanned", "standing", "tried",
     )  # fmt: skip
 
     def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
@@ -55,6 +57,7 @@ class Port:
         self.arc: Arc | None = None
         self.reorder = Reorder() if merging and not ordered else None
         self.guard: Guard | None = None
+        self.issued: tuple[Feedback, ...] = ()
         self.standing: tuple[Upstream, ...] = ()
 
     @property

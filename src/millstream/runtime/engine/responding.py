@@ -48,7 +48,11 @@ def answer(node: OperatorNode, message: Feedback | Withdrawal | Demand) -> Answe
         return replace(own, passed=(*own.passed, *passed(node, message)))
     if not message.pattern.items:
         return _nothing_wanted(node, message)
-    return _assumed(node, message, response) if response else Answer()
+    if not response:
+        if node.operator.holds_results and node.switch.exploit == "on":
+            node.operator.disclaim(message.pattern, (None,) * len(node.ports))
+        return Answer()
+    return _assumed(node, message, response)
 
 
 def _nothing_wanted(node: OperatorNode, message: Feedback) -> Answer:

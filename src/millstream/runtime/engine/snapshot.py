@@ -129,11 +129,22 @@ def _restore_buffer(buffer: Buffer, value: dict[str, Any]) -> None:
 
 
 def _take_sink(sink: Sink) -> dict[str, Any]:
-    return {"seen": sink.seen.to_value()}
+    return {"seen": sink.seen.to_value(), "gate": _take_gate(sink)}
 
 
 def _restore_sink(sink: Sink, value: dict[str, Any]) -> None:
     sink.seen.restore(value["seen"])
+    _restore_gate(sink, value.get("gate"))
+
+
+def _take_gate(reader: Port | Sink) -> tuple[int, ...] | None:
+    return None if reader.guard is None else reader.guard.gate.to_value()
+
+
+def _restore_gate(reader: Port | Sink, value: tuple[int, ...] | None) -> None:
+    """The buffer that the reader reads has been restored, and with it the guard."""
+    if reader.guard is not None and value is not None:
+        reader.guard.gate.restore(value)
 
 
 def _take_operator(node: OperatorNode) -> dict[str, Any]:
@@ -169,6 +180,8 @@ def _take_port(port: Port) -> dict[str, Any]:
         "active": port.active,
         "rows": held.frame() if held is not None else None,
         "pending": list(held.pending) if held is not None else [],
+        "issued": port.issued,
+        "gate": _take_gate(port),
     }
 
 
@@ -176,6 +189,8 @@ def _restore_port(port: Port, value: dict[str, Any]) -> None:
     port.at, port.offset = value["at"], value["offset"]
     port.register, port.active = value["register"], value["active"]
     port.ahead, port.scanned = value.get("ahead", NEVER), port.at
+    port.issued = tuple(value.get("issued", ()))
+    _restore_gate(port, value.get("gate"))
     if port.reorder is not None:
         port.reorder.clear()
         if value["rows"] is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from millstream.algebra.values import value
+from millstream.runtime.engine.gate import GuardReading
 
 
 @value("counters")
@@ -31,8 +32,9 @@ class Counters:
 class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
-    counted as late, `macro` its transition macro, `disclaimed` the tuples that its guards have dropped, `guards` the
-    patterns that they have now, `told` the feedback received, `stopped` that of it which it could not pass on."""
+    counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
+    or while it held them, `guards` the patterns of its guards, `told` the feedback received, `stopped` that of it which
+    it could not pass on."""
 
     name: str
     kind: str
@@ -50,6 +52,7 @@ class NodeStatistics:
     macro: str = ""
     disclaimed: int = 0
     guards: tuple[str, ...] = ()
+    tests: tuple[GuardReading, ...] = ()
     told: int = 0
     stopped: int = 0
 
@@ -67,8 +70,10 @@ def reading(
     buffered: int = 0,
     state: int = 0,
     late: int = 0,
+    pruned: int = 0,
     macro: str = "",
     guards: tuple[str, ...] = (),
+    tests: tuple[GuardReading, ...] = (),
 ) -> NodeStatistics:
     """
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
@@ -76,6 +81,7 @@ def reading(
     """
     held = asdict(counters)
     nanoseconds = held.pop("nanoseconds")
+    held["disclaimed"] += pruned
     return NodeStatistics(
         name=name,
         kind=kind,
@@ -86,5 +92,6 @@ def reading(
         late=late,
         macro=macro,
         guards=guards,
+        tests=tests,
         **held,
     )

@@ -69,12 +69,14 @@ class LookAhead:
         return gone | closed_by(self._limits, rows, bounds) if self._limits else gone
 
 
-def closed_by(limits: Sequence[Limit], rows: pl.DataFrame, bounds: Integers) -> Mask:
-    """Return a mask of the tuples that the other side's time closes, given its bound for each of them."""
-    gone = np.zeros(rows.height, dtype=np.bool_)
+def closed_by(limits: Sequence[Limit], rows: pl.DataFrame, bounds: Integers, places: Integers | None = None) -> Mask:
+    """Return a mask of the tuples (those at some places, or all) that the other side's time closes, given its bound for
+    each of them."""
+    gone = np.zeros(len(bounds), dtype=np.bool_)
     near = np.flatnonzero(np.abs(bounds) < FAR)
-    if len(near):
-        some, stamps = take(rows, near), pl.DataFrame({TS: bounds[near]})
+    if limits and len(near):
+        some = take(rows, near if places is None else places[near])
+        stamps = pl.DataFrame({TS: bounds[near]})
         for limit in limits:
             values = values_of(limit.value, stamps)
             if values is not None:

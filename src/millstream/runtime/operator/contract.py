@@ -86,6 +86,9 @@ class Operator(ABC):
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
     `passes_early` true: it holds nothing, and `meet` takes early rows (`algebra/early.py`).
     `late`       number of tuples that it has counted as late.
+    `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
+                 that match whether or not its inputs may omit them.
+    `pruned`     number of tuples held that feedback has dropped.
     `guards_itself` true: it drops the tuples that it disclaims, and counts them; its ports need no guards.
     """
 
@@ -97,6 +100,8 @@ class Operator(ABC):
     looks_ahead: bool = False
     passes_early: ClassVar[bool] = False
     late: int = 0
+    holds_results: bool = False
+    pruned: int = 0
     guards_itself: bool = False
 
     @classmethod
@@ -145,8 +150,17 @@ class Operator(ABC):
         return FOREVER
 
     def unfinished(self) -> bool:
-        """Return whether an operator with several inputs has deferred work that a step without input would do."""
+        """Return whether it has deferred work that a step without input would do."""
         return False
+
+    def work(self, *, allowed: bool) -> bool:  # noqa: ARG002
+        """Allow the work that it limits per batch, or forbid it again; return whether a step without input would do
+        some. The host allows it once a batch, when all input has been taken."""
+        return False
+
+    def pending(self) -> int:
+        """Return the number of tuples that wait for such work: another batch has to follow."""
+        return 0
 
     def output_bound(self, bounds: Sequence[int]) -> int:
         """Return a lower bound on the timestamps of later output, given the ports' bounds."""

@@ -179,14 +179,14 @@ class EveryNth(Around):
 
 
 class KnownOnly(Around):
-    """Tuples without NULLs; the others repeat the last results. Before the first results these are NULL."""
+    """Tuples without NULLs; the others repeat the last results that were not empty. Before the first these are NULL."""
 
     def __init__(self, inner: Evaluation, width: int, *, repeats: bool) -> None:
         super().__init__(inner)
         self._repeats = repeats
         self._last: Rows = [(None,) * width] if repeats else NO_ROWS
-        self._asked = True
-        """False if a tuple has entered whose results have not been asked for."""
+        self._found: Rows | None = self._last
+        """The results of the last tuple; None: they have not been asked for."""
 
     def take(self, number: int, arrival: int, time: int, arguments: Row) -> Rows:
         self.enter(number, arrival, time, arguments)
@@ -196,26 +196,26 @@ class KnownOnly(Around):
         if None in arguments:
             self.results()
             self._inner.skip(arrival, time)
+            self._found = self._last
         else:
             self._inner.enter(number, arrival, time, arguments)
-            self._asked = False
+            self._found = None
 
     def results(self) -> Rows:
-        if not self._asked:
-            self._last, self._asked = self._inner.results(), True
-        return self._last
+        if self._found is None:
+            self._found = self._inner.results()
+            self._last = self._found or self._last
+        return self._found
 
     def expire(self, number: int) -> Rows | None:
         found = self._inner.expire(number)
-        if found is not None:
-            self._last, self._asked = found, True
+        self._last = found or self._last
         return found
 
     def save(self) -> Any:
-        last = self.results()
-        return self._inner.save(), list(last)
+        return self._inner.save(), list(self.results()), list(self._last)
 
     def load(self, saved: Any) -> None:
-        inner, last = saved
+        inner, found, last = saved
         self._inner.load(inner)
-        self._last = rows_of(last)
+        self._found, self._last = rows_of(found), rows_of(last)

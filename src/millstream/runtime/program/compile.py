@@ -15,6 +15,9 @@ from millstream.algebra.expression import conjuncts
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Source
 from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update
+from millstream.algebra.python.definition import Declaration
+from millstream.errors import OutOfRange
+from millstream.runtime.program.code import python_aggregate
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.queries import bind_single, call_query, is_single
 from millstream.runtime.program.source import Frame, Module
@@ -82,19 +85,27 @@ def _class(module: _Compiler, text: str) -> type[Any]:
     return type(program.name, (), members)
 
 
+def _returns(statement: Statement) -> bool:
+    """Return whether a statement returns rows."""
+    if isinstance(statement, Update):
+        return statement.refusing is not None
+    return isinstance(statement, Insert) and statement.table == RETURN
+
+
 class _Compiler(Module):
     """Generates the methods of a program."""
 
-    def inner(self, program: Program) -> str:
-        """The name of the class of a program that this one calls."""
-        return self.constant(compiled(program), "f")
+    def inner(self, aggregate: Program | Declaration) -> str:
+        """The name of the class of an aggregate that this program calls."""
+        made = compiled(aggregate) if isinstance(aggregate, Program) else python_aggregate(aggregate)
+        return self.constant(made, "f")
 
     def method(self, name: str) -> str:
         statements: tuple[Statement, ...] = getattr(self.program, name)
         frame = Frame(self)
         taken = name != "terminate"
         parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
-        returns = any(isinstance(each, Insert) and each.table == RETURN for each in statements)
+        returns = any(map(_returns, statements))
         lines = ["out = []"] if returns else []
         for statement in statements:
             lines += self._statement(statement, frame)
@@ -158,9 +169,22 @@ class _Compiler(Module):
             return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
         variable = loops.levels[0].variable
         row = ", ".join(values.get(n, f"{variable}[{n}]") for n in range(len(storage.columns)))
-        found = loops.around([f"changed.append((number, ({row},)))"], "number")
+        body = [f"changed.append((number, ({row},)))"]
+        if statement.refusing is not None:
+            body = self._refusing(f"({row},)", statement.refusing)
+        found = loops.around(body, "number")
         apply = [f"s.{storage.attribute}.replace(number, row)"]
         return ["changed = []", *found, "for number, row in changed:", *indented(apply)]
+
+    def _refusing(self, row: str, required: tuple[tuple[int, str], ...]) -> list[str]:
+        """Take a changed row, or return the reason why it is refused."""
+        self.globals["OutOfRange"] = OutOfRange
+        null = [(f"row[{position}] is None", f"column '{name}' is NULL") for position, name in required]
+        lines = ["try:", *indented([f"row = {row}"])]
+        lines += ["except OutOfRange as error:", *indented(["out.append((str(error),))", "continue"])]
+        for test, reason in null:
+            lines += [f"if {test}:", *indented([f"out.append(({reason!r},))", "continue"])]
+        return [*lines, "changed.append((number, row))"]
 
     def _delete(self, statement: Delete, frame: Frame) -> list[str]:
         storage = self.tables[statement.table]

@@ -7,7 +7,8 @@
 | `fails` | a truth value: the condition is false, not true or NULL |
 
 DOUBLEs compare as in Polars: NaN equals NaN and is greater than any other number. Of the conditions of WHERE, those
-that cannot overflow are tested first: where one does not hold, the others are not used.
+that cannot overflow are tested first, and those that call Python functions last: where one does not hold, the others
+are not used.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from millstream.algebra.expression import (
     Expression,
     InList,
     Literal,
+    PythonCall,
     Unary,
+    calls_code,
 )
 from millstream.algebra.overflow import can_overflow
 from millstream.algebra.program.expression import (
     Argument,
     CallValue,
     Exists,
+    Fitting,
     GroupValue,
     InQuery,
     Oldest,
@@ -41,6 +45,7 @@ from millstream.algebra.program.expression import (
 from millstream.algebra.program.query import Query
 from millstream.algebra.types import Type
 from millstream.runtime.program import scalars
+from millstream.runtime.program.code import python_function
 from millstream.runtime.program.source import Frame
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -115,8 +120,15 @@ class Expressions:
                 return self._case(node)
             case Cast():
                 return self._cast(node)
+            case Fitting(type=Type.INT, operand=operand):
+                return self._strict([operand], f"narrow({{0}}, {str(node)!r})".format)
+            case Fitting(operand=operand):
+                return self.value(Cast(node.type, operand))
             case Call():
                 return self._call(node)
+            case PythonCall():
+                name = frame.module.constant(python_function(node), "f")
+                return Code(f"{name}({', '.join(self.value(each).text for each in node.arguments)})")
         return self._through_page(node)
 
     def _literal(self, constant: object) -> Code:
@@ -157,11 +169,11 @@ class Expressions:
         return Code(f"({made} if {' and '.join(tests)} else None)") if tests else Code(f"({made})", nullable=False)
 
     def _binary(self, node: Binary) -> Code:
-        op, left, right = node.op, node.left, node.right
+        op, (left, right) = node.op, _calls_last(node)
         if op in ("AND", "OR"):
             helper, late = ("both", "both_used") if op == "AND" else ("either", "either_used")
             texts = self.value(left).text, self.value(right).text
-            if _may_overflow(node):
+            if _may_overflow(node) or calls_code(node):
                 return Code(f"{late}(lambda: {texts[0]}, lambda: {texts[1]})")
             return Code(f"{helper}({texts[0]}, {texts[1]})")
         if op in _PYTHON:
@@ -264,7 +276,7 @@ class Expressions:
             case Type.DOUBLE, Type.BIGINT:
                 return Code(self._strict([operand], "truncated({0})".format).text)
             case Type.BIGINT, Type.INT:
-                return self._strict([operand], f"narrow({{0}}, {str(node)!r})".format)
+                return Code(self._strict([operand], "shortened({0})".format).text)
         return self._through_page(node)
 
     def _call(self, node: Call) -> Code:
@@ -307,9 +319,9 @@ class Expressions:
             return f"({self.value(node).text} is True)"
         match node:
             case Binary(op="AND"):
-                return f"({self.holds(node.left)} and {self.holds(node.right)})"
+                return f"({' and '.join(map(self.holds, _calls_last(node)))})"
             case Binary(op="OR"):
-                return f"({self.holds(node.left)} or {self.holds(node.right)})"
+                return f"({' or '.join(map(self.holds, _calls_last(node)))})"
             case Unary(op="NOT", operand=operand):
                 return self.fails(operand)
             case InList():
@@ -327,9 +339,9 @@ class Expressions:
             return f"({self.value(node).text} is False)"
         match node:
             case Binary(op="AND"):
-                return f"({self.fails(node.left)} or {self.fails(node.right)})"
+                return f"({' or '.join(map(self.fails, _calls_last(node)))})"
             case Binary(op="OR"):
-                return f"({self.fails(node.left)} and {self.fails(node.right)})"
+                return f"({' and '.join(map(self.fails, _calls_last(node)))})"
             case Unary(op="NOT", operand=operand):
                 return self.holds(operand)
             case InList():
@@ -347,7 +359,7 @@ class Expressions:
 
     def all_hold(self, conditions: Sequence[Expression]) -> str:
         """Source that is true if all conditions of WHERE are true; where one is not, the others are not used."""
-        parts = sorted(conditions, key=_may_overflow)
+        parts = sorted(conditions, key=lambda part: (calls_code(part), _may_overflow(part)))
         tests = list(map(self.holds, parts))
         if sum(map(_may_overflow, parts)) > 1:
             return f"all_hold({', '.join(f'lambda: {test}' for test in tests)})"
@@ -372,6 +384,12 @@ def _unconverted(node: Expression, other: Expression) -> Expression:
     own = isinstance(node, Cast) and node.operand.type.is_integer
     floats = other.type is Type.DOUBLE and not (isinstance(other, Cast) and other.operand.type.is_integer)
     return node.operand if own and floats and isinstance(node, Cast) else node
+
+
+def _calls_last(node: Binary) -> tuple[Expression, Expression]:
+    """The operands; of AND and OR, one without Python functions first."""
+    swaps = node.op in ("AND", "OR") and calls_code(node.left) and not calls_code(node.right)
+    return (node.right, node.left) if swaps else (node.left, node.right)
 
 
 def _may_overflow(node: Expression) -> bool:

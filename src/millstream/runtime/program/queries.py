@@ -12,9 +12,12 @@ A query over one-row tables alone needs no function.
 from __future__ import annotations
 
 from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call, Query
+from millstream.algebra.python.definition import Declaration
 from millstream.algebra.types import Type
 from millstream.runtime.program import scalars
+from millstream.runtime.program.code import on_column
 from millstream.runtime.program.expressions import Expressions
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.source import Frame, Module
@@ -141,7 +144,7 @@ class _Function:
 
     def _argument(self, call: Call) -> str:
         values = self._values(call.arguments)
-        if call.program is not None:
+        if call.by is not None:
             return f"({', '.join(values)},)"
         return values[0] if values else "True"
 
@@ -158,13 +161,13 @@ class _Function:
         plain: list[str] = []
         for position, call in enumerate(query.calls):
             held = f"distinct(held[{position}])" if call.distinct else f"held[{position}]"
-            if call.program is None:
-                function = self._frame.module.constant(scalars.AGGREGATES[call.function], "f")
-                plain.append(f"c{position} = {function}({held})")
-            else:
-                factory = self._frame.module.inner(call.program)
-                run = f"run({factory}, {held}, {call.program.ignore_nulls})"
+            if isinstance(call.by, Program | Declaration):
+                factory = self._frame.module.inner(call.by)
+                run = f"run({factory}, {held}, {call.by.ignore_nulls})"
                 lines = [f"for c{position} in {run}:", *indented(lines)]
+            else:
+                made = scalars.AGGREGATES[call.function] if call.by is None else on_column(call.by, call.arguments)
+                plain.append(f"c{position} = {self._frame.module.constant(made, 'f')}({held})")
         return [*plain, *lines]
 
 

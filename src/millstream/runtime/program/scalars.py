@@ -35,6 +35,11 @@ def narrow(value: int, text: str) -> int:
     return value if -(1 << 31) <= value < 1 << 31 else out_of_range(text, "INT", value)
 
 
+def shortened(value: int) -> int | None:
+    """A BIGINT as an INT; NULL if it does not fit."""
+    return value if -(1 << 31) <= value < 1 << 31 else None
+
+
 def both(left: bool | None, right: bool | None) -> bool | None:
     """AND of three values."""
     if left is False or right is False:

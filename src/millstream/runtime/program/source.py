@@ -12,14 +12,16 @@ from typing import Any
 from millstream.algebra.program.one_row import one_row_tables
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import INWINDOW
+from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Attribute
 from millstream.runtime.program import scalars
 from millstream.runtime.program.table import Order
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
-    scalars.narrow, scalars.moved, scalars.remainder, scalars.greatest, scalars.least, scalars.distinct, scalars.run,
-    scalars.all_hold, scalars.both_used, scalars.either_used, scalars.ordered, scalars.limited,
+    scalars.narrow, scalars.shortened, scalars.moved, scalars.remainder, scalars.greatest, scalars.least,
+    scalars.distinct, scalars.run, scalars.all_hold, scalars.both_used, scalars.either_used,
+    scalars.ordered, scalars.limited,
 )  # fmt: skip
 
 
@@ -79,8 +81,8 @@ class Module:
         self.globals[name] = value
         return name
 
-    def inner(self, program: Program) -> str:
-        """The name of the class of a program that this one calls."""
+    def inner(self, aggregate: Program | Declaration) -> str:
+        """The name of the class of an aggregate that this program calls."""
         raise NotImplementedError
 
     def add(self, lines: Iterable[str]) -> None:

@@ -100,6 +100,25 @@ class StateTable:
             self._frame, self._recent = frame.slice(gone) if gone else frame, recent
         return gone
 
+    def take_first(self, count: int) -> pl.DataFrame:
+        """Remove the first `count` rows and return them. Nothing is copied but those, and the rows that stay are not
+        read."""
+        frame, recent = self._frame, self._recent
+        taken: list[pl.DataFrame] = []
+        left = count
+        for key, segment in list(self._segments.items()):
+            if left <= 0:
+                break
+            taken.append(segment.head(left))
+            if segment.height <= left:
+                self._drop(key)
+            else:
+                self._cut(key, left)
+            left -= taken[-1].height
+        if frame is not None and count <= frame.height:
+            self._frame, self._recent = frame.slice(count), recent
+        return stack(taken) if taken else pl.DataFrame(schema=self.schema)
+
     def keep(self, mask: pl.Series) -> None:
         """Keep only the rows of `frame()` where the mask is true."""
         if mask.null_count():

@@ -5,7 +5,7 @@
 | computes | the changes that the statements of its writers make, tuple by tuple |
 | order | by timestamp; equal timestamps by the order in which the writers were added, then by arrival |
 | a writer added later | writes from the time that the table has reached: an older tuple counts as of then |
-| a row that is refused | is not written but counted: its key is in the table, a NULL, a value that does not fit |
+| a row that is refused | is not written but counted: its key is there, NULL, a value that does not fit, an exception |
 | state | the rows |
 | punctuation in → purged → out | any → nothing → nothing |
 | progress | the lowest of the writers' |
@@ -27,7 +27,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import RETURN, Insert
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.written import ALIVE, ROW
-from millstream.errors import OutOfRange
+from millstream.errors import CodeError, OutOfRange, reason_of
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.registry import Site, carries_out
@@ -145,9 +145,9 @@ class WrittenTable(Operator):
         done = len(shared.log)
         try:
             refused = [reason for (reason,) in run(*row)]
-        except OutOfRange as error:
+        except (OutOfRange, CodeError) as error:
             assert len(shared.log) == done  # the values of a statement are computed before it changes anything
-            refused = [str(error)]
+            refused = [reason_of(error)]
         if refused:
             self.bad += len(refused)
             self.reason = refused[-1]

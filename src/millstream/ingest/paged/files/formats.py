@@ -7,16 +7,18 @@ splits are values.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import polars as pl
 
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import record, value
 from millstream.errors import InputError, did_you_mean
 from millstream.ingest.paged.split import SplitRows
+from millstream.ingest.paged.wanted import Wanted
 from millstream.ingest.rows import Rows
 
 _HINT = "Files must appear whole: write them under a name that starts with '_' or '.', then rename them."
@@ -96,6 +98,14 @@ class FileSplit:
             return made[0]
         frames = [part.rows for part in made if isinstance(part.rows, pl.DataFrame)]
         return SplitRows(pl.concat(frames, rechunk=True), pl.concat([part.bad for part in made]))
+
+    def read_wanted(
+        self, columns: Sequence[str], unwanted: tuple[Pattern, ...], deciding: Collection[str]
+    ) -> Wanted | None:
+        """Read only what is wanted, if the format can; None: it cannot."""
+        own = getattr(self.format, "read_wanted", None)
+        found: Wanted | None = None if own is None else own(self.parts, columns, unwanted, deciding)
+        return found
 
 
 def needed(schema: Schema, required: Sequence[str], columns: Sequence[str] | None) -> Schema:

@@ -5,12 +5,13 @@
 | columns | found by name, not case-sensitive; others are ignored |
 | types | converted as in `coerce`; a row with a value that does not fit is bad |
 | pruning | a column is left out only if all its values fit (`parquet_columns`); bad rows are written with all columns |
+| rows that no reader wants | as little as possible is read of them (`parquet_wanted`) |
 | replay | by the row groups' statistics of the time column; the column itself is read for one group at a time |
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.algebra.arrays import Integers
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
@@ -39,7 +41,9 @@ from millstream.ingest.paged.files.formats import (
     unreadable,
 )
 from millstream.ingest.paged.files.parquet_columns import Columns, columns_of
+from millstream.ingest.paged.files.parquet_wanted import part_reader
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
+from millstream.ingest.paged.wanted import Wanted
 from millstream.ingest.rows import Rows, read_frame, texts_of
 
 
@@ -102,30 +106,48 @@ class ParquetFormat:
     def read(self, part: Part, columns: Sequence[str] | None) -> SplitRows:
         names, known = selected(self.schema, columns), self._columns(part.file)
         schema = needed(self.schema, (*self.required, *known.doubtful), columns)
-        rows = read_frame(self._frame(part, schema), schema, self.required)
-        bad = located(self.where, part, self._described(part, rows, schema), rows.bad_places)
+        rows = read_frame(self.frame(part, schema.names), schema, self.required)
+        bad = located(self.where, part, self.described(part, rows, schema), rows.bad_places)
         return SplitRows(narrowed(rows.frame, names), bad)
 
+    def read_wanted(
+        self, parts: Sequence[Part], columns: Sequence[str], unwanted: tuple[Pattern, ...], deciding: Collection[str]
+    ) -> Wanted:
+        """Read the rows that match none of the patterns; of all rows the deciding columns."""
+        return part_reader(self, columns, unwanted, deciding).read(parts)
+
     def read_all(self, part: Part) -> Rows:
-        return read_frame(self._frame(part, self.schema), self.schema, self.required)
+        return read_frame(self.frame(part, self.schema.names), self.schema, self.required)
 
     def where(self, part: Part, places: Sequence[int]) -> list[str]:
         return [f"row {part.first + at + 1}" for at in places]
 
-    def _described(self, part: Part, rows: Rows, read: Schema) -> pl.DataFrame:
+    def group_borders(self, file: File) -> tuple[int, ...]:
+        """The first rows of the row groups, and the number of rows."""
+        return self._footer(file).borders
+
+    def doubtful(self, file: File) -> tuple[str, ...]:
+        """The columns of the schema that may have a value that does not fit."""
+        return self._columns(file).doubtful
+
+    def name_in(self, file: File, column: str) -> str:
+        """The file's name of a column."""
+        return self._columns(file).names[column]
+
+    def described(self, part: Part, rows: Rows, read: Schema) -> pl.DataFrame:
         """Return the bad rows with the values of all columns, also of those that were not read."""
         if not rows.bad.height or read == self.schema:
             return rows.bad
-        texts = texts_of(self._frame(part, self.schema), rows.bad_places)
+        texts = texts_of(self.frame(part, self.schema.names), rows.bad_places)
         return rows.bad.with_columns(pl.Series("input", texts, pl.String))
 
     def _columns(self, file: File) -> Columns:
         check_whole(file)
         return columns_of(file, self.schema)
 
-    def _frame(self, part: Part, schema: Schema) -> pl.DataFrame:
-        """Return the rows of a part with the types of the file and the names of the schema."""
-        return _read(part, {a.name: self._columns(part.file).names[a.name] for a in schema})
+    def frame(self, part: Part, columns: Sequence[str]) -> pl.DataFrame:
+        """Return these columns of a part with the types of the file and the names of the schema."""
+        return _read(part, {name: self._columns(part.file).names[name] for name in columns})
 
     def _footer(self, file: File) -> Footer:
         return _footer(file, self.schema.time)

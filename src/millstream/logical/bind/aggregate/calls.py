@@ -1,21 +1,31 @@
-"""Aggregates that queries of a body call: built-in ones, and base versions of the user's."""
+"""Aggregates that queries over local tables call: built-in ones, base versions of the user's and of the library's, and
+classes in Python."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from millstream.algebra.aggregate import functions as aggregates
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.aggregate.function import AggregateFunction
 from millstream.algebra.expression import Expression
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call
+from millstream.algebra.python.definition import Declaration
 from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.bind.aggregate.types import assigned, wide
+from millstream.logical.bind.aggregate_call import arguments_of, needs_over, parameters_of
 from millstream.logical.bind.coercion import cast
-from millstream.logical.catalog import Catalog
+from millstream.logical.bind.operators import boolean
+from millstream.logical.bind.python_functions import python_arguments
+from millstream.logical.catalog import Catalog, UserAggregate
 
-BUILT_IN = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+BY_VALUE = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+"""The built-in functions that are computed without columns."""
+Binder = Callable[[ast.Expr], Expression]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,20 @@ class Calls:
     def is_aggregate(self, node: ast.Node) -> bool:
         if not isinstance(node, ast.Function):
             return False
-        return node.name == self.name or node.name in self.catalog.aggregates or aggregates.find(node.name) is not None
+        found = self._found(node.name)
+        if isinstance(found, Declaration):
+            return bool(found.methods)
+        return node.name == self.name or found is not None or aggregates.find(node.name) is not None
+
+    def function(self, node: ast.Function) -> Declaration | None:
+        """The function in Python that a call means."""
+        found = self._found(node.name)
+        return found if isinstance(found, Declaration) and not found.methods else None
+
+    def _found(self, name: str) -> UserAggregate | Declaration | None:
+        from millstream.logical.bind.aggregate.library import find  # binds bodies, which call aggregates
+
+        return self.catalog.user_defined(name) or (None if name == self.name else find(name, self.catalog))
 
     def contained(self, node: ast.Node) -> bool:
         """True if an aggregate is called inside, but not in a subquery."""
@@ -37,62 +60,89 @@ class Calls:
             return True
         return not isinstance(node, ast.Select) and any(map(self.contained, node.children()))
 
-    def filtered(self, node: ast.Function) -> ast.Function:
-        """Return the call with its FILTER inside the argument, NULL where that does not hold; refuse what a body has
-        no meaning for."""
+    def bind(self, node: ast.Function, binder: Binder) -> Call:
+        """Return the call of an aggregate, its arguments bound by `binder`."""
         if node.over is not None:
             hint = "a body reads whole tables: ORDER BY and LIMIT in a subquery choose rows"
             raise PlanError("M3054", "a running aggregate is not allowed in a body", hint=hint, **node.over.place)
-        if node.within is not None:
-            raise BindError("M2009", f"{node.name.upper()} takes no WITHIN GROUP in a body")
-        if node.filter is None:
-            return node
-        if node.name in self.catalog.aggregates and self.catalog.aggregates[node.name].base is not None:
-            hint = "filter in a subquery of FROM"
-            raise BindError("M2009", f"FILTER of {node.name}, a user-defined aggregate", hint=hint)
-        given = node.arguments or (ast.Constant(1, **node.place),)
-        chosen = tuple(ast.Case(None, ((node.filter, each),), None, **node.place) for each in given)
-        return replace(node, arguments=chosen, star=False, filter=None)
-
-    def bind(self, node: ast.Function, arguments: list[Expression]) -> Call:
-        """Return the call with these bound arguments."""
-        known = node.name in self.catalog.aggregates or aggregates.find(node.name) is not None
-        if node.name == self.name and not (self.window and known):
+        found, built_in = self._found(node.name), aggregates.find(node.name)
+        if node.name == self.name and not (self.window and (found is not None or built_in is not None)):
             detail = "An aggregate may call those that exist before it; the window version may call the base version."
             hint = f"CREATE AGGREGATE {node.name}, the base version, first" if self.window else ""
             raise BindError("M2044", f"aggregate '{node.name}' calls itself", detail=detail, hint=hint)
-        if node.name in self.catalog.aggregates:
-            return self._program(node, arguments)
-        return self._built_in(node, arguments)
+        if isinstance(found, Declaration):
+            return self._python(node, found, binder)
+        if found is not None and found.base is not None:
+            return self._program(node, found.base, binder)
+        if built_in is not None:
+            return self._built_in(node, built_in, binder)
+        hint = f"CREATE AGGREGATE {node.name}: over a table the base version is used"
+        raise BindError("M2008", f"aggregate '{node.name}' has only a window version", hint=hint)
 
-    def _program(self, node: ast.Function, arguments: list[Expression]) -> Call:
-        program = self.catalog.aggregates[node.name].base
-        if program is None:
-            if aggregates.find(node.name) is not None:
-                return self._built_in(node, arguments)
-            hint = f"CREATE AGGREGATE {node.name}: over a table the base version is used"
-            raise BindError("M2008", f"aggregate '{node.name}' has only a window version", hint=hint)
-        if len(program.results) != 1:
-            raise BindError("M2009", f"{node.name} returns {len(program.results)} columns, not a value")
-        return Call(program.results[0].type, program.name, matched(program, arguments), node.distinct, program)
+    # --- of the user ----------------------------------------------------------------------------------------------
 
-    def _built_in(self, node: ast.Function, arguments: list[Expression]) -> Call:
-        function = aggregates.lookup(node.name)
-        if function.name not in BUILT_IN:
-            hint = f"the built-in aggregates of a body are {', '.join(BUILT_IN)}"
-            raise BindError("M2014", f"{function.name} is not available in a body", hint=hint)
+    def _program(self, node: ast.Function, program: Program, binder: Binder) -> Call:
+        self._check(node, len(program.results))
+        arguments = matched(program, [binder(argument) for argument in node.arguments])
+        return Call(program.results[0].type, program.name, arguments, node.distinct, program)
+
+    def _python(self, node: ast.Function, declared: Declaration, binder: Binder) -> Call:
+        self._check(node, len(declared.returns))
+        arguments = python_arguments(declared, [binder(argument) for argument in node.arguments])
+        return Call(declared.signature.type, declared.name, arguments, node.distinct, declared)
+
+    def _check(self, node: ast.Function, width: int) -> None:
+        if node.filter is not None or node.within is not None:
+            clause = "FILTER" if node.filter is not None else "WITHIN GROUP"
+            hint = "choose and sort the rows in a subquery of FROM"
+            raise BindError("M2009", f"{clause} of {node.name}, a user-defined aggregate", hint=hint)
+        if width != 1:
+            raise BindError("M2009", f"{node.name} returns {width} columns, not a value")
+
+    # --- built in -------------------------------------------------------------------------------------------------
+
+    def _built_in(self, node: ast.Function, function: AggregateFunction, binder: Binder) -> Call:
+        if function.needs_over:
+            raise needs_over(function)
+        if function.name not in BY_VALUE:
+            return self._on_column(node, function, binder)
+        node = _filtered(node)
         if node.star:
             if not function.star:
                 raise BindError("M2009", f"{function.name}(*) means nothing", hint=f"{function.name}(x)")
             return Call(Type.BIGINT, function.name, ())
-        if len(arguments) != 1:
-            raise BindError("M2009", f"{function.name} takes 1 argument, found {len(arguments)}")
-        (argument,) = arguments
-        if argument.type is Type.NULL:
-            argument = cast(argument, Type.BIGINT)
+        written, _ = arguments_of(node, function)
+        assert written is not None
+        argument = _typed(binder(written))
         function.check(argument.type)
-        argument = cast(argument, wide(argument.type))
         return Call(function.result_type(argument.type), function.name, (argument,), node.distinct)
+
+    def _on_column(self, node: ast.Function, function: AggregateFunction, binder: Binder) -> Call:
+        written, constants = arguments_of(node, function)
+        assert written is not None
+        parameters, argument = parameters_of(function, constants), _typed(binder(written))
+        function.check(argument.type)
+        argument = argument if function.takes is None else cast(argument, function.takes)
+        filtered = () if node.filter is None else (boolean(binder(node.filter), "FILTER"),)
+        distinct = argument.type if node.distinct and not function.idempotent else None
+        type_ = function.result_type(argument.type)
+        by = AggregateCall(
+            "value", function.name, "argument", type_, parameters, distinct, "filter" if filtered else None
+        )
+        return Call(type_, function.name, (argument, *filtered), by=by)
+
+
+def _typed(argument: Expression) -> Expression:
+    return cast(argument, Type.BIGINT if argument.type is Type.NULL else wide(argument.type))
+
+
+def _filtered(node: ast.Function) -> ast.Function:
+    """Return the call with its FILTER inside the argument: NULL where that does not hold."""
+    if node.filter is None:
+        return node
+    given = node.arguments or (ast.Constant(1, **node.place),)
+    chosen = tuple(ast.Case(None, ((node.filter, each),), None, **node.place) for each in given)
+    return replace(node, arguments=chosen, star=False, filter=None)
 
 
 def matched(program: Program, arguments: list[Expression]) -> tuple[Expression, ...]:

@@ -177,7 +177,9 @@ class StatementBinder:
                 position = _position(assignment.column_name, columns, statement.table)
                 if any(position == other for other, _ in found):
                     raise BindError("M2015", f"column '{assignment.column_name}' is assigned twice")
-                found.append((position, _assigned(binder.bind(assignment.value), columns[position])))
+                value = assignment.value
+                written = str(value) if isinstance(value, ast.Name) else ""
+                found.append((position, _assigned(binder.bind(value), columns[position], written)))
         return Update(statement.table, tuple(found), self._condition(statement.where, statement.table, columns))
 
 
@@ -188,8 +190,8 @@ def _position(name: str, columns: Columns, table: str) -> int:
     return names.index(name)
 
 
-def _assigned(value: Expression, column: Attribute) -> Expression:
-    return assigned(value, column.type, f"column '{column.name}'")
+def _assigned(value: Expression, column: Attribute, written: str = "") -> Expression:
+    return assigned(value, column.type, f"column '{column.name}'", written)
 
 
 def _row(values: Sequence[Expression], positions: Sequence[int], columns: Columns) -> tuple[Expression, ...]:

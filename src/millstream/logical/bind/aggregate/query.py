@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from millstream.algebra.expression import Column, Expression, conjunction
 from millstream.algebra.program.expression import (
@@ -22,6 +22,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
+from millstream.lang.python_function import PythonFunction
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.scope import Entry, LocalScope
 from millstream.logical.bind.aggregate.types import assigned, wide
@@ -86,6 +87,9 @@ class Body:
             case ast.Function() if self.calls.is_aggregate(node):
                 message = f"{node.name.upper()} is an aggregate, not allowed in {binder.where}"
                 raise PlanError("M3013", message, hint=f"(SELECT {node.name}(…) FROM …)")
+            case ast.Function() if (declared := self.calls.function(node)) is not None:
+                marked = {part.name: getattr(node, part.name) for part in fields(node)}
+                return binder.unhooked(PythonFunction(**marked, declared=declared))
         return None
 
     def _single(self, written: ast.Query, scope: LocalScope) -> tuple[Query, Columns]:
@@ -167,6 +171,9 @@ class Body:
                     raise PlanError("M3020", f"{written.kind} JOIN is not available in a body", hint="LEFT JOIN")
                 if source.window is not None:
                     raise PlanError("M3003", "a table of a body has no windows")
+                if source.function is not None:
+                    hint = f"{source.function} reads a stream"
+                    raise PlanError("M3003", f"'{source.relation}' is a table", hint=hint)
                 relation, columns = self._relation(source.relation, outer)
                 name = source.alias or (source.relation if isinstance(source.relation, str) else "subquery")
                 if any(entry.name == name for entry in scope.entries):
@@ -246,6 +253,15 @@ class Body:
             return assigned(self.binder(outer, tail.clause).bind(tail.amount), Type.BIGINT, tail.clause)
 
 
+def _at_position(node: ast.Constant, select: ast.Select) -> ast.Expr:
+    """The column of the select list that `GROUP BY 1` means."""
+    place = node.value if type(node.value) is int else 0
+    if not 1 <= place <= len(select.items):
+        message = f"GROUP BY {node.value!r}: there are {len(select.items)} columns"
+        raise BindError("M2017", message, hint="name a column, or give its place in the select list", **node.place)
+    return select.items[place - 1].expression
+
+
 class _Grouping:
     """Collects the groups and aggregates of a query while its items are bound."""
 
@@ -259,6 +275,8 @@ class _Grouping:
         for node in select.group:
             own = isinstance(node, ast.Name) and any(entry.column(str(node)) for entry in scope.entries)
             meant = node if own or not isinstance(node, ast.Name) else aliases.get(str(node), node)
+            if isinstance(node, ast.Constant):
+                meant = _at_position(node, select)
             bound = within.binder(scope, "GROUP BY").bind(meant)
             self.groups.append(cast(bound, wide(bound.type)))
 
@@ -268,8 +286,7 @@ class _Grouping:
     def _hook(self, node: ast.Expr) -> Expression | None:
         calls = self._body.calls
         if isinstance(node, ast.Function) and calls.is_aggregate(node):
-            node = calls.filtered(node)
-            call = calls.bind(node, [self._argument(argument) for argument in node.arguments])
+            call = calls.bind(node, self._argument)
             if call not in self.calls:
                 self.calls.append(call)
             return CallValue(call.type, self.calls.index(call))
@@ -289,8 +306,7 @@ class _Grouping:
             for inner in query.walk():
                 for column in (node for each in inner.expressions() for node in walk(each)):
                     if isinstance(column, Column) and self._scope.owns(column):
-                        name = column.name.replace("#1", "")
-                        raise PlanError("M3016", f"column '{name}' is used in a subquery of a grouped query")
+                        raise PlanError("M3016", f"column '{column}' is used in a subquery of a grouped query")
 
     def _argument(self, node: ast.Expr) -> Expression:
         if self._body.calls.contained(node):

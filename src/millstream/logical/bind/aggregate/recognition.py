@@ -11,7 +11,7 @@
 | window version: `DELETE FROM inwindow WHERE w < g`, and `oldest()` is returned | MAX(g); MIN(g) if `>` |
 
 The result is an expression over such states and the arguments, the same after INITIALIZE and after ITERATE or in
-TERMINATE. Anything else is compiled.
+TERMINATE. Anything else is compiled, and so is a body that calls Python functions.
 
 A NULL that is added to a sum makes it NULL for ever, which a built-in function does not: where an argument may be NULL,
 the number of NULLs so far decides.
@@ -31,6 +31,7 @@ from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Inser
 from millstream.algebra.types import Type
 from millstream.logical.bind.aggregate.symbolic import NotSymbolic, simplified, substituted, symbolic
 from millstream.logical.bind.coercion import cast
+from millstream.logical.references import references
 
 Nullable = Callable[[Expression], bool]
 
@@ -70,7 +71,7 @@ def recognised(call: ProgramCall, frame: Frame, nullable: Nullable) -> Recognise
     by_window = call.window is not None and frame.size is not None and not by_slots
     program = call.window if by_window else call.base or call.window
     assert program is not None
-    if frame.active and by_window:
+    if (frame.active and by_window) or any(True for _ in references(program)):
         return None
     may_be_null = any(nullable(Argument(each.type, each.name)) for each in program.arguments)
     skips = program.ignore_nulls and may_be_null

@@ -31,12 +31,13 @@ def attributes(columns: Iterable[ast.ColumnDefinition], what: str) -> tuple[Attr
     return tuple(found.values())
 
 
-def assigned(value: Expression, wanted: Type, what: str) -> Expression:
-    """The value as the type of what it is assigned to; raise BindError if that could lose something."""
+def assigned(value: Expression, wanted: Type, what: str, written: str = "") -> Expression:
+    """The value as the type of what it is assigned to; raise BindError if that could lose something. `written`: how the
+    statement writes the value, if it is known."""
     value = read_as(value, wanted)
     given = value.type
     fits = given in (wanted, Type.NULL) or wide(given) is wanted or (given.is_integer and wanted is Type.DOUBLE)
     if not fits and not (given in INSTANTS and wanted is Type.TIMESTAMP):
-        hint = f"CAST({value} AS {wanted.value})"
+        hint = f"CAST({written or value} AS {wanted.value})"
         raise BindError("M2006", f"{what} is {wanted.value}, the value is {given.value}", hint=hint)
     return cast(value, wanted)

@@ -25,13 +25,14 @@ from millstream.algebra.program.call import ProgramCall
 from millstream.algebra.program.program import Program
 from millstream.algebra.python.aggregate_call import PythonAggregateCall
 from millstream.algebra.python.definition import Declaration
-from millstream.errors import BindError, PlanError
+from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate.ast import UserCall
 from millstream.lang.python_function import PythonFunction
 from millstream.logical.bind.aggregate.calls import matched
 from millstream.logical.bind.aggregate.library import find
 from millstream.logical.bind.expressions import ExpressionBinder, Names, contains_aggregate, contains_over
+from millstream.logical.bind.functions import check_known
 from millstream.logical.bind.python_functions import python_arguments
 from millstream.logical.catalog import Catalog, UserAggregate
 
@@ -60,7 +61,12 @@ def with_user_calls(select: ast.Select, catalog: Catalog) -> ast.Select:
     return replace(
         select,
         items=tuple(items),
-        sources=tuple(replace(source, on=_marked(source.on, catalog)) for source in select.sources),
+        sources=tuple(
+            replace(
+                each, on=_marked(each.on, catalog), source=replace(each.source, work=_marked(each.source.work, catalog))
+            )
+            for each in select.sources
+        ),
         where=_marked(select.where, catalog),
         group=_marked(select.group, catalog),
         having=_marked(select.having, catalog),
@@ -89,6 +95,11 @@ def _marked(node: Item, catalog: Catalog) -> Item:
             and (found := catalog.user_defined(made.name) or find(made.name, catalog)) is not None
         ):
             return _meant(made, found, catalog)  # type: ignore[return-value]
+        if isinstance(made, ast.Function) and aggregates.find(made.name) is None:
+            own = [*catalog.aggregates, *(declared.name for declared in catalog.library)]
+            if did_you_mean(made.name, own):  # it may be meant
+                with made.placing():
+                    check_known(made.name, own)
         return made  # type: ignore[no-any-return]
     return made if made != node else node
 

@@ -14,7 +14,7 @@ from millstream.lang.aggregate import ast as body
 from millstream.lang.table.ast import Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
-from millstream.logical.bind.aggregate.scope import LocalScope
+from millstream.logical.bind.aggregate.scope import LocalScope, as_written
 from millstream.logical.bind.aggregate.types import wide
 from millstream.logical.bind.table.relations import relations
 from millstream.logical.bind.table.write import WriteBinder, written_table
@@ -25,7 +25,7 @@ def bind_once(query: ast.Query, catalog: Catalog) -> Program:
     """Return the program of a SELECT over tables, which returns its rows."""
     query = expanded(query, catalog)
     tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
-    with query.placing():
+    with query.placing(), as_written():
         found = Body(tables, Calls(catalog, "a query over tables", True)).union(query, LocalScope(()))
         (_, columns), *others = found
         for _, other in others:
@@ -76,14 +76,14 @@ def insertion(table: TableDefinition, catalog: Catalog, conflict: Conflict | Non
 def bind_values(write: Write, catalog: Catalog) -> Program:
     """Return the program that returns the rows of VALUES."""
     assert isinstance(write.statement, body.Insert)
-    with write.placing():
+    with write.placing(), as_written():
         table = written_table(write.statement, catalog)
         return WriteBinder(table, catalog, (), "", None).values(write.statement)
 
 
 def bind_written_once(write: Write, catalog: Catalog) -> Program:
     """Return the program of an UPDATE or DELETE that no stream drives."""
-    with write.placing():
+    with write.placing(), as_written():
         definition = written_table(write.statement, catalog)
         if write.source is not None:
             hint = "A stream drives INSERT … SELECT, UPDATE … FROM and DELETE … USING; VALUES inserts rows once."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from millstream.algebra.expression import Binary, Case, Column, Expression, Literal, Unary, conjunction, conjuncts
-from millstream.algebra.program.expression import Argument, Exists, walk
+from millstream.algebra.program.expression import Argument, Exists, Fitting, walk
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.program.query import Query, Source
 from millstream.algebra.program.statement import RETURN, Insert, Statement, Update, expressions, queries
@@ -23,9 +23,8 @@ from millstream.lang.table.ast import Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.definition import StatementBinder
 from millstream.logical.bind.aggregate.query import Body, Columns
-from millstream.logical.bind.aggregate.scope import Entry, LocalScope
+from millstream.logical.bind.aggregate.scope import Entry, LocalScope, as_written
 from millstream.logical.bind.aggregate.types import assigned, wide
-from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.from_clause import bind_entries
 from millstream.logical.bind.query import bind_select
 from millstream.logical.bind.table.driven import driven
@@ -46,7 +45,7 @@ _NARROW = (Type.INT, Type.REAL)
 
 def bind_write(write: Write, catalog: Catalog) -> TableWrite:
     """Return the plan of a statement that writes a table for each tuple of a stream."""
-    with write.placing():
+    with write.placing(), as_written():
         write = driven(write, catalog)
         definition = written_table(write.statement, catalog)
         if write.source is None:
@@ -120,6 +119,7 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
     if len(names) != len(plan.schema):
         wanted = f"{len(names)} column{'s' if len(names) != 1 else ''} ({', '.join(names)})"
         raise BindError("M2045", f"'{definition.name}' takes {wanted}, found {len(plan.schema)}")
+    check_required(insert, definition)
     nulls = {name for name, item in plan.items if item == NULL} if isinstance(plan, Project) else set()
     if plan.schema.names == tuple(names) and not nulls:
         return plan
@@ -128,6 +128,15 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
         type_ = definition.schema.type_of(name)
         made.append((name, Literal(type_, None) if each.name in nulls else Column(each.type, each.name)))
     return Project(plan, tuple(made))
+
+
+def check_required(insert: body.Insert, definition: TableDefinition) -> None:
+    """Refuse a list of columns that leaves out one which must not be NULL: no row would fit."""
+    for name in (*definition.primary_key, *definition.not_null):
+        if insert.columns and name not in insert.columns:
+            part = "part of the key" if name in definition.primary_key else "NOT NULL"
+            message = f"INSERT without column '{name}' of table '{definition.name}', which is {part}"
+            raise BindError("M2128", message, hint=f"({', '.join((name, *insert.columns))})", **insert.place)
 
 
 def _routed(statements: Sequence[Statement], table: TableDefinition, plan: Plan) -> Key:
@@ -188,6 +197,7 @@ class WriteBinder(StatementBinder):
 
     def values(self, insert: body.Insert) -> Program:
         """The program that returns the rows of VALUES, with all columns of the table."""
+        check_required(insert, self._table)
         schema, found = self._table.schema, []
         for query in self._insert(insert).queries:
             items = tuple(_fitting(item, each.type) for item, each in zip(query.items, schema, strict=True))
@@ -210,7 +220,7 @@ class WriteBinder(StatementBinder):
                 items = tuple(self._item(column, given.get(column.name)) for column in self._table.schema)
                 return self._written(items, write.conflict)
             case body.Update() as update:
-                return self._updated(update)
+                return (self._updated(update),)
         return (self.statement(write.statement),)
 
     def _row_scope(self, table: str, columns: Columns) -> LocalScope:
@@ -285,15 +295,14 @@ class WriteBinder(StatementBinder):
         if not conflict.assignments:
             return ()
         update = body.Update(self._table.name, conflict.assignments, conflict.where, **conflict.place)
-        *reported, bound = self._updated(update)
-        assert isinstance(bound, Update)
+        bound = self._updated(update)
         same = self._same_key(values, self._table.name)
         narrowed = replace(bound, condition=conjunction(tuple(c for c in (same, bound.condition) if c is not None)))
-        return (*reported, narrowed)
+        return (narrowed,)
 
     # --- UPDATE ---------------------------------------------------------------------------------------------------
 
-    def _updated(self, update: body.Update) -> tuple[Statement, ...]:
+    def _updated(self, update: body.Update) -> Update:
         for assignment in update.assignments:
             if assignment.column_name in self._table.primary_key:
                 hint = "DELETE the row, and INSERT another one"
@@ -304,23 +313,15 @@ class WriteBinder(StatementBinder):
         schema = self._table.schema
         types = {position: each.type for position, each in enumerate(schema)}
         made = tuple((position, _fitting(value, types[position])) for position, value in bound.assignments)
-        values = {schema.names[position]: value for position, value in made}
-        nulls = [(_null(values[name]), f"column '{name}' is NULL") for name in self._required() if name in values]
-        found = _any(condition for condition, _ in nulls)
-        if found is None:
-            return (replace(bound, assignments=made),)
-        source = Source(self._table.name, self._table.name, schema.names)
-        (reported,) = _reported(nulls)
-        (query,) = reported.queries
-        given = [bound.condition] if bound.condition is not None else []
-        refused = replace(query, sources=(source,), condition=conjunction((*given, found)))
-        allowed = conjunction((*given, Unary(Type.BOOLEAN, "NOT", found)))
-        return Insert(RETURN, (refused,)), replace(bound, assignments=made, condition=allowed)
+        assigned_to = {position for position, _ in made}
+        required = {position: name for position, name in enumerate(schema.names) if name in self._required()}
+        refusing = tuple((position, name) for position, name in required.items() if position in assigned_to)
+        return replace(bound, assignments=made, refusing=refusing)
 
 
 def _fitting(value: Expression, wanted: Type) -> Expression:
     """The value as a type of fewer than 64 bits, if the column has one."""
-    return cast(value, wanted) if wanted in _NARROW else value
+    return Fitting(wanted, value) if wanted in _NARROW and value.type is not Type.NULL else value
 
 
 def _null(value: Expression) -> Expression:

@@ -205,7 +205,7 @@ def held_side(
     """Return the state part of the tuples of one side that wait for tuples of another."""
     (own, promised), (other, offers) = held, partner
     if own.rows is not None:
-        return StatePart(name, (str(own.window),), side=place)
+        return StatePart(name, (str(own.window),), side=place, rows=own.rows)
     bounds: list[str] = []
     if own.window.range is not None and offers.time is Time.MOVES:
         bounds.append(f"{own.window_text} and {' and '.join(offers.clocks)}")
@@ -216,7 +216,7 @@ def held_side(
     bounds += [f"{own.window_text} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
     bounds += _partners_come(own, promised, other, offers)
     if bounds:
-        return StatePart(name, tuple(dict.fromkeys(bounds)), side=place)
+        return StatePart(name, tuple(dict.fromkeys(bounds)), side=place, length=own.window.range)
     if own.window.range is None:
         lacks = unclosed(other.label, other.keys, offers)
     else:

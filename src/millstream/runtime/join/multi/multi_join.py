@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.arrays import Places
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -220,7 +220,12 @@ class MultiJoin(Operator):
             )
             for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True))
         ]
-        alive = useful(held, [ahead.get(j, bound) for j, bound in enumerate(bounds)], count, timely=self._timely)
+
+        def excluded(i: int, j: int, places: Places, times: Places) -> Mask:
+            return closed_by(self._time_limits.get((i, j), ()), arrived[i].rows, times, places)
+
+        reached = [ahead.get(j, bound) for j, bound in enumerate(bounds)]
+        alive = useful(held, reached, count, excluded, timely=self._timely)
         for i, (side, own) in enumerate(zip(self._sides, arrived, strict=True)):
             side.store(own, alive[i], held[i].closed, lowest[i])
 

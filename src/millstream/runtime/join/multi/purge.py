@@ -6,7 +6,8 @@ u of input i contains some future tuple, and no tuple newer than `u.ts + W_i`. S
 time) is not above `u.ts + W_i`. u is useful if
 
 1. some other input can still deliver a partner (Lemma 6, and expiry by the slowest of the other inputs), and
-2. every other input can, or holds a useful partner that is not newer than `u.ts + W_i` (purge-and-drop, Definition 2).
+2. every other input can, or holds a useful partner that is not newer than `u.ts + W_i` and not excluded by its time
+   (`time_limits`: with `u.ts >= v.ts - 5` no v later than `u.ts + 5` is one) (purge-and-drop, Definition 2).
 
 Condition 2 makes tuples depend on each other; the largest set of tuples that satisfies both conditions is kept. No
 other tuple joins anything later, so the state does not depend on how the input was cut into steps. Since every stored
@@ -16,7 +17,7 @@ tuple can be part of a result, a punctuation of any input is emitted as early as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ from millstream.algebra.schema import FOREVER
 
 Bound = int | Places
 """The bound on time of an input, or of each of its keys by number, where tuples wait."""
+Excluded = Callable[[int, int, Places, Places], Mask]
+"""Mask of the tuples of input i, by place, that no tuple of input j from a time on joins, given a time for each."""
 
 
 @dataclass(slots=True)
@@ -66,9 +69,12 @@ class Held:
         return np.minimum(self.times[places], FOREVER - 1 - self.reach) + self.reach
 
 
-def useful(sides: Sequence[Held], bounds: Sequence[Bound], count: int, *, timely: bool) -> list[Mask]:
+def useful(
+    sides: Sequence[Held], bounds: Sequence[Bound], count: int, excluded: Excluded, *, timely: bool
+) -> list[Mask]:
     """Return for every input the mask of the tuples that may still be part of a result. Keys have numbers below
-    `count`. Not `timely`: a result may have parts newer than its last one, so times do not decide about condition 2."""
+    `count`. Not `timely`: a result may have parts newer than its last one, so windows do not decide about condition 2.
+    """
     without = _without_partners(sides, bounds, timely=True)
     alive = [side.alive.copy() for side in sides]
     for i, missing in enumerate(without):
@@ -88,7 +94,7 @@ def useful(sides: Sequence[Held], bounds: Sequence[Bound], count: int, *, timely
                 if j not in first:
                     first[j] = _first_times(sides[j], alive[j], count)
                 partner = first[j][side.codes[places]]
-                gone = places[partner > side.latest(places, timely=timely)]
+                gone = places[(partner > side.latest(places, timely=timely)) | excluded(i, j, places, partner)]
                 if len(gone):
                     alive[i][gone] = False
                     first.pop(i, None)

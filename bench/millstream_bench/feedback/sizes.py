@@ -1,0 +1,44 @@
+"""Sizes of the experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    hours: int = 24
+    """Hours of readings: 27,000 an hour."""
+    pairs: int = 10
+    """Interleaved pairs of runs with and without the code of feedback."""
+    repeats: int = 3
+    """Runs of each query whose CPU time is added up, in process."""
+    chains: tuple[int, ...] = (1, 5, 10, 15)
+    messages: int = 20_000
+    """Messages of a chain with one for each tuple."""
+    chain_rounds: int = 5
+    pace_hours: int = 12
+    minutes: int = 4
+    """Minutes of readings in a batch, where imputation has to keep up."""
+    budget: int = 170
+    """Estimates per batch: a fifth of those that are needed."""
+    loops: int = 200
+    """Cost of an estimate, in steps of a loop."""
+    rounds: int = 2
+    """Runs of each query with feedback and without."""
+    cores: int = 2
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    hours=2,
+    pairs=2,
+    repeats=1,
+    chains=(1, 5),
+    messages=500,
+    chain_rounds=2,
+    pace_hours=1,
+    budget=180,
+    loops=5,
+    rounds=1,
+)

@@ -1,0 +1,131 @@
+"""The capacity of running queries: the most state that they hold and the longest delay of their results, by the periods
+of their streams (`contract.capacity`) and the highest rates measured since the connection was opened.
+
+A query whose state passes its bound is reported once (M5066), until the state is within the bound again: a stream does
+not punctuate as it declares, or rows come faster than measured.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.algebra.types import MICROS
+from millstream.control.mill.contracts import declared
+from millstream.control.observe.losses import losses
+from millstream.errors import InputError, MillstreamError
+from millstream.logical.contract.accordance import accordance
+from millstream.logical.contract.capacity import Capacity, capacity
+from millstream.logical.contract.offers import Declarations
+from millstream.logical.plan import Plan
+
+if TYPE_CHECKING:
+    from millstream.control.mill.base import Mill
+    from millstream.control.observe.progress import Progress
+
+LOG = logging.getLogger("millstream")
+CHECKED = 1.0
+"""Seconds between two checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most state rows and bytes, and seconds after which the results of a tuple are emitted; None: unknown."""
+
+    rows: int | None = None
+    bytes: int | None = None
+    delay: float | None = None
+
+
+class PeakRate:
+    """The highest rate of a stream: rows per second, over a second at least.
+
+    >>> rate = PeakRate(0)
+    >>> rate.add(500_000, 100), rate.add(2_000_000, 300), rate.add(12_000_000, 400)
+    (100.0, 150.0, 150.0)
+    """
+
+    def __init__(self, begun: int) -> None:
+        self._at, self._rows, self.peak = begun, 0, 0.0
+
+    def add(self, now: int, rows: int) -> float:
+        """Take the number of rows so far; return the highest rate."""
+        passed = now - self._at
+        self.peak = max(self.peak, (rows - self._rows) / max(1.0, passed / MICROS))
+        if passed >= MICROS:
+            self._at, self._rows = now, rows
+        return self.peak
+
+
+class Capacities:
+    def __init__(self, mill: Mill) -> None:
+        self._mill, self._begun = mill, mill.clock.now()
+        self._rates: dict[str, PeakRate] = {}
+        self._known: dict[str, tuple[Plan, Declarations, Capacity | None]] = {}
+
+    def rates(self) -> dict[str, float]:
+        """Measure, and return the highest rate of each stream."""
+        now = self._mill.clock.now()
+        for stream, held in losses(self._mill).items():
+            self._rates.setdefault(stream, PeakRate(self._begun)).add(now, held.accepted)
+        return {stream: rate.peak for stream, rate in self._rates.items()}
+
+    def of(self, name: str) -> Capacity | None:
+        """The capacity of a running query; None if it has no accordance."""
+        plan, declarations = self._mill.query(name).plan, declared(self._mill)
+        held = self._known.get(name)
+        if held is None or held[0] is not plan or held[1] != declarations:
+            root = accordance(plan, declarations)
+            found = None if root.refused is not None else capacity(root, declarations)
+            held = self._known[name] = (plan, declarations, found)
+        return held[2]
+
+    def bounds(self, name: str, state_rows: int, state_bytes: int, batch_seconds: float) -> Bounds:
+        """Return the bounds of a query. The size of a row is measured; what a batch takes meanwhile is added."""
+        found, rates = self.of(name), self.rates()
+        if found is None:
+            return Bounds()
+        rows = found.rows(rates)
+        if rows is None or not rates:
+            return Bounds(delay=found.delay)
+        most = round(rows + sum(rates.values()) * batch_seconds) if rows else 0
+        return Bounds(most, round(most * state_bytes / state_rows) if state_rows else None, found.delay)
+
+
+class CapacityWatch:
+    """Warns of queries whose state passes its bound."""
+
+    def __init__(self, mill: Mill) -> None:
+        self._mill, self._checked = mill, 0.0
+        self._passed: set[str] = set()
+        self._checking = threading.Lock()
+
+    def check(self) -> None:
+        """Warn of the queries whose state has passed its bound, at most once a second."""
+        if time.monotonic() < self._checked + CHECKED or self._mill.options.contracts == "off":
+            return
+        with self._checking:
+            self._checked = time.monotonic()
+            self.look()
+
+    def look(self) -> None:
+        """Compare the state of all queries with their bounds."""
+        from millstream.control.observe.progress import running
+
+        self._mill.capacities.rates()
+        for progress in running(self._mill):
+            most = progress.bounds.rows
+            passed = most is not None and progress.state_rows > most
+            if passed and progress.query not in self._passed:
+                LOG.warning("%s", _report(progress))
+            (self._passed.add if passed else self._passed.discard)(progress.query)
+
+
+def _report(progress: Progress) -> MillstreamError:
+    message = f"the state of query '{progress.query}' passes its bound"
+    detail = f"It holds {progress.state_rows:,} rows, at most {progress.bounds.rows:,} by the periods of its streams."
+    hint = "a stream punctuates later than its EVERY declares; query.progress() shows which"
+    return InputError("M5066", message, detail=detail, hint=hint)

@@ -1,0 +1,39 @@
+"""`EXPENSIVE(TABLE s, expression AS name, budget => n)` in FROM."""
+
+from __future__ import annotations
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.types import Type
+from millstream.errors import BindError
+from millstream.lang import ast
+from millstream.logical.bind.expressions import ExpressionBinder
+from millstream.logical.bind.scope import Entry, Scope
+from millstream.logical.nodes.expensive import Expensive
+from millstream.logical.plan import Plan
+
+_WHERE = "EXPENSIVE"
+
+
+def worked_on(written: ast.JoinedSource, plan: Plan, alias: str) -> Plan:
+    """Return the plan of an entry of FROM with the work that it asks for."""
+    clause = written.source.work
+    if clause is None:
+        return plan
+    schema = plan.schema
+    with clause.placing():
+        if clause.name in schema.times:
+            hint = f"compute another column: AS estimated_{clause.name}"
+            raise BindError("M2015", f"EXPENSIVE cannot replace the time column '{clause.name}'", hint=hint)
+        if clause.name.startswith("__"):
+            raise BindError("M2015", f"'{clause.name}' is a reserved name")
+        if clause.budget < 1:
+            raise BindError("M2024", f"the budget of EXPENSIVE must be positive, found {clause.budget}")
+        expression = _bound(clause, Scope((Entry(alias, schema, written, plan),)))
+    return Expensive(plan, clause.name, expression, clause.budget, clause.guard)
+
+
+def _bound(clause: ast.Work, scope: Scope) -> Expression:
+    made = ExpressionBinder(scope, _WHERE).bind(clause.expression)
+    if made.type is Type.NULL:
+        raise BindError("M2005", "the type of a NULL is not known", hint="CAST(NULL AS DOUBLE)")
+    return made

@@ -1,0 +1,107 @@
+"""A costly expression, computed for at most `budget` tuples per batch; the others wait.
+
+Every tuple of the input is emitted once, with the value of the expression as a column. Which batch emits it depends on
+the cut of the input into batches and shards, so the time of a result is exempt from the invariance of cuts; the bag of
+all results is not. Feedback prunes tuples that wait, which is why a result may be missing only if it was disclaimed.
+
+A condition on any column but the computed one is tested below, before any work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.algebra.expression import Expression
+from millstream.algebra.names import Groups
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.response import Reach, Rule
+from millstream.algebra.schema import Attribute, Schema
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.state_parts import StatePart
+from millstream.logical.disclaimed import Omitted, omitted
+from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, columns_read, subsets
+
+
+@dataclass(frozen=True, slots=True)
+class Expensive(Plan):
+    """The tuples of `input` with `expression` as the column `name`, in place of a column of that name. `guard`: what
+    feedback disclaims is also dropped on arrival, and disclaimed below."""
+
+    stem = "expensive"
+    rules = (
+        Rule("any column but the computed one", Reach.EVERY, "tuples that wait and match", "the same"),
+        Rule(
+            "the computed column, or any with `guard => FALSE`",
+            purges="tuples that wait and match, if their work is not needed to tell",
+            why="a value is known only after the work",
+        ),
+    )
+    stateless = False
+    positional = False
+    holds_time = True
+    punctuates = Names()
+
+    input: Plan
+    name: str
+    expression: Expression
+    budget: int
+    guard: bool = True
+
+    @property
+    def schema(self) -> Schema:
+        """Tuples that a reader desires overtake others, so the output is in no order of time."""
+        source = self.input.schema
+        made = Attribute(self.name, self.expression.type)
+        attributes = tuple(made if a.name == self.name else a for a in source)
+        attributes = attributes if self.name in source else (*attributes, made)
+        follows = tuple(item for item in source.follows if item[0] != self.name)
+        offsets = tuple(item for item in source.offsets if item[0] != self.name)
+        return replace(source, attributes=attributes, ordered=False, follows=follows, offsets=offsets)
+
+    def describe(self) -> str:
+        guard = "" if self.guard else ", no guard"
+        return f"Expensive {self.expression} AS {self.name} [BUDGET {self.budget} per batch and shard{guard}]"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        below = tuple(c for c in conditions if c.columns() and self.name not in c.columns())
+        return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
+
+    def disclaimed(self, pattern: Pattern) -> Omitted:
+        return omitted(self, pattern) if self.guard else (None,)
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        return self, (Need((kept - {self.name}) | columns_read(self.expression), stored=True),)
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        return () if column == self.name else ((0, column),)
+
+    @property
+    def equal_columns(self) -> Groups:
+        groups = (tuple(name for name in group if name != self.name) for group in self.input.equal_columns)
+        return tuple(group for group in groups if len(group) > 1)
+
+    # --- partitioning: any shard may do the work for any tuple --------------------------------------------------------
+
+    def hash_keys(self) -> Iterable[Key]:
+        read = columns_read(self.expression) - {self.name}
+        return subsets([name for name in self.input.schema.names if name in read] or self._others())
+
+    def _others(self) -> list[str]:
+        return [name for name in self.input.schema.names if name != self.name]
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return None if self.name in key else [key]
+
+    # --- the contract -------------------------------------------------------------------------------------------------
+
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+        return (StatePart("pending", (f"the budget of {self.budget} per batch, if tuples come no faster",)),)
+
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
+        kept = tuple(o for o in inputs[0].templates if self.name not in o.attributes)
+        return replace(inputs[0], templates=kept)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"input_schema": self.input.schema} | self.values("schema", "name", "expression", "budget")

@@ -1,0 +1,60 @@
+"""The bound of a query beside its state: kept while the stream keeps its period, reported when it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.algebra.types import MICROS
+from millstream.control.mill import LocalMill
+from millstream.control.observe.capacity import CapacityWatch
+from millstream.control.observe.progress import progress_of
+from tests.control.observe.test_losses import warned
+
+STREAM = "CREATE STREAM bids (auction BIGINT, price BIGINT) PUNCTUATED ON (auction #) EVERY 10 SECONDS"
+GROUPS = "SELECT auction, COUNT(*) AS n FROM bids GROUP BY auction"
+
+
+def run(mill: LocalMill, watch: CapacityWatch, seconds: range, lag: int | None) -> None:
+    """Feed twenty rows a second, each of a key of its own that is closed `lag` seconds later, if at all."""
+    for second in seconds:
+        mill.insert("bids", [(20 * second + number, 1) for number in range(20)])
+        if lag is not None and second >= lag:
+            mill.punctuate("bids", *(f"[auction = {20 * (second - lag) + number}]" for number in range(20)))
+        mill.batch()
+        mill.advance(MICROS)
+        watch.look()
+
+
+def test_a_stream_that_keeps_its_period_stays_within_the_bound(caplog: pytest.LogCaptureFixture) -> None:
+    mill = LocalMill()
+    mill.execute(f"{STREAM}; CREATE QUERY q AS {GROUPS}")
+    watch = CapacityWatch(mill)
+    caplog.clear()
+    run(mill, watch, range(40), lag=9)
+    progress = progress_of(mill, "q")
+    assert progress.bounds.rows is not None and progress.bounds.delay == 10
+    assert 180 <= progress.state_rows <= progress.bounds.rows <= 250
+    assert progress.bounds.bytes == round(progress.bounds.rows * progress.state_bytes / progress.state_rows)
+    assert f"at most {progress.bounds.rows} rows" in str(progress) and "results after 10 s at most" in str(progress)
+    assert not warned(caplog)
+
+
+def test_state_that_passes_its_bound_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    mill = LocalMill()
+    mill.execute(f"{STREAM}; CREATE QUERY q AS {GROUPS}")
+    watch = CapacityWatch(mill)
+    caplog.clear()
+    run(mill, watch, range(30), lag=None)
+    (warning,) = warned(caplog)
+    assert warning.startswith("M5066: the state of query 'q' passes its bound")
+
+
+def test_no_bound_without_a_period() -> None:
+    mill = LocalMill()
+    mill.execute(
+        f"{STREAM.partition(' EVERY')[0]}; CREATE QUERY q AS {GROUPS}; CREATE QUERY r AS SELECT price FROM bids"
+    )
+    mill.insert("bids", [(1, 1)])
+    mill.batch()
+    assert progress_of(mill, "q").bounds.rows is None
+    assert progress_of(mill, "r").bounds.rows == 0 and "at most" in str(progress_of(mill, "r"))

@@ -1,0 +1,122 @@
+"""Work with a budget, end to end: batches go on while tuples wait, feedback prunes them, a restart keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import millstream as ms
+from millstream.config import Options
+from millstream.control.mill import LocalMill
+from millstream.control.mill.draining import finish
+
+DECLARED = "CREATE STREAM s (k BIGINT, v DOUBLE, ts BIGINT) ORDER BY ts PUNCTUATED ON (ts +)"
+QUERY = "SELECT k, v, ts FROM EXPENSIVE(TABLE s, k * 10.0 AS v, budget => 2{})"
+ROWS = [(k, None, k) for k in range(1, 8)]
+
+
+def mill_with(query: str, **options: int) -> LocalMill:
+    mill = LocalMill(Options(**options))
+    mill.execute(DECLARED)
+    mill.add_query("q", query)
+    return mill
+
+
+def taken(mill: LocalMill) -> list[int]:
+    return [row[0] for row in mill.take_rows("q").rows()]
+
+
+def worked(mill: LocalMill) -> tuple[int, int]:
+    """The results of the operator, and the tuples that feedback made it drop."""
+    statistics = [s for shard in mill.statistics("q") for name, s in shard.items() if name.startswith("Expensive")]
+    return sum(s.tuples_out for s in statistics), sum(s.disclaimed for s in statistics)
+
+
+def test_one_budget_a_batch() -> None:
+    mill = mill_with(QUERY.format(""))
+    mill.insert("s", ROWS)
+    mill.batch()
+    assert taken(mill) == [1, 2] and mill.state_rows("q") == 5
+    mill.insert("s", [(8, None, 8)])
+    mill.batch()
+    assert taken(mill) == [3, 4] and mill.state_rows("q") == 4
+    assert mill.time.go_on()
+    assert taken(mill) == [5, 6]
+    finish(mill)
+    assert taken(mill) == [7, 8] and not mill.time.go_on() and mill.state_rows("q") == 0
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_feedback_prunes_what_waits_and_guards_what_comes(guard: bool) -> None:
+    mill = mill_with(QUERY.format("" if guard else ", guard => FALSE"))
+    mill.insert("s", ROWS)
+    mill.batch()
+    mill.feedback("q", "~[k < 7]")
+    assert mill.state_rows("q") == 0  # 7 was worked on in the batch that pruned the others
+    mill.insert("s", [(3, None, 8), (9, None, 9)])
+    mill.drain()
+    assert taken(mill) == [1, 2, 7, 9]
+    assert worked(mill) == (4 if guard else 5, 4)  # without a guard 3 is worked on, and dropped above
+
+
+def test_feedback_on_the_result_saves_no_work() -> None:
+    mill = mill_with(QUERY.format(""))
+    mill.insert("s", ROWS)
+    mill.feedback("q", "~[v > 30]")
+    mill.drain()
+    assert taken(mill) == [1, 2, 3] and worked(mill) == (7, 0)
+
+
+def test_an_equal_query_beside_it_keeps_its_rows() -> None:
+    mill = mill_with(QUERY.format(""))
+    mill.add_query("other", QUERY.format(""))
+    mill.insert("s", ROWS)
+    mill.batch()
+    mill.feedback("q", "~[k < 7]")
+    mill.drain()
+    assert taken(mill) == [1, 2, 7]
+    assert [row[0] for row in mill.take_rows("other").rows()] == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_restart_keeps_what_waits(shards: int) -> None:
+    mill = mill_with(QUERY.format(""), shards=shards)
+    mill.insert("s", ROWS)
+    mill.batch()
+    found = taken(mill)
+    mill = mill.restarted()
+    mill.batch()
+    mill.report_all()
+    finish(mill)
+    assert sorted(found + taken(mill)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_windows_wait_for_the_tuples_that_wait() -> None:
+    mill = mill_with("SELECT window_end, COUNT(*) AS n FROM EXPENSIVE(TABLE s, k * 2 AS w, budget => 1) [RANGE 4]")
+    mill.insert("s", ROWS)
+    mill.punctuate("s", "[ts < 100]")
+    mill.batch()
+    assert not mill.take_rows("q").height
+    mill.drain()
+    assert sorted(mill.take_rows("q").rows()) == [(4, 3), (8, 4)]
+
+
+def test_a_connection_goes_on_by_itself_and_a_run_finishes(tmp_path: Path) -> None:
+    called: list[int] = []
+    path = tmp_path / "rows.csv"
+    path.write_text("k,ts\n" + "".join(f"{k},{k}\n" for k in range(50)))
+    with ms.connect(local=True) as mill:
+
+        @mill.function(arguments=["BIGINT"], returns="DOUBLE")
+        def slow(k: pl.Series) -> pl.Series:
+            called.append(len(k))
+            return k * 0.5
+
+        source = f"WITH (connector = 'csv', path = '{path}', once = 'true')"
+        mill.sql(f"CREATE STREAM f (k BIGINT, ts BIGINT) ORDER BY ts {source}")
+        query = mill.sql("SELECT k, w FROM EXPENSIVE(TABLE f, slow(k) AS w, budget => 8)").start(name="q")
+        assert mill.await_end(30)
+        assert sorted(query.take().rows()) == [(k, k / 2) for k in range(50)]
+    assert sum(called) == 50 and max(called) <= 8

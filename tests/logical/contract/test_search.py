@@ -1,0 +1,134 @@
+"""The search for accordances: the worked examples, and brute force over random trees and DAGs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.algebra.punctuation.scheme import ANY_FEEDBACK, NO_FEEDBACK, Scheme, accepts
+from millstream.algebra.punctuation.template import Template
+from millstream.logical.contract.contract import Contract
+from millstream.logical.contract.search import Accordance, Refusal, Vertex, reduced, search
+from tests.tries import tries
+
+RISING, SINGLE = Scheme.of(Template.of(a="+")), Scheme.of(Template.of(a="#"))
+BOTH = Scheme(RISING.templates | SINGLE.templates)
+
+
+def same(*schemes: Scheme) -> tuple[Contract, ...]:
+    """Contracts that pass on what comes in."""
+    return tuple(Contract((scheme,), scheme) for scheme in schemes)
+
+
+def test_one_of_six_accordances_of_a_chain_is_consistent() -> None:
+    lowest, middle, top = same(BOTH, RISING, SINGLE), same(RISING, SINGLE), same(RISING)
+    sources = tuple(Contract((), contract.ins[0]) for contract in lowest)
+    chain = [Vertex((), sources), Vertex((0,), lowest), Vertex((1,), middle), Vertex((2,), top)]
+    assert len(list(product(lowest, middle, top))) == 6
+    assert search(chain) == Accordance((Contract((), RISING), *(same(RISING) * 3)))
+    left = reduced(chain)
+    assert not isinstance(left, Refusal) and [len(each) for each in left] == [1, 1, 1, 1]
+
+
+TIME = Scheme.of(Template.of(time="+"))
+
+
+def imputation(impute: Contract) -> list[Vertex]:
+    """DUPLICATE → two SELECTs, one of them → IMPUTE, both → PACE, which sends feedback on time."""
+    select = Contract((TIME,), TIME, ANY_FEEDBACK, (NO_FEEDBACK,), exploits=False)
+    pace = Contract((TIME, TIME), TIME, NO_FEEDBACK, (TIME, TIME))
+    return [
+        Vertex((), (Contract((), TIME, ANY_FEEDBACK),)),
+        Vertex((0,), (select,)),
+        Vertex((1,), (select,)),
+        Vertex((1,), (select,)),
+        Vertex((3,), (impute,)),
+        Vertex((2, 4), (pace,)),
+    ]
+
+
+def test_the_imputation_plan() -> None:
+    assert isinstance(search(imputation(Contract((TIME,), TIME, TIME, (NO_FEEDBACK,)))), Accordance)
+    assert search(imputation(Contract((TIME,), TIME, NO_FEEDBACK, (NO_FEEDBACK,)))) == Refusal(5, 4)
+
+
+def test_the_readers_of_an_operator_must_agree() -> None:
+    shared = Vertex((), (Contract((), RISING), Contract((), SINGLE)))
+    one, other = Vertex((0,), same(RISING)), Vertex((0,), same(SINGLE))
+    both = Contract((RISING, SINGLE), BOTH)
+    assert isinstance(search([shared, one, other, Vertex((1, 2), (both,))]), Refusal)
+    apart = [shared, shared, one, Vertex((1,), same(SINGLE)), Vertex((2, 3), (both,))]
+    assert isinstance(search(apart), Accordance)
+
+
+def test_well_formed_contracts() -> None:
+    f = Scheme.of(Template.of(b="+"))
+    accepting = Contract((f,), f, f, (f,))
+    assert accepting.well_formed(f) and not accepting.well_formed(Scheme.of(Template.of(a="+")))
+    assert Contract((f,), f, ANY_FEEDBACK, (NO_FEEDBACK,), exploits=False).well_formed(f)
+    assert not Contract((f,), f, ANY_FEEDBACK, (NO_FEEDBACK,)).well_formed(f)
+    assert Contract((f,), f).well_formed(Scheme())
+    wide = Contract((f,), f, Scheme.of(Template.of(wid="#", avg="#")))
+    wid = Scheme.of(Template.of(wid="+"))
+    assert wide.well_formed(wid) and not wide.well_formed(wid, "thesis")
+
+
+SCHEMES = st.sampled_from(["+", "#", "both"])
+FEEDBACK = st.sampled_from([NO_FEEDBACK, NO_FEEDBACK, ANY_FEEDBACK, RISING, SINGLE])
+
+
+@st.composite
+def plans(draw: st.DrawFn, shared: bool) -> list[Vertex]:
+    """A tree, or a DAG if operators are shared; the last vertex is the root, which reads all without a reader."""
+    size, vertices, unread = draw(st.integers(2, 6)), list[Vertex](), list[int]()
+    for place in range(size):
+        if place == size - 1:
+            inputs = tuple(unread)
+        else:
+            wanted = draw(st.integers(0, min(2, len(unread))))
+            inputs = tuple(unread[-wanted:]) if wanted else ()
+            if shared and place and draw(st.booleans()):
+                inputs = tuple(dict.fromkeys((*inputs, draw(st.integers(0, place - 1)))))
+        unread = [each for each in unread if each not in inputs] + [place]
+        contract = st.builds(
+            Contract,
+            st.tuples(*[SCHEMES] * len(inputs)),
+            SCHEMES,
+            FEEDBACK,
+            st.tuples(*[FEEDBACK] * len(inputs)),
+        )
+        vertices.append(Vertex(inputs, tuple(draw(st.lists(contract, min_size=1, max_size=4)))))
+    return vertices
+
+
+def consistent(vertices: list[Vertex], chosen: tuple[Contract, ...]) -> bool:
+    return all(
+        chosen[below].out == reader.ins[at] and accepts(chosen[below].feedback_in, reader.feedback_out[at])
+        for vertex, reader in zip(vertices, chosen, strict=True)
+        for at, below in enumerate(vertex.inputs)
+    )
+
+
+def every_accordance(vertices: list[Vertex]) -> list[tuple[Contract, ...]]:
+    return [chosen for chosen in product(*(v.offering for v in vertices)) if consistent(vertices, chosen)]
+
+
+@settings(max_examples=tries(300))
+@given(plans(shared=False))
+def test_brute_force_on_trees(vertices: list[Vertex]) -> None:
+    every, found, left = every_accordance(vertices), search(vertices), reduced(vertices)
+    if isinstance(found, Refusal):
+        assert not every and isinstance(left, Refusal)
+        return
+    assert found.contracts in every and not isinstance(left, Refusal)
+    for place, offering in enumerate(left):  # the full reduction: just the contracts of some accordance
+        assert set(offering) == {chosen[place] for chosen in every}
+
+
+@settings(max_examples=tries(300))
+@given(plans(shared=True))
+def test_brute_force_on_plans_that_share_operators(vertices: list[Vertex]) -> None:
+    every, found = every_accordance(vertices), search(vertices)
+    assert (found.contracts in every) if isinstance(found, Accordance) else not every

@@ -1,0 +1,166 @@
+"""Work with a budget against the queue that handles a tuple at a time, with feedback, restored after every step."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.algebra.expression import Binary, Column, Literal
+from millstream.algebra.feedback import Feedback, Intent
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
+from millstream.algebra.types import Type
+from millstream.algebra.values import decode, encode
+from millstream.logical.nodes import expensive as node
+from millstream.logical.nodes.scan import Scan
+from millstream.runtime.expensive import Expensive
+from millstream.runtime.operator.contract import Input, Output
+from tests.reference.expensive import Expensive as Queue
+from tests.runtime.driving import Element, Row, Trace, cuts, elements, frame, steps
+from tests.tries import tries
+
+SCHEMA = Schema.of(
+    ("ts", Type.BIGINT), ("g", Type.BIGINT), ("v", Type.BIGINT), ("w", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts"
+)
+DOUBLED = Binary(Type.BIGINT, "*", Column(Type.BIGINT, "v"), Literal(Type.BIGINT, 2))
+GROUPS = [Pattern.of(g=equal(1)), Pattern.of(g=equal(2))]
+PATTERNS = [*GROUPS, Pattern.of(ts=below(0)), Pattern.of(g=equal(3), ts=below(9))]
+
+
+def operator(budget: int, name: str = "w") -> Expensive:
+    return Expensive(**node.Expensive(Scan("s", SCHEMA), name, DOUBLED, budget).parameters())
+
+
+def restored(one: Expensive, budget: int) -> Expensive:
+    made = operator(budget)
+    made.tables()["pending"].append(one.tables()["pending"].frame())
+    made.restore_scalars(decode(encode(one.scalars())))
+    return made
+
+
+def row(ts: int, g: int = 0, v: int | None = 1) -> Row:
+    return {"ts": ts, "g": g, "v": v, "w": None, TS: ts}
+
+
+def done(one: Expensive) -> Output:
+    """The output of one batch's work."""
+    outputs: list[Output] = []
+    one.work(allowed=True)
+    while one.unfinished():
+        outputs.append(one.process([Input()]))
+    one.work(allowed=False)
+    rows = [output.rows for output in outputs if output.rows is not None]
+    punctuations = [output.punctuations for output in outputs if output.punctuations is not None]
+    return Output(pl.concat(rows) if rows else None, Punctuations.concat(punctuations) if punctuations else None)
+
+
+@settings(max_examples=tries(60))
+@given(
+    items=elements(),
+    cut=cuts,
+    budget=st.integers(1, 5),
+    said=st.lists(st.tuples(st.booleans(), st.sampled_from([None, None, *PATTERNS])), min_size=1, max_size=6),
+)
+def test_equals_the_queue(
+    items: list[Element], cut: list[bool], budget: int, said: list[tuple[bool, Pattern | None]]
+) -> None:
+    one, queue, trace = operator(budget), Queue(budget), Trace()
+    for number, step in enumerate(steps(items, cut, SCHEMA, "ts")):
+        trace.take(one.process([step]))
+        for each in [] if step.rows is None else step.rows.to_dicts():
+            queue.receive(each)
+        assumed, pattern = said[number % len(said)]
+        if pattern is not None and assumed:
+            one.disclaim(pattern, (None,))
+            queue.disclaim(pattern)
+        elif pattern is not None and not any(p.covers(pattern) for p in trace.punctuations):
+            one.answer(Feedback(Intent.DESIRED, pattern))
+            queue.desire(pattern)
+        output = done(one)
+        queue.desired = [each for each in queue.desired if each in one._desired]  # punctuation ends them
+        expected = sorted(each["ts"] for each in queue.work())
+        assert ([] if output.rows is None else sorted(output.rows["ts"].to_list())) == expected
+        trace.take(output)
+        assert one.pending() == one.state_rows() == len(queue.waiting)
+        lowest = min((each[TS] for each in queue.waiting), default=FOREVER)
+        assert one.output_bound([FOREVER]) == lowest
+        one = restored(one, budget)
+    while queue.waiting:
+        trace.take(done(one))
+        queue.work()
+    assert not one.state_rows() and one.output_bound([7]) == 7
+    assert all(made["w"] == (None if made["v"] is None else made["v"] * 2) for made in trace.rows)
+
+
+def test_a_punctuation_waits_for_the_tuples_that_it_covers() -> None:
+    one = operator(1)
+    page = frame(SCHEMA, [row(9), row(12)])
+    output = one.process([Input(page, Punctuations.of([Pattern.of(ts=below(10))], 10), 12)])
+    assert output.rows is None and output.punctuations is not None and not len(output.punctuations)
+    assert output.punctuations.progress == one.output_bound([12]) == 9
+    output = done(one)
+    assert output.rows is not None and output.rows["ts"].to_list() == [9]
+    assert output.punctuations is not None and output.punctuations.patterns() == [Pattern.of(ts=below(10))]
+    assert output.punctuations.progress == 10 and one.output_bound([12]) == 12
+
+
+def test_pruning_frees_punctuation_without_work() -> None:
+    one = operator(5)
+    one.process([Input(frame(SCHEMA, [row(9)]), Punctuations.of([Pattern.of(ts=below(10))]), NEVER)])
+    assert not one.unfinished()
+    one.disclaim(Pattern.of(ts=below(20)), (None,))
+    assert one.unfinished() and one.pruned == 1
+    freed = one.process([Input()]).punctuations
+    assert freed is not None and freed.patterns() == [Pattern.of(ts=below(10))]
+    assert not one.unfinished()
+
+
+def test_the_pending_tuples_of_the_worked_example() -> None:
+    """T24: pending 1, 3, 5, 7 when PACE says that it ignores what is older than 4."""
+    one = operator(2)
+    one.process([Input(frame(SCHEMA, [row(ts) for ts in (1, 3, 5, 7)]))])
+    one.disclaim(Pattern.of(ts=below(4)), (None,))
+    rows = done(one).rows
+    assert rows is not None and rows["ts"].to_list() == [5, 7]
+
+
+def test_feedback_on_the_computed_column_prunes_nothing() -> None:
+    one = operator(1)
+    one.process([Input(frame(SCHEMA, [row(1)]))])
+    one.disclaim(Pattern.of(w=equal(2)), (None,))
+    one.answer(Feedback(Intent.DESIRED, Pattern.of(w=equal(2))))
+    assert one.pending() == 1 and not one.scalars()["desired"]
+
+
+def test_punctuation_on_a_replaced_column_ends_there() -> None:
+    one = operator(1, "g")
+    output = one.process([Input(None, Punctuations.of([Pattern.of(g=equal(1)), Pattern.of(v=equal(1))]))])
+    assert output.punctuations is not None and output.punctuations.patterns() == [Pattern.of(v=equal(1))]
+
+
+def test_no_work_beyond_the_budget_in_a_chain() -> None:
+    first, second = operator(3), operator(2)
+    first.process([Input(frame(SCHEMA, [row(ts) for ts in range(9)]))])
+    for one in (first, second):
+        one.work(allowed=True)
+    found = 0
+    while first.unfinished() or second.unfinished():
+        output = first.process([Input()]) if first.unfinished() else Output()
+        worked = second.process([Input(output.rows)]).rows
+        found += 0 if worked is None else worked.height
+    assert found == 2 and first.pending() == 6 and second.pending() == 1
+
+
+def test_work_is_done_in_pieces_that_feedback_can_follow() -> None:
+    one = operator(20)
+    one.process([Input(frame(SCHEMA, [row(ts) for ts in range(40)]))])
+    one.work(allowed=True)
+    rows = one.process([Input()]).rows
+    assert rows is not None and rows["ts"].to_list() == [0, 1]
+    one.disclaim(Pattern.of(ts=below(30)), (None,))
+    assert one.unfinished()
+    rows = one.process([Input()]).rows
+    assert rows is not None and rows["ts"].to_list() == [30, 31] and one.pending() == 8

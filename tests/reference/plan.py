@@ -24,6 +24,7 @@ from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.expensive import Expensive
 from millstream.logical.nodes.impatient_join import ImpatientJoin
+from millstream.logical.nodes.instrument import Instrument
 from millstream.logical.nodes.key_join import KeyJoin
 from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.multi_join import MultiJoin
@@ -104,6 +105,11 @@ def pace(plan: Pace, *members: Rows) -> Rows:
         if ts >= highest - plan.tolerance:
             found.append((made, ts))
     return found
+
+
+def instrument(plan: Instrument, rows: Rows) -> Rows:
+    """Once, at the start: it ignores what it disclaims. Later feedback depends on the batches."""
+    return [(row, ts) for row, ts in rows if not (plan.stands and plan.pattern.matches(row))]
 
 
 def limit(plan: Limit, rows: Rows) -> Rows:
@@ -385,6 +391,7 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "divert": divert,
     "project": project,
     "impatient_join": join,
+    "instrument": instrument,
     "limit": limit,
     "pace": pace,
     "thrifty_join": join,

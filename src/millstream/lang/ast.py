@@ -18,6 +18,7 @@ from millstream.lang.tree import (
     Extract,
     Function,
     InList,
+    Instrumenting,
     JoinedSource,
     Name,
     Node,
@@ -51,6 +52,14 @@ class Created(Statement):
 
     name: str
     unless_exists: bool = field(default=False, kw_only=True)
+
+
+class FeedbackStatement(Statement):
+    """`FEEDBACK query ~[…]`; `where` has the position of the feedback."""
+
+    query: str
+    feedback: str
+    where: Node
 
 
 class ColumnDefinition(Node):
@@ -204,8 +213,10 @@ __all__ = [
     "ExplainNamed",
     "Expr",
     "Extract",
+    "FeedbackStatement",
     "Function",
     "InList",
+    "Instrumenting",
     "JoinedSource",
     "Name",
     "Node",

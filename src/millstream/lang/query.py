@@ -13,6 +13,7 @@ from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import at_over, expression, expressions, with_over
+from millstream.lang.instrument import instrument
 from millstream.lang.options import options
 from millstream.lang.pacing import at_pacing, pacing
 from millstream.lang.tokens import Kind, not_a_number, touching
@@ -170,6 +171,7 @@ def source(cursor: Cursor) -> ast.Source:
     relation: str | ast.Query
     bracket: ast.WindowClause | None = None
     denoising: ast.Denoising | None = None
+    instrumenting: ast.Instrumenting | None = None
     work: ast.Work | None = None
     probing = False
     if cursor.accept_symbol("("):
@@ -179,6 +181,8 @@ def source(cursor: Cursor) -> ast.Source:
         cursor.expect_symbol(")")
     elif cursor.ahead().text == "(" and cursor.at("DENOISE"):
         relation, denoising = _denoise(cursor)
+    elif cursor.ahead().text == "(" and cursor.at("INSTRUMENT"):
+        relation, instrumenting = instrument(cursor, query)
     elif cursor.ahead().text == "(" and cursor.at("EXPENSIVE"):
         relation, work = _expensive(cursor)
     elif cursor.ahead().text == "(" and cursor.at_any("TABLE", "TUMBLE", "HOP"):
@@ -196,7 +200,7 @@ def source(cursor: Cursor) -> ast.Source:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
         cursor.not_yet("MATCH_RECOGNIZE", hint="WHERE SEQ(a, b) finds each a that a b follows")
-    return ast.Source(relation, alias, bracket, probing, denoising, work, **token.place)
+    return ast.Source(relation, alias, bracket, probing, denoising, work, instrumenting, **token.place)
 
 
 def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from millstream.algebra.expression import Binary, Column, Expression, InList, Literal, conjuncts
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Restriction, above, below
+from millstream.logical.nodes.instrument import Instrument
 from millstream.logical.nodes.select import Select
 from millstream.logical.plan import Plan
 
@@ -25,6 +26,8 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 def refused(plan: Plan) -> list[Pattern]:
     """Return the patterns that a node drops of its input, as far as the input watches them."""
+    if isinstance(plan, Instrument):
+        return [plan.pattern] if plan.stands else []
     if not isinstance(plan, Select):
         return []
     found = [

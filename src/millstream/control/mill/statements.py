@@ -13,6 +13,7 @@ from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import contract, warn_unpunctuated
+from millstream.control.mill.feedback_statement import run_feedback
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.places import switches_of
 from millstream.control.mill.sharing import explain_running, explain_start
@@ -103,6 +104,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             return _explain(mill, statement)
         case ast.ExplainNamed():
             return _explain_named(mill, statement)
+        case ast.FeedbackStatement():
+            run_feedback(mill, statement)
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""

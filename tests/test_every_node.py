@@ -10,7 +10,10 @@ from functools import cache
 
 import pytest
 
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.restriction import above, below, equal
 from millstream.algebra.punctuation.template import Template
+from millstream.algebra.response import Reach, Rule
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import Write
@@ -84,6 +87,31 @@ def test_a_transcript_runs_it(stem: str) -> None:
     assert stem in run_by_transcripts()
 
 
+@pytest.mark.parametrize("stem", RUNNING)
+def test_it_says_how_it_responds_to_feedback(stem: str) -> None:
+    """Rules say what is guarded, purged and passed on; one that passes nothing on says why."""
+    rules = RUNNING[stem].rules
+    assert rules and all(rule.when and bool(rule.why) == (rule.reach is Reach.NONE) for rule in rules)
+    assert all(rule.passes for rule in rules if rule.reach is not Reach.NONE)
+
+
+def test_the_response_to_any_pattern_is_one_of_the_rules() -> None:
+    """Of all nodes of all plans in transcripts, to each column and to pairs of columns; all rules are used."""
+    used: dict[str, set[Rule]] = {stem: set() for stem in RUNNING}
+    for plan in transcript_plans():
+        for node in plan.walk():
+            names = [a.name for a in node.schema if a.type.is_integer]
+            forms = [{n: r} for n in names for r in (above(1), below(1), equal(1))]
+            for form in [*forms, *({a: equal(1), b: above(2)} for a in names for b in names if a < b)]:
+                response = node.respond(Pattern.of(form))
+                told = any(p is not None for p in response.omitted)
+                assert response.rule in node.rules, (node, form, response)
+                assert told == (response.rule.reach in (Reach.EVERY, Reach.SOME))
+                used[node.stem].add(response.rule)
+    unused = {stem: [rule.when for rule in RUNNING[stem].rules if rule not in found] for stem, found in used.items()}
+    assert {stem: rules for stem, rules in unused.items() if rules and used[stem]} == {}
+
+
 @cache
 def transcribed() -> tuple[Plan, ...]:
     """The plans of all queries in transcripts."""
@@ -94,8 +122,14 @@ def transcribed() -> tuple[Plan, ...]:
 @cache
 def run_by_transcripts() -> frozenset[str]:
     """The stems of all nodes in plans of queries in transcripts, on one shard and on several."""
-    parts = [part for plan in transcribed() for shards in (1, 3) for part in stages.parts("q", plan, shards)]
-    return frozenset(node.stem for part in parts for node in part.plan.walk())
+    return frozenset(node.stem for plan in transcript_plans() for node in plan.walk())
+
+
+@cache
+def transcript_plans() -> tuple[Plan, ...]:
+    """The plans of all parts of queries in transcripts, on one shard and on several."""
+    parts = (part for plan in transcribed() for shards in (1, 3) for part in stages.parts("q", plan, shards))
+    return tuple(dict.fromkeys(part.plan for part in parts))
 
 
 SAMPLED = 12

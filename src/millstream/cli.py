@@ -187,6 +187,20 @@ def run(
 
 
 @app.command()
+def feedback(
+    query: Annotated[str, typer.Argument(help="the query")],
+    text: Annotated[str, typer.Argument(help="'~[…]', '?[…]' or '![…]', a pattern over its columns")],
+    checkpoint: Annotated[Path, typer.Option(help="the checkpoint of the running process")],
+    seconds: Annotated[float, typer.Option(min=0, help="wait for the answer at most so long")] = 10,
+) -> None:
+    """Tell a query of a running `millstream run --checkpoint` which rows are not wanted, or wanted first."""
+    from millstream.control.mailbox import post
+
+    post(checkpoint, query, text, seconds)
+    console.print(f"query {query} accepted {text}", markup=False)
+
+
+@app.command()
 def prepare() -> None:
     """Archive the classes of Spark's JVM, which then starts some seconds faster. Run it once per environment."""
     from millstream.control.spark.class_archive import prepare as write

@@ -11,6 +11,7 @@ from millstream.errors import OptionError, advice, did_you_mean
 from millstream.join_rules import listeners_of
 from millstream.options import Bytes, measured, one_of, refusal
 from millstream.strategies import Schedule, strategies
+from millstream.switches import EXPLOIT, PROPAGATE, Switches
 
 DEFAULT = "default"
 _LENGTHS = {"": 1, "us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
@@ -55,6 +56,23 @@ def _known_breaks(value: str) -> str:
         raise ValueError("operators, such as 'union; q.select 2'") from None
 
 
+def _known_exploit(value: str) -> str:
+    return _switched(value, "exploit")
+
+
+def _known_propagate(value: str) -> str:
+    return _switched(value, "propagate")
+
+
+def _switched(value: str, switch: str) -> str:
+    try:
+        Switches.parse(**{switch: value})
+    except OptionError:
+        known = ", ".join(EXPLOIT if switch == "exploit" else PROPAGATE)
+        raise ValueError(f"one of {known}, then those of operators, such as 'on; q.union: off'") from None
+    return value.lower()
+
+
 def _known_propagation(value: str) -> str:
     propagation_of(value)
     return value.lower()
@@ -78,6 +96,15 @@ class Options(BaseSettings):
     )
     breaks: Annotated[str, AfterValidator(_known_breaks)] = Field(
         default="", description="operators behind which a fragment of the graph ends, such as q.select 2; union"
+    )
+    exploit: Annotated[str, AfterValidator(_known_exploit)] = Field(
+        default="on",
+        description="whether operators act on feedback: on, guard (they keep what they hold), off; then those of"
+        " operators, such as on; q.union: off",
+    )
+    propagate: Annotated[str, AfterValidator(_known_propagate)] = Field(
+        default="on",
+        description="whether operators pass feedback on: on, off; then those of operators, such as on; q.union: off",
     )
     ets: Annotated[str, one_of("demand", "punctuation", "heartbeat", "none")] = Field(
         default="demand", description="how silent sources promise time: demand, punctuation, heartbeat, none"

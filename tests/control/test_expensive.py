@@ -120,3 +120,17 @@ def test_a_connection_goes_on_by_itself_and_a_run_finishes(tmp_path: Path) -> No
         assert mill.await_end(30)
         assert sorted(query.take().rows()) == [(k, k / 2) for k in range(50)]
     assert sum(called) == 50 and max(called) <= 8
+
+
+def test_pace_prunes_what_waits_in_the_same_batch() -> None:
+    """T24: the first result is too late, so the next one is not computed."""
+    mill = LocalMill(Options())
+    for name in ("clean", "dirty"):
+        mill.execute(f"CREATE STREAM {name} (ts BIGINT, v DOUBLE) ORDER BY ts")
+    costly = "SELECT ts, v FROM EXPENSIVE(TABLE dirty, ts * 10.0 AS v, budget => 10)"
+    mill.add_query("q", f"SELECT ts, v FROM clean UNION ALL {costly} WITH PACE ON MAX(ts) 5")
+    mill.insert("clean", [(9, 0.0)])
+    mill.insert("dirty", [(1, None), (3, None), (5, None), (7, None)])
+    mill.drain()
+    assert mill.take_rows("q").rows() == [(9, 0.0), (5, 50.0), (7, 70.0)]
+    assert worked(mill) == (3, 1)

@@ -33,6 +33,19 @@ Told = tuple[int, int, str, tuple[int, int]]
 FORMS = ("= {0}", "< {0}", "<= {0}", "> {0}", ">= {0}", "in [{0}, {1}]", "in {{{0}, {1}}}")
 
 
+SWITCHED = (
+    ("on", "on"),
+    ("guard", "on"),
+    ("off", "on"),
+    ("off", "off"),
+    ("on", "off"),
+    ("off; windowaggregate: on", "on"),
+    ("on; project: off; select: off; windowjoin: off", "on"),
+    ("on", "on; project: off; union: off"),
+)
+"""Switches `exploit` and `propagate`; an operator that must act on what it passes on does so, or passes nothing on."""
+
+
 def pattern_of(mill: LocalMill, told: Told) -> str:
     """Feedback on one or two columns of the query."""
     _, which, form, values = told
@@ -70,9 +83,12 @@ def guards(mill: LocalMill) -> list[str]:
     ),
     st.integers(1, 1000),
     st.sampled_from(sorted(WAYS)),
+    st.lists(st.sampled_from(SWITCHED), min_size=1, max_size=3),
 )
 @settings(max_examples=tries(120))
-def test_rows_that_are_not_wanted(case: Case, said: list[Told], seed: int, way: str) -> None:
+def test_rows_that_are_not_wanted(
+    case: Case, said: list[Told], seed: int, way: str, switched: list[tuple[str, str]]
+) -> None:
     options, more = WAYS[way]
     chance = random.Random(seed)
     options = options.model_copy()
@@ -101,6 +117,8 @@ def test_rows_that_are_not_wanted(case: Case, said: list[Told], seed: int, way: 
             if each[0] % (len(case.elements) + 1) == number:
                 take()
                 text = pattern_of(mill, each)
+                for option, value in zip(("exploit", "propagate"), switched[len(told) % len(switched)], strict=True):
+                    mill.set_option(option, value)
                 mill.feedback("q", text)
                 told.append(parse_feedback(text, mill.schema("q")).pattern)
 
@@ -127,6 +145,65 @@ def test_rows_that_are_not_wanted(case: Case, said: list[Told], seed: int, way: 
     assert all(matching(row) for row in missing)
     assert mill.state_rows("q") == mill.state_rows("all_rows")
     assert "__late" in case.query or not guards(mill)  # late tuples have no punctuation
+
+
+@given(
+    cases(),
+    st.lists(
+        st.tuples(
+            st.integers(0, 30),
+            st.integers(0, 60),
+            st.sampled_from(FORMS),
+            st.tuples(st.integers(0, 4), st.integers(0, 4)),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(1, 1000),
+    st.sampled_from(sorted(WAYS)),
+)
+@settings(max_examples=tries(40))
+def test_rows_that_are_wanted_first(case: Case, said: list[Told], seed: int, way: str) -> None:
+    """The same bag of rows as without feedback, in the end the same state, and nothing remembered."""
+    options, more = WAYS[way]
+    chance, options = random.Random(seed), options.model_copy()
+    mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=more.get("cached", True)))
+    begin(case, mill)
+    if not any(a.type in (Type.BIGINT, Type.INT, Type.DOUBLE) for a in mill.schema("q")):
+        return
+    mill.add_query("all_rows", case.query)
+    got: dict[str, Counter] = {"q": Counter(), "all_rows": Counter()}
+
+    def take() -> None:
+        mill.batch()
+        for name, rows in got.items():
+            rows.update(mill.take_rows(name).rows())
+
+    for number, (stream, line) in enumerate([*case.elements, *((name, f"[*, *, < {END}]") for name in STREAMS)]):
+        for each in said:
+            if each[0] % (len(case.elements) + 1) == number:
+                mill.feedback("q", f"?{pattern_of(mill, each)[1:]}")
+        if stream == ADVANCE:
+            mill.advance(int(line) * MICROS)
+        elif stream != LOOK:
+            mill.feed_line(stream, line)
+        if chance.random() < 0.4:
+            take()
+            assert got["q"] == got["all_rows"]
+            if more.get("restart"):
+                mill = mill.restarted()
+    for name in STREAMS:
+        mill.feed_line(name, "[*, *, *]")
+    take()
+    assert got["q"] == got["all_rows"]
+    assert mill.state_rows("q") == mill.state_rows("all_rows")
+    assert "__late" in case.query or not remembered(mill)
+
+
+def remembered(mill: LocalMill) -> list[str]:
+    """The feedback that readers have sent and that is not covered, on all shards."""
+    graphs = [shard.host.graph for job in mill.placements.jobs() for shard in job._shards.values()]  # type: ignore[attr-defined]
+    return [str(sent) for graph in graphs for buffer in graph.buffers() for sent in buffer.remembered.values()]
 
 
 def mill_with(query: str, **options: Any) -> LocalMill:
@@ -205,7 +282,7 @@ def test_feedback_shows_in_progress() -> None:
         ("~[k = five]", "M4007"),
         ("[k = 5]", "M4011"),
         ("~k = 5", "M4001"),
-        ("?[k = 5]", "M4012"),
+        ("![k = 5]", "M4015"),
     ],
 )
 def test_mistakes(text: str, code: str) -> None:

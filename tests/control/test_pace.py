@@ -39,8 +39,10 @@ def fed_late(query: str) -> LocalMill:
 
 def test_the_operators_before_it_learn_what_it_drops() -> None:
     mill = fed_late(UNION)
-    readings = {o.reading.kind: o.reading for o in progress_of(mill, "q").operators}
-    assert readings["Select"].guards == ("[ts < 15]",) and readings["Select"].disclaimed == 2
+    progress = progress_of(mill, "q")
+    readings = {o.reading.kind: o.reading for o in progress.operators}
+    assert readings["Select"].guards == ("[ts < 15]",)
+    assert readings["Select"].disclaimed + sum(stream.skipped.rows for stream in progress.streams) == 2
     assert readings["Pace"].late == 1  # the first one, which it dropped itself
     mill.punctuate("b", "[< 30, *]")
     mill.batch()

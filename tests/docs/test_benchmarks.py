@@ -1,7 +1,7 @@
 """The figures of the page on benchmarks are those of the JSON beside its pictures.
 
 After `millstream bench aggregates` and `make bench-peers`, copy `aggregates.json` and `aggregates_*.png` to
-docs/benchmarks and run this test with MILLSTREAM_UPDATE_GOLDEN set.
+docs/benchmarks and run this test with MILLSTREAM_UPDATE_GOLDEN set. The same with `millstream bench feedback`.
 """
 
 from __future__ import annotations
@@ -10,20 +10,26 @@ import json
 import os
 import re
 
-from millstream_bench.aggregates.page import WRITERS, sections
+import pytest
+
+from millstream_bench.aggregates import page as aggregates
+from millstream_bench.feedback import page as feedback
 from tests.paths import DOCS
 
 PAGE = DOCS / "benchmarks.md"
 MISSING = "Not measured yet."
-MARKED = re.compile(r"<!-- aggregates: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
+SUITES = {"aggregates": aggregates, "feedback": feedback}
 
 
-def test_tables_are_those_of_the_results() -> None:
-    written = sections(json.loads((DOCS / "benchmarks" / "aggregates.json").read_text(encoding="utf-8")))
+@pytest.mark.parametrize("suite", SUITES)
+def test_tables_are_those_of_the_results(suite: str) -> None:
+    page = SUITES[suite]
+    marked = re.compile(rf"<!-- {suite}: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
+    written = page.sections(json.loads((DOCS / "benchmarks" / f"{suite}.json").read_text(encoding="utf-8")))
     text = PAGE.read_text(encoding="utf-8")
-    assert {found[1] for found in MARKED.finditer(text)} == set(WRITERS)
-    meant = MARKED.sub(
-        lambda found: f"<!-- aggregates: {found[1]} -->\n{written.get(found[1], MISSING)}\n<!-- end -->", text
+    assert {found[1] for found in marked.finditer(text)} == set(page.WRITERS)
+    meant = marked.sub(
+        lambda found: f"<!-- {suite}: {found[1]} -->\n{written.get(found[1], MISSING)}\n<!-- end -->", text
     )
     if os.environ.get("MILLSTREAM_UPDATE_GOLDEN"):
         PAGE.write_text(meant, encoding="utf-8")

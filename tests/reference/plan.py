@@ -13,6 +13,7 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.early import FINAL, FINALITY
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import NEVER, TS
 from millstream.algebra.types import Type, micros
@@ -22,7 +23,10 @@ from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.expensive import Expensive
+from millstream.logical.nodes.impatient_join import ImpatientJoin
+from millstream.logical.nodes.instrument import Instrument
 from millstream.logical.nodes.key_join import KeyJoin
+from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.pace import Pace
@@ -33,6 +37,7 @@ from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.table_write import TableWrite
+from millstream.logical.nodes.thrifty_join import ThriftyJoin
 from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.window_join import WindowJoin
@@ -102,6 +107,15 @@ def pace(plan: Pace, *members: Rows) -> Rows:
     return found
 
 
+def instrument(plan: Instrument, rows: Rows) -> Rows:
+    """Once, at the start: it ignores what it disclaims. Later feedback depends on the batches."""
+    return [(row, ts) for row, ts in rows if not (plan.stands and plan.pattern.matches(row))]
+
+
+def limit(plan: Limit, rows: Rows) -> Rows:
+    return rows[: plan.count]
+
+
 def distinct(plan: Distinct, rows: Rows) -> Rows:
     seen: dict[tuple[Any, ...], tuple[Row, int]] = {}
     for row, ts in by_time(rows):
@@ -165,7 +179,7 @@ def holds(residual: Expression | None, row: Row, ts: int) -> bool:
 # --- joins ------------------------------------------------------------------------------------------------------------
 
 
-def join(plan: WindowJoin | OuterJoin, left: Rows, right: Rows) -> Rows:
+def join(plan: WindowJoin | ThriftyJoin | ImpatientJoin | OuterJoin, left: Rows, right: Rows) -> Rows:
     events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
     held: tuple[Rows, Rows] = ([], [])
     windows = plan.left_window, plan.right_window
@@ -322,6 +336,7 @@ def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
         made |= dict(zip(plan.group, key, strict=True))
         inside = [row | {TS: ts} for row, ts in members]
         made |= {call.name: (merged if plan.over_panes else apply)(call, inside) for call in plan.aggregates}
+        made |= {FINALITY: FINAL} if plan.finality else {}
         found.append((made, max(ts for _, ts in members) if plan.range is None else end - 1))
     return found
 
@@ -375,7 +390,11 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "select": select,
     "divert": divert,
     "project": project,
+    "impatient_join": join,
+    "instrument": instrument,
+    "limit": limit,
     "pace": pace,
+    "thrifty_join": join,
     "union": union,
     "gather": union,
     "exchange": unchanged,

@@ -45,7 +45,7 @@ def test_a_correct_transcript_passes() -> None:
         ("expect q\n1 | 0.5\n2 | 1.5\n\nquery r\nerror oops\nSELECT nosuch FROM s\n", "got: M"),
         ("expect q\n1 | 0.5\n2 | 1.5\n\nquery r\nSELECT nosuch FROM s\n", "unknown column 'nosuch'"),
         ("expect q\n1 | 0.5\n2 | 1.5\n\ninput nosuch\n1\n", "unknown stream 'nosuch'"),
-        ("expect q\n1 | 0.5\n2 | 1.5\n\nprod q {*}\n", "not available yet"),
+        ("expect q\n1 | 0.5\n2 | 1.5\n\nprod q {*}\n", "no aggregate at the top"),
         ("expect q\n1 | 0.5\n2 | 1.5\n\nfeedback q\n", "needs a query and a pattern"),
         ("expect q\n1 | 0.5\n2 | 1.5\n\nfeedback q ~[nosuch = 1]\n", "nosuch"),
     ],

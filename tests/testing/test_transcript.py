@@ -102,7 +102,7 @@ def test_comments(line: str, kept: str) -> None:
         ("advance -5 SECONDS\n", "a number and a unit"),
         ("advance five SECONDS\n", "a number and a unit"),
         ("restart now\n", "takes no arguments"),
-        ("prod q {*}\n", "not available yet"),
+        ("prod\n", "needs a name"),
     ],
 )
 def test_malformed_blocks_are_named(text: str, message: str) -> None:

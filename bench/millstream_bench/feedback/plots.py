@@ -101,19 +101,22 @@ def _resources(found: Finding, path: Path) -> None:
     """CPU seconds of an empty run, of all, of one per cent; and of Spark's own operators."""
     figure, (axes,) = panels(1)
     figure.set_size_inches(8, 3.6)
-    queries = [row[0].partition(":")[0] for row in found.rows]
+    queries = list(found.numbers)
     ways = {"empty": ("no rows", GREY), "off": ("no feedback", OTHERS), "on": ("99 % disclaimed", OURS)}
     for offset, (way, (label, colour)) in enumerate(ways.items()):
         places = [place + 0.2 * (offset - 1.5) for place in range(len(queries))]
         spent = [found.numbers[query]["cpu_s"][way] for query in queries]
         bars = axes.bar(places, spent, 0.19, color=colour, label=label)
         axes.bar_label(bars, [f"{each:.1f}" for each in spent], fontsize=7, padding=2)
-    if all("spark" in found.numbers[query] for query in queries):
-        spent = [found.numbers[query]["spark"]["cpu_s"] for query in queries]
-        bars = axes.bar([place + 0.3 for place in range(len(queries))], spent, 0.19, color=COLOURS[3],
+    beside = {
+        place: found.numbers[q]["spark"]["cpu_s"] for place, q in enumerate(queries) if "spark" in found.numbers[q]
+    }
+    if beside:
+        spent = list(beside.values())
+        bars = axes.bar([place + 0.3 for place in beside], spent, 0.19, color=COLOURS[3],
                         label="Spark's own operators")  # fmt: skip
         axes.bar_label(bars, [f"{each:.1f}" for each in spent], fontsize=7, padding=2)
-    axes.set_xticks(range(len(queries)), [row[0] for row in found.rows], fontsize=8)
+    axes.set_xticks(range(len(queries)), queries, fontsize=8)
     axes.set_ylabel("CPU seconds")
     axes.margins(y=0.15)
     done(figure, path)

@@ -11,7 +11,7 @@ class Sizes:
     """Hours of readings: 27,000 an hour."""
     pairs: int = 10
     """Interleaved pairs of runs with and without the code of feedback."""
-    repeats: int = 3
+    repeats: int = 5
     """Runs of each query whose CPU time is added up, in process."""
     chains: tuple[int, ...] = (1, 5, 10, 15)
     messages: int = 20_000
@@ -24,6 +24,10 @@ class Sizes:
     """Estimates per batch: a fifth of those that are needed."""
     loops: int = 200
     """Cost of an estimate, in steps of a loop."""
+    broad_hours: int = 240
+    """Hours of readings where nearly all are disclaimed."""
+    broad_minutes: int = 1440
+    """Minutes of them in a batch."""
     rounds: int = 2
     """Runs of each query with feedback and without."""
     cores: int = 2
@@ -38,7 +42,9 @@ QUICK = Sizes(
     messages=500,
     chain_rounds=2,
     pace_hours=1,
-    budget=180,
+    budget=400,
     loops=5,
+    broad_hours=4,
+    broad_minutes=120,
     rounds=1,
 )

@@ -38,17 +38,19 @@ class Run:
 
 
 class Subject:
-    """Millstream in a process of its own. `baseline`: a checkout of another version; `spark`: on Spark."""
+    """Millstream in a process of its own. `baseline`: a checkout of another version; `spark`: on Spark, there with as
+    many shards as cores, or `shards`."""
 
-    def __init__(self, *, spark: bool, cores: int = 2, baseline: Path | None = None) -> None:
+    def __init__(self, *, spark: bool, cores: int = 2, shards: int | None = None, baseline: Path | None = None) -> None:
         self._spark, self._cores, self._baseline = spark, cores, baseline
+        self._shards = shards or (cores if spark else 1)
         self._folder = tempfile.TemporaryDirectory(prefix="millstream-feedback-", ignore_cleanup_errors=True)
 
     def __enter__(self) -> Self:
         path = {} if self._baseline is None else {"PYTHONPATH": str(self._baseline.resolve() / "src")}
         self._log = (Path(self._folder.name) / "log").open("w")
         self._child = subprocess.Popen(
-            [sys.executable, WORKER, str(self._spark), str(self._cores)],
+            [sys.executable, WORKER, str(self._spark), str(self._cores), str(self._shards)],
             cwd=self._folder.name,
             env=environment() | path,
             stdin=subprocess.PIPE,

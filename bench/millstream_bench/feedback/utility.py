@@ -9,6 +9,8 @@ useful if it is at most five minutes behind the newest one before it.
 | (b) | PACE of five minutes that tells nothing |
 | (c) | PACE of five minutes with feedback: EXPENSIVE prunes what PACE would drop |
 
+One shard runs all of it: PACE needs the order of all arrivals, and its feedback acts in the same batch there.
+
 Checked: (b) and (c) emit a part of what (a) emits, and all clean readings; all of it is useful.
 """
 
@@ -50,7 +52,7 @@ def utility(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) -
         readings = data.sensors(sizes.pace_hours, dirty=True)
         data.write(readings, folder / "sensor", sizes.minutes)
         rows: dict[str, pl.DataFrame] = {}
-        with Subject(spark=spark, cores=sizes.cores) as subject:
+        with Subject(spark=spark, cores=sizes.cores, shards=1) as subject:
             for number, (plan, text) in enumerate(PLANS.items()):
                 tell(f"utility, {plan}")
                 keep = folder / f"{number}.parquet"

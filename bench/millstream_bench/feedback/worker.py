@@ -1,8 +1,8 @@
 """A process that runs queries as it is told, one line of JSON each, with any version of Millstream.
 
 It is started by path, not as a module, so that `PYTHONPATH` decides which Millstream it imports; it uses the public
-interface only. `python worker.py SPARK CORES` reads tasks from its standard input and writes results to its standard
-output:
+interface only. `python worker.py SPARK CORES SHARDS` reads tasks from its standard input and writes results to its
+standard output:
 
 | task | |
 |---|---|
@@ -113,14 +113,14 @@ def _operators(query: Any) -> dict[str, list[int]]:
     return found
 
 
-def main(spark: str, cores: str) -> None:
+def main(spark: str, cores: str, shards: str) -> None:
     import millstream as ms
 
     out = sys.stdout
     sys.stdout = sys.stderr  # what others print is no result
     settings = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
     on_spark = {"master": f"local[{cores}]", "settings": settings}
-    with ms.connect(**(on_spark if spark == "True" else {"local": True})) as mill:
+    with ms.connect(**(on_spark if spark == "True" else {"local": True}), shards=int(shards)) as mill:
         print(json.dumps({"millstream": str(Path(ms.__file__).parent)}), file=out, flush=True)
         for number, line in enumerate(sys.stdin):
             try:

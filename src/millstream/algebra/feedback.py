@@ -19,6 +19,7 @@ only save work.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import ClassVar
 
@@ -48,24 +49,30 @@ class Feedback(Upstream):
 
     intent: Intent
     pattern: Pattern
+    relayed: bool = False
+    """True if its sender passes it on for its own readers, and does not drop matching tuples itself."""
 
     def unanswered(self, arity: int) -> Answer:  # noqa: ARG002
         return Answer()
 
     def at_fork(self, others: Sequence[Sequence[Upstream]]) -> Upstream | None:
-        """Only what all readers ignore."""
+        """Only what all readers ignore; what any reader desires, or demands."""
+        if self.intent is not Intent.ASSUMED:
+            return self
         pattern = self.pattern
         for sent in others:
             ignored = [each.pattern for each in sent if isinstance(each, Feedback) and each.intent is self.intent]
             common = [pattern] if any(p.covers(pattern) for p in ignored) else [pattern.intersect(p) for p in ignored]
-            pattern = next((p for p in common if not p.is_empty), Pattern())
-            if not pattern.items:
+            wanted_by_none = [p for p in common if not p.is_empty]
+            if not wanted_by_none:
                 return None
-        return self if pattern is self.pattern else Feedback(self.intent, pattern)
+            pattern = wanted_by_none[0]
+        return self if pattern is self.pattern else replace(self, pattern=pattern)
 
     def covers(self, other: Feedback) -> bool:
         """True if the other one says nothing that this one does not."""
-        return self.intent is other.intent and self.pattern.covers(other.pattern)
+        acts = other.relayed or not self.relayed
+        return self.intent is other.intent and acts and self.pattern.covers(other.pattern)
 
     def __str__(self) -> str:
         return f"{self.intent.value}{self.pattern}"
@@ -90,8 +97,8 @@ def parse_feedback(text: str, schema: Schema) -> Feedback:
     """Parse feedback on the rows of a query; raise PatternError if it is malformed or does not fit the schema.
 
     >>> from millstream.algebra.types import Type
-    >>> parse_feedback("~[auction = 5]", Schema.of(("auction", Type.BIGINT)))
-    Feedback(intent=<Intent.ASSUMED: '~'>, pattern=Pattern([auction = 5]))
+    >>> print(parse_feedback("~[auction = 5]", Schema.of(("auction", Type.BIGINT))))
+    ~[auction = 5]
     """
     sign, rest = text.strip()[:1], text.strip()[1:]
     if sign == "¬":

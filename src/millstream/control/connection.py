@@ -313,16 +313,20 @@ class Connection:
         for job in self._jobs.all():
             job.check()
         self.mill.failures.settle()
+        self.mill.endings.settle()
         self.mill.failures.check(told=True)
 
-    def await_end(self, timeout: float | None = None, poll: Callable[[], None] = lambda: None) -> bool:
-        """Wait until all streams have ended and the sinks have all results; return False if `timeout` seconds pass
+    def await_end(
+        self, timeout: float | None = None, poll: Callable[[], None] = lambda: None, *, query: str | None = None
+    ) -> bool:
+        """Wait until all streams, or all queries, have ended, or one query has, and the sinks have all results; return
+        False if `timeout` seconds pass
         first."""
         self._check_open()
         check_seconds(timeout, "timeout")
         check_function(poll, "", "poll")
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not self.ended():
+        while not (self.ended() or (query is not None and self.mill.endings.has(query))):
             self.check()
             if deadline is not None and time.monotonic() > deadline:
                 return False

@@ -61,8 +61,14 @@ class Query:
 
     @property
     def running(self) -> bool:
-        """True from `start` to `stop`, to a failure, or to the end of the connection."""
-        return self.name is not None and self.error is None and not self._connection._closed
+        """True from `start` to `stop`, to its last row, to a failure, or to the end of the connection."""
+        ended = self.error is not None or self.finished or self._connection._closed
+        return self.name is not None and not ended
+
+    @property
+    def finished(self) -> bool:
+        """True once a query with LIMIT has emitted all its rows. Those that were not taken yet can still be taken."""
+        return self._started is not None and self._started.finished is not None
 
     @property
     def error(self) -> MillstreamError | None:
@@ -158,18 +164,24 @@ class Query:
 
     def feedback(self, text: str) -> None:
         """Tell the query which of its rows are not wanted: `~[…]`, a pattern over its columns. From the next batch on
-        it emits no row that matches, and saves the work for them where it can."""
+        it emits no row that matches, and saves the work for them where it can. `?[…]`: which it should emit first;
+        `![…]`: which it should emit now, as far as they are known (`prod`)."""
         self._connection.mill.feedback(self._running(), text)
+
+    def prod(self, text: str = "{}") -> None:
+        """Ask the query for its results so far, of all open windows and groups or of those that match a pattern:
+        `{window_end <= 20}`, `{sensor = 5}`. Its select list has `finality`; early rows have 'early' there."""
+        self._connection.mill.prod(self._running(), text)
 
     def progress(self) -> Progress:
         """Return counts, times and state sizes of the query."""
         return progress_of(self._connection.mill, self._running())
 
     def await_end(self, timeout: float | None = None) -> bool:
-        """Wait until all streams have ended; return False if `timeout` seconds pass first. Raise the error of the
-        query if it has failed."""
+        """Wait until all streams have ended, or the query has, by its LIMIT; return False if `timeout` seconds pass
+        first. Raise the error of the query if it has failed."""
         name, failures = self._running(), self._connection.mill.failures
-        ended = self._connection.await_end(timeout, lambda: failures.raise_of(name))
+        ended = self._connection.await_end(timeout, lambda: failures.raise_of(name), query=name)
         failures.raise_of(name)
         return ended
 

@@ -17,6 +17,7 @@ from millstream import __version__
 from millstream.algebra.types import format_value
 from millstream.control.connecting import connect
 from millstream.control.connection import Connection
+from millstream.control.mailbox import Mailbox
 from millstream.control.mill.base import Mill
 from millstream.control.mill.comparison import remaining
 from millstream.control.mill.restarting import start_again
@@ -128,9 +129,18 @@ def _unfed(mill: Mill) -> list[str]:
 
 def _await_end(connection: Connection, seconds: float | None, console: Console) -> None:
     line, how, failures = ProgressLine(connection, console), "stopped", connection.mill.failures
+    mailbox = None if connection.checkpoint is None else Mailbox(connection, Path(connection.checkpoint))
+
+    def poll() -> None:
+        line.show()
+        if mailbox is not None:
+            mailbox.look()
+
     try:
-        if connection.await_end(seconds, line.show):
-            how = "all streams have ended"
+        if connection.await_end(seconds, poll):
+            queries = connection.mill.queries.values()
+            ended = all(query.finished is not None for query in queries)
+            how = "all queries have ended" if ended else "all streams have ended"
     except Stopped as stopped:
         stopped.told = True
         raise

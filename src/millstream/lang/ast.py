@@ -18,6 +18,7 @@ from millstream.lang.tree import (
     Extract,
     Function,
     InList,
+    Instrumenting,
     JoinedSource,
     Name,
     Node,
@@ -51,6 +52,14 @@ class Created(Statement):
 
     name: str
     unless_exists: bool = field(default=False, kw_only=True)
+
+
+class FeedbackStatement(Statement):
+    """`FEEDBACK query ~[…]`; `where` has the position of the feedback."""
+
+    query: str
+    feedback: str
+    where: Node
 
 
 class ColumnDefinition(Node):
@@ -157,14 +166,15 @@ class Drop(Statement):
 
 
 class Explain(Statement):
-    """`stage` is LOGICAL, OPTIMIZED, PHYSICAL or CONTRACT."""
+    """`stage` is LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT or FEEDBACK."""
 
     stage: str
     statement: SelectStatement | CreateQuery | CreateDerivedStream
 
 
 class ExplainNamed(Statement):
-    """EXPLAIN of a running query or a derived stream, by name; `stage` is OPTIMIZED, PHYSICAL or CONTRACT."""
+    """EXPLAIN of a running query or a derived stream, by name; `stage` is OPTIMIZED, PHYSICAL, CONTRACT or
+    FEEDBACK."""
 
     name: str
     stage: str = "CONTRACT"
@@ -203,8 +213,10 @@ __all__ = [
     "ExplainNamed",
     "Expr",
     "Extract",
+    "FeedbackStatement",
     "Function",
     "InList",
+    "Instrumenting",
     "JoinedSource",
     "Name",
     "Node",

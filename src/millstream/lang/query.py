@@ -13,12 +13,15 @@ from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import at_over, expression, expressions, with_over
+from millstream.lang.instrument import instrument
 from millstream.lang.options import options
 from millstream.lang.pacing import at_pacing, pacing
 from millstream.lang.tokens import Kind, not_a_number, touching
 from millstream.lang.windows import preceding_window, window, window_function
 
 _JOINS = ("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL")
+_ISSUING = ("THRIFTY", "IMPATIENT")
+"""Words before JOIN: the join sends feedback."""
 DENOISING = ("EAGER", "LAZY", "UNORDERED")
 _NO_ALIAS = ("ANTI", "SEMI", "ASOF", "TEMPORAL", "LOOKUP", "GLOBAL", "ANY", "INTERVAL")
 """Words before JOIN that other dialects have, and which would otherwise be read as aliases."""
@@ -130,14 +133,19 @@ def _sources(cursor: Cursor) -> tuple[ast.JoinedSource, ...]:
         here = token.place
         if cursor.accept_symbol(","):
             found.append(ast.JoinedSource(source(cursor), "CROSS", **here))
-        elif cursor.at_any(*_JOINS):
+        elif cursor.at_any(*_JOINS) or _at_issuing(cursor):
             found.append(_join(cursor))
         else:
             return tuple(found)
 
 
+def _at_issuing(cursor: Cursor) -> bool:
+    return cursor.at_any(*_ISSUING) and cursor.ahead().upper in _JOINS
+
+
 def _join(cursor: Cursor) -> ast.JoinedSource:
     token = cursor.token
+    issues = cursor.advance().upper if _at_issuing(cursor) else ""
     if cursor.at("NATURAL"):
         cursor.not_yet("NATURAL JOIN", hint="JOIN … USING (column)")
     kind = "INNER" if cursor.at("JOIN") else cursor.advance().upper
@@ -154,7 +162,7 @@ def _join(cursor: Cursor) -> ast.JoinedSource:
         using = cursor.names("a column")
     elif kind != "CROSS":
         cursor.fail("ON or USING", hint="CROSS JOIN needs neither")
-    return ast.JoinedSource(joined, kind, on, using, **token.place)
+    return ast.JoinedSource(joined, kind, on, using, issues, **token.place)
 
 
 def source(cursor: Cursor) -> ast.Source:
@@ -163,6 +171,7 @@ def source(cursor: Cursor) -> ast.Source:
     relation: str | ast.Query
     bracket: ast.WindowClause | None = None
     denoising: ast.Denoising | None = None
+    instrumenting: ast.Instrumenting | None = None
     work: ast.Work | None = None
     probing = False
     if cursor.accept_symbol("("):
@@ -172,6 +181,8 @@ def source(cursor: Cursor) -> ast.Source:
         cursor.expect_symbol(")")
     elif cursor.ahead().text == "(" and cursor.at("DENOISE"):
         relation, denoising = _denoise(cursor)
+    elif cursor.ahead().text == "(" and cursor.at("INSTRUMENT"):
+        relation, instrumenting = instrument(cursor, query)
     elif cursor.ahead().text == "(" and cursor.at("EXPENSIVE"):
         relation, work = _expensive(cursor)
     elif cursor.ahead().text == "(" and cursor.at_any("TABLE", "TUMBLE", "HOP"):
@@ -189,7 +200,7 @@ def source(cursor: Cursor) -> ast.Source:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
         cursor.not_yet("MATCH_RECOGNIZE", hint="WHERE SEQ(a, b) finds each a that a b follows")
-    return ast.Source(relation, alias, bracket, probing, denoising, work, **token.place)
+    return ast.Source(relation, alias, bracket, probing, denoising, work, instrumenting, **token.place)
 
 
 def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:
@@ -253,7 +264,7 @@ def _argument(cursor: Cursor) -> str | ast.Query:
 def _source_alias(cursor: Cursor) -> str | None:
     if cursor.accept("AS"):
         return cursor.name("an alias")
-    if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED:
+    if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED or _at_issuing(cursor):
         return None
     if cursor.token.upper in _NO_ALIAS and cursor.ahead().upper in ("JOIN", "LEFT"):
         cursor.fail("an alias or a join")

@@ -10,18 +10,19 @@ from millstream.lang import ast
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.create import KINDS, create
 from millstream.lang.cursor import Cursor
+from millstream.lang.feedback import feedback
 from millstream.lang.query import query_into
 from millstream.lang.table.ast import WriteStatement
 from millstream.lang.table.write import WRITES, write
 from millstream.lang.tokens import Kind
 
-STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT")
+STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT", "FEEDBACK")
 SHOWN = ("STREAMS", "TABLES", "QUERIES", "FUNCTIONS", "AGGREGATES")
 DROPPED = (*KINDS, "FUNCTION", "AGGREGATE")
 MAXIMUM_HEIGHT = 120
 _AFTER = ("WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "INTO", "JOIN", "LEFT", "RIGHT")
 """The keywords that a misspelt word after a query may stand for."""
-STARTS = ("CREATE", "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "EXPLAIN", "SHOW", "SET")
+STARTS = ("CREATE", "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "EXPLAIN", "SHOW", "SET", "FEEDBACK")
 
 
 def script(cursor: Cursor) -> list[ast.Statement]:
@@ -85,7 +86,7 @@ def _explain(cursor: Cursor) -> ast.Statement:
         if cursor.at_name() and alone and stage != "LOGICAL":
             return ast.ExplainNamed(cursor.name("the name of a query"), stage)
         hint = cursor.suggestion([*STAGES, "SELECT"])
-        cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT", hint=hint)
+        cursor.fail("a query (SELECT …) or LOGICAL, OPTIMIZED, PHYSICAL, CONTRACT, FEEDBACK", hint=hint)
     token = cursor.token
     inner = statement(cursor)
     if not isinstance(inner, ast.SelectStatement | ast.CreateQuery | ast.CreateDerivedStream):
@@ -123,7 +124,6 @@ _NOT_YET = {
     "EVENT": "SEQ(a, b) MODE RECENT pairs two streams",
     "ALTER": "DROP it, then CREATE it again",
     "PROD": "",
-    "FEEDBACK": "",
 }
 """Statements that are not available, and hints."""
 
@@ -133,4 +133,5 @@ _PARSERS: dict[str, Callable[[Cursor], ast.Statement]] = {
     "EXPLAIN": _explain,
     "SHOW": _show,
     "SET": _set,
+    "FEEDBACK": feedback,
 }

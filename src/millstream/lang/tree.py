@@ -218,6 +218,14 @@ class Denoising(Node):
     mode: str
 
 
+class Instrumenting(Node):
+    """`INSTRUMENT(TABLE s, feedback, every | ONCE[, PROPAGATE ON | OFF])`; `every` is None with ONCE."""
+
+    feedback: str
+    every: int | None
+    sends: bool
+
+
 class Work(Node):
     """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE])`."""
 
@@ -237,20 +245,24 @@ class Source(Node):
     """True if the window was written `OVER (… PRECEDING)`: sources without a window only probe it."""
     denoising: Denoising | None = None
     work: Work | None = None
+    instrument: Instrumenting | None = None
 
     @property
     def function(self) -> str | None:
         """The function over the relation, which only a stream can have; None: there is none."""
-        return "DENOISE" if self.denoising is not None else "EXPENSIVE" if self.work is not None else None
+        given = {"DENOISE": self.denoising, "EXPENSIVE": self.work, "INSTRUMENT": self.instrument}
+        return next((name for name, clause in given.items() if clause is not None), None)
 
 
 class JoinedSource(Node):
-    """A source and its join with those before it; `kind` is '', CROSS, INNER, LEFT, RIGHT or FULL."""
+    """A source and its join with those before it; `kind` is '', CROSS, INNER, LEFT, RIGHT or FULL. `issues`: THRIFTY or
+    IMPATIENT, if the join tells its inputs what it finds out."""
 
     source: Source
     kind: str = ""
     on: Expr | None = None
     using: tuple[str, ...] = ()
+    issues: str = ""
 
 
 class SelectItem(Node):

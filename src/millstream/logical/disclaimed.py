@@ -5,17 +5,7 @@ it. These are the tuples that a condition on the result, tested below the operat
 the answer of a node to `push` answers this too: its unwanted results are those for which a condition over the
 restricted columns is false. A restriction of a computed column has no counterpart below.
 
-| node | results that match the pattern are not wanted: the input may omit |
-|---|---|
-| Select, Distinct, Exchange | the tuples that match it |
-| Project | the same, under the names below, if all restricted columns are copies |
-| Union | the same, in every input |
-| WindowJoin, MultiJoin | the same, in every input that has all restricted columns, or keys equal to them |
-| TableJoin | the same, if no column of the table is restricted |
-| OuterJoin | the same, if the input is kept and the other one is not |
-| WindowAggregate | the same, if only groups and windows are restricted; tuples all of whose windows match |
-| Expensive | the tuples that match it, if the computed column is not restricted and it has a guard |
-| Over, Denoise, sequences, KeyJoin | the same, if only partitions, or keys, are restricted |
+What each node does about it is in its rules (`Plan.rules`).
 """
 
 from __future__ import annotations
@@ -39,7 +29,7 @@ _WANTED = "WANTED"
 
 def omitted(plan: Plan, pattern: Pattern) -> Omitted:
     """Return the tuples that each input may omit if no result that matches the pattern is wanted."""
-    if not pattern.items:  # no result at all is wanted; a node must not conclude that from a lost restriction
+    if not pattern.items:  # a node must not conclude from a lost restriction that nothing is wanted
         return (None,) * len(plan.inputs)
     columns = tuple(Column(plan.schema.type_of(name), name) for name, _ in pattern.items)
     below = plan.push((Call(Type.BOOLEAN, _WANTED, columns),)).below

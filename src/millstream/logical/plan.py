@@ -19,6 +19,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.scheme import NO_FEEDBACK, FeedbackScheme
+from millstream.algebra.response import UNKNOWN, Response, Rule, applying
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.values import value
 from millstream.logical.disclaimed import Omitted, omitted
@@ -158,6 +159,14 @@ class Plan(ABC):
 
     # --- feedback ---------------------------------------------------------------------------------------------------
 
+    rules: ClassVar[tuple[Rule, ...]] = (UNKNOWN,)
+    """Its responses to feedback; the first that applies to a pattern counts. By default its output is guarded."""
+
+    def respond(self, pattern: Pattern) -> Response:
+        """Return the response to feedback: no result that matches the pattern is wanted."""
+        below, watched = self.disclaimed(pattern), self.watched(pattern)
+        return Response(applying(self.rules, below, watched), below, watched)
+
     def disclaimed(self, pattern: Pattern) -> Omitted:
         """Return the tuples that each input may omit if no result that matches the pattern is wanted; by default those
         that a condition would drop that is pushed down."""
@@ -166,6 +175,11 @@ class Plan(ABC):
     def feedback_sent(self) -> tuple[FeedbackScheme, ...]:
         """Return the feedback that it sends to each input by itself, whatever it receives; by default none."""
         return (NO_FEEDBACK,) * len(self.inputs)
+
+    def watched(self, pattern: Pattern) -> Pattern | None:
+        """Return the pattern if a result that matches it now will match it when it is emitted, so that what it is
+        computed of can be given up; else None."""
+        return None
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ def _paned(plan: Plan) -> Plan:
         return plan
     pane = gcd(plan.range, plan.slide)
     mergeable = all(call.mergeable for call in plan.aggregates)
+    if plan.finality:  # an open pane has tuples that an early answer must count
+        return plan
     if plan.range <= plan.slide or plan.range // pane > MOST_PANES or not mergeable:
         return plan
     below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute)

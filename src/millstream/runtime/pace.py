@@ -16,7 +16,6 @@ A tuple without a value in the paced column is dropped. Every dropped tuple coun
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,12 @@ from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
-from millstream.algebra.types import Type
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.operator.contract import Input, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.operator.time_values import time_value
 from millstream.runtime.union import Union
-
-_EPOCH = datetime(1970, 1, 1)
 
 
 @carries_out("pace")
@@ -85,20 +82,11 @@ class Pace(Union):
 
     def _messages(self) -> tuple[tuple[int, Upstream], ...]:
         """Tell every input which tuples would be dropped."""
-        value = self._value(self._bound)
+        value = time_value(self._bound, self.schema.type_of(self._column))
         if value is None:
             return ()
         patterns = (Pattern.of({name: below(value)}) for name in self._own_columns)
         return tuple((port, Feedback(Intent.ASSUMED, pattern)) for port, pattern in enumerate(patterns))
-
-    def _value(self, time: int) -> int | datetime | None:
-        """A time as a value of the paced column; None if it has none."""
-        if self.schema.type_of(self._column) is not Type.TIMESTAMP:
-            return time
-        try:
-            return _EPOCH + timedelta(microseconds=time)
-        except OverflowError:
-            return None
 
     def _progress(self) -> int:
         """The engine emits the bound on the output's time."""

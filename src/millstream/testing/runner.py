@@ -29,6 +29,7 @@ from millstream.testing.transcript import (
     Expect,
     Feed,
     File,
+    Prod,
     Restart,
     Rows,
     Statement,
@@ -203,6 +204,8 @@ class Run:
                 self.mill.advance(step.micros)
             case Tell():
                 self.mill.feedback(step.query, step.text)
+            case Prod():
+                self.mill.prod(step.query, step.text)
 
     def _batch(self) -> None:
         self.mill.batch()

@@ -97,6 +97,14 @@ class Tell(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Prod(Step):
+    """`prod q {…}`."""
+
+    query: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """The first line of a block: its first word in lower case, and the other words."""
 
@@ -248,8 +256,8 @@ def _feedback(header: Header, body: Lines) -> Parsed:
     return [Tell(header.line, header.name, text)], body
 
 
-def _later(header: Header, _: Lines) -> Parsed:
-    raise header.error("M7006", f"'{header.word}' is not available yet")
+def _prod(header: Header, body: Lines) -> Parsed:
+    return [Prod(header.line, header.name, " ".join(header.rest[1:]) or "{}")], body
 
 
 _PARSERS: dict[str, Parser] = {
@@ -267,5 +275,5 @@ _PARSERS: dict[str, Parser] = {
     "restart": _command,
     "advance": _advance,
     "feedback": _feedback,
-    "prod": _later,
+    "prod": _prod,
 }

@@ -40,8 +40,8 @@ def test_indexes_follow_the_rows(changes: list[Any], keys: list[Any], limit: int
         assert table.matching(0, key) == [row for row in rows if row[0] == key]
         assert table.has(0, key) == any(row[0] == key for row in rows)
     among = [row for row in rows if row[0] is not None and row[0] in keys]
-    assert table.matching_among(0, [(key,) for key in keys]) == among
-    assert [table.rows[number] for number in table.numbers_among(0, [(key,) for key in keys])] == among
+    assert table.matching_among(0, [("x", key) for key in keys], 1) == among
+    assert [table.rows[number] for number in table.numbers_among(0, [(key,) for key in keys], 0)] == among
     start = max(offset, 0)
     for index, down in ((1, False), (2, True)):
         meant = ordered([((row[1],), row) for row in rows], (down,))

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.aggregate.collected import Distinct
-from millstream.algebra.aggregate.function import TIME, AggregateFunction, Part
+from millstream.algebra.aggregate.function import TIME, AggregateFunction, Course, Part
 from millstream.algebra.aggregate.functions import lookup
 from millstream.algebra.aggregate.reduction import Reduction
 from millstream.algebra.schema import TS, Attribute
@@ -75,6 +75,11 @@ class AggregateCall:
     @property
     def ordered(self) -> bool:
         return self.computed.ordered
+
+    @property
+    def course(self) -> Course:
+        """How further tuples may move the result; DISTINCT and FILTER leave some of them out."""
+        return lookup(self.function).course
 
     @property
     def partials(self) -> tuple[Attribute, ...]:

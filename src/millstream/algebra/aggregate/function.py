@@ -22,6 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 import polars as pl
@@ -32,6 +33,15 @@ from millstream.errors import BindError
 
 ARGUMENT: Final = "argument"
 TIME: Final = "time"
+
+
+class Course(Enum):
+    """How further tuples may move the result of an aggregate."""
+
+    ANY = "up and down"
+    RISES = "never down"
+    FALLS = "never up"
+    RISES_FROM_0 = "never down, if no argument is negative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,8 @@ class AggregateFunction(ABC):
     """The type of the result; None: that of the argument."""
     star: bool = False
     """True if the argument may be a constant or `*`; every part is then the number of tuples."""
+    course: Course = Course.ANY
+    """How a further tuple may move the result."""
     idempotent: bool = False
     """True if duplicates do not change the result, so that DISTINCT has no effect."""
     mergeable: bool = True

@@ -25,7 +25,7 @@ import polars as pl
 
 from millstream.algebra.aggregate.collected import QUANTILES
 from millstream.algebra.aggregate.decay import DecaySum
-from millstream.algebra.aggregate.function import AggregateFunction, Part
+from millstream.algebra.aggregate.function import AggregateFunction, Course, Part
 from millstream.algebra.aggregate.moments import MOMENTS
 from millstream.algebra.aggregate.per_tuple import PER_TUPLE
 from millstream.algebra.aggregate.reduction import (
@@ -45,7 +45,7 @@ from millstream.errors import BindError, PlanError, did_you_mean
 
 
 class Count(AggregateFunction):
-    name, type, star = "COUNT", Type.BIGINT, True
+    name, type, star, course = "COUNT", Type.BIGINT, True, Course.RISES
 
     def check(self, argument: Type) -> None:
         """Values of any type are counted."""
@@ -57,7 +57,7 @@ class Count(AggregateFunction):
 class Sum(AggregateFunction):
     """A sum of integers is a BIGINT. Only the sum of all values must fit: that of some of them may not."""
 
-    name, numeric = "SUM", True
+    name, numeric, course = "SUM", True, Course.RISES_FROM_0
 
     def result_type(self, argument: Type) -> Type:
         return Type.BIGINT if argument.is_integer else Type.DOUBLE
@@ -103,6 +103,7 @@ class Extreme(AggregateFunction):
 
     def __init__(self, name: str, operation: Operation) -> None:
         self.name, self._operation = name, operation
+        self.course = Course.RISES if operation is GREATEST else Course.FALLS
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
         return (Part(type_, self._operation, self._operation),)

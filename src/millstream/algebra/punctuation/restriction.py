@@ -92,6 +92,8 @@ class Restriction:
             return True
         if self.is_empty or other.is_any:
             return False
+        if other.form is Form.ONE_OF and self.form is Form.ONE_OF:
+            return self.values == other.values or set(self.values).issuperset(other.values)
         if other.form is Form.ONE_OF:
             return all(self.matches(value) for value in other.values)
         return self.form is Form.INTERVAL and self.intersect(other) == other
@@ -101,6 +103,8 @@ class Restriction:
             return other
         if other.is_any or self.is_empty:
             return self
+        if self.form is Form.ONE_OF and other.form is Form.ONE_OF:
+            return one_of(set(self.values).intersection(other.values))
         if self.form is Form.ONE_OF:
             return one_of(value for value in self.values if other.matches(value))
         if other.form is Form.ONE_OF:

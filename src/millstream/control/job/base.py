@@ -16,14 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from millstream.algebra import values
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.python.code import code_of
 from millstream.algebra.python.reference import Reference
-from millstream.atomic_file import write_whole
 from millstream.control.job.identity import identify
 from millstream.control.job.ledger import Ledger
+from millstream.control.job.saved_outputs import OutputStates, SavedOutputs
 from millstream.errors import BindError, MillstreamError
 from millstream.logical.catalog import BAD, LATE
 from millstream.physical.failure.transport import read_error
@@ -56,8 +55,6 @@ Result = tuple[int, str, Element]
 """An element that a shard emits: the shard's label, the query, the element."""
 Report = tuple[int, Status]
 """A shard's label, and its status."""
-OutputStates = dict[str, dict[str, object]]
-"""State of the outputs of a tenant's queries, by query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +278,9 @@ class Job(ABC):
             own = [status for label, status in received if self.tenants[label] is tenant and status.sources]
             if own:
                 tenant.note_sources(self, own)
+        for tenant in served:
+            if tenant.endings is not None:
+                tenant.endings.take(self, batch, received)
         self.heard.update(received)  # the end of a stream shows only after its last results are delivered
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
@@ -356,32 +356,15 @@ class Job(ABC):
         return {name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}
 
     def _save_outputs(self, batch: int) -> None:
-        """Save the state that later punctuations depend on; keep the last three saved."""
-        if self.folder is None:
-            return
-        folder = self.folder / "outputs"
-        folder.mkdir(exist_ok=True)
-        write_whole(folder / str(batch), values.encode(self._outputs()))
-        for old in self._saved_outputs()[:-3]:
-            (folder / str(old)).unlink()
-
-    def _saved_outputs(self) -> list[int]:
-        """The batches whose outputs are saved, in order."""
-        assert self.folder is not None
-        return sorted(int(path.name) for path in (self.folder / "outputs").glob("[0-9]*"))
+        if self.folder is not None:
+            SavedOutputs(self.folder).save(batch, self._outputs())
 
     def outputs_state(self, tenant: str) -> OutputStates:
         """Return a tenant's outputs as saved by the last batch that will not be delivered again: it is committed, or
         this job delivered it before it was restarted."""
         if self.folder is None:
             return self._outputs().get(tenant, {})
-        last = max([self._last_batch, *self._committed()])
-        final = [batch for batch in self._saved_outputs() if batch <= last]
-        if not final:
-            return {}
-        path = self.folder / "outputs" / str(final[-1])
-        held: dict[str, OutputStates] = values.decode(path.read_bytes(), f"'{path}'")
-        return held.get(tenant, {})
+        return SavedOutputs(self.folder).after(max([self._last_batch, *self._committed()]), tenant)
 
 
 def _last_skips(log: ControlLog | MemoryLog, applied: int) -> set[int]:

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, SystemClock, VirtualClock
+from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
@@ -25,15 +26,17 @@ from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
+from millstream.control.mill.demand import send_demand
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
+from millstream.control.mill.endings import Endings
 from millstream.control.mill.failures import Failures
 from millstream.control.mill.feedback import send_feedback
 from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
-from millstream.control.mill.places import check_places
+from millstream.control.mill.places import check_operators
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
 from millstream.control.mill.relay import Relay
@@ -83,6 +86,7 @@ class Mill(Registration):
         self.relay = Relay(self)
         self.deliveries.relay = self.relay.pass_on
         self.failures = self.deliveries.failures = Failures(self)
+        self.endings = self.deliveries.endings = Endings(self)
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
         self.written = WrittenTables(self)
@@ -189,8 +193,8 @@ class Mill(Registration):
         before = self.options.model_copy()
         self.options.change(name, value)
         try:
-            if name.lower() in ("strategy", "breaks") and not self.journal.recovering:
-                check_places(self, self.schedule().new_places(Schedule.parse(before.strategy, before.breaks)))
+            if not self.journal.recovering:
+                check_operators(self, name.lower(), before)
             if name.lower() == "shards" and not (self.journal.recovering and self.jobs.all()):
                 self.jobs.reshard(self.options.shards)
         except MillstreamError:
@@ -205,7 +209,8 @@ class Mill(Registration):
         """Settings of the graphs in this mill's shards."""
         options = self.options
         joins = join_settings(options)
-        return Settings(options.strategy, options.ets, options.page_rows, joins, self.time.wall, options.breaks)
+        scheduled = options.strategy, options.ets, options.page_rows, joins, self.time.wall, options.breaks
+        return Settings(*scheduled, options.exploit, options.propagate)
 
     def schedule(self) -> Schedule:
         """Strategies and breaks, of all operators and of some."""
@@ -251,6 +256,7 @@ class Mill(Registration):
     def batch(self) -> None:
         """Process everything queued, as one micro-batch."""
         self.failures.settle()
+        self.endings.settle()
         skewed = any(stream.max_skew is not None for stream in self.catalog.streams)
         while self._feed_next():
             # A promise may make the next stream's tuples late, so it may not depend on how the input is cut.
@@ -329,6 +335,8 @@ class Mill(Registration):
 
     def state_rows(self, name: str) -> int:
         """Number of tuples that the operators of a query hold on all shards."""
+        if self.query(name).finished is not None:
+            return 0
         placement = self.placement(name)
         self.report_all()
         return sum(status.state[part.name] for part, _, status in placement.reports())
@@ -340,10 +348,16 @@ class Mill(Registration):
             self.placements.append(Send(self.name, PunctuationRequest(), query), self.job(name))
 
     def feedback(self, name: str, text: str | Feedback) -> None:
-        """Send feedback to the top of a query: a pattern over its columns, after ~ if matching rows are not wanted. It
-        takes effect with the next batch."""
+        """Send feedback to the top of a query: a pattern over its columns, after ~ if matching rows are not wanted,
+        after ? if they are wanted first, after ! if now. It takes effect with the next batch."""
         self.batch()
         send_feedback(self, self.query(name).name, text)
+
+    def prod(self, name: str, text: str | Demand = "{}") -> None:
+        """Ask a query for its results so far: a pattern over its windows and groups. It takes effect with the next
+        batch."""
+        self.batch()
+        send_demand(self, self.query(name).name, text)
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""
@@ -374,8 +388,9 @@ class Mill(Registration):
         return self.placement(name).reports()
 
     def placement(self, name: str) -> Placement:
-        """The placement of a query; raise its error if it has failed."""
+        """The placement of a query; raise its error if it has failed, or an error if it has ended."""
         self.failures.raise_of(name)
+        self.endings.check(name)
         return self.placements.of[self.query(name).name]
 
     def job(self, name: str) -> Job:

@@ -21,6 +21,7 @@ from millstream.sinks.files.parquet import ParquetSink
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
+    from millstream.control.mill.endings import Endings
     from millstream.control.mill.failures import Failures
     from millstream.control.mill.running_query import RunningQuery
 
@@ -45,6 +46,8 @@ class Deliveries:
         """Passes on what the shards of a job have disclaimed."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
+        self.endings: Endings | None = None
+        """Takes the ends of queries."""
         self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}
@@ -137,6 +140,9 @@ class Deliveries:
     def finish_batch(self, job: Job, batch: int) -> None:
         """Write a batch to the sinks, after the job has delivered all of it."""
         with self.lock:
+            for running, placement in [pair for name in [*self._queries] for pair in self._running(name)]:
+                if placement.job is job:
+                    running.output.finish_batch()
             for name, outlet in [*self.outlets.items()]:
                 for running, placement in self._running(name):
                     if placement.job is job and outlet.last < batch:

@@ -87,7 +87,8 @@ class Failures:
 
     def leaves_none(self, names: Iterable[str]) -> bool:
         """Return whether no query would run without these."""
-        running = {name for name, query in [*self._mill.queries.items()] if query.failure is None}
+        queries = [*self._mill.queries.items()]
+        running = {name for name, query in queries if query.failure is None and query.finished is None}
         return not running - set(names)
 
     def note(self, name: str, error: MillstreamError, batch: int, *, spooled: bool = False) -> None:

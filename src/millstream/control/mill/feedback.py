@@ -1,22 +1,24 @@
 """Feedback to a running query, across its stages.
 
 The topmost part receives the feedback. Each part below receives what its reader may omit, by the plans alone, in the
-same batch: all shards of all stages act on the same records. A part that several queries read receives nothing, since
-the others have disclaimed nothing.
+same batch: all shards of all stages act on the same records. A part that several queries read receives nothing that one
+of them disclaims, since the others have not; what one of them desires it may well emit first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback, Intent, parse_feedback
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.control.mill.demand import send_demand
+from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
-from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import MARK, exchanged
+from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.wire.records import Send
 
 if TYPE_CHECKING:
@@ -28,9 +30,9 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
     if isinstance(mill.query(name).plan, TableWrite):
         raise PatternError("M4013", f"query '{name}' writes a table, and emits no rows")
     message = parse_feedback(text, mill.schema(name)) if isinstance(text, str) else text
-    if message.intent is not Intent.ASSUMED:
-        hint = "~[…] disclaims rows"
-        raise PatternError("M4012", f"feedback {message.intent.value}[…] is not available yet", hint=hint)
+    if message.intent is Intent.DEMANDED:
+        send_demand(mill, name, Demand(message.pattern))
+        return
     placement = mill.placement(name)
     readers: dict[str, int] = {}
     for other in mill.placements.of.values():
@@ -39,33 +41,22 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
     said = {placement.parts[0].name: message.pattern}
     for part in placement.parts:
         pattern = said.get(part.name)
-        if pattern is None or readers[part.name] > 1:
+        if pattern is None or (readers[part.name] > 1 and message.intent is Intent.ASSUMED):
             continue
         mill.placements.append(Send(mill.name, Feedback(message.intent, pattern), part.name), placement.job)
-        said |= _sent_by(part.started.plan, pattern)
-    mill.query(name).told.append(message)
+        said |= _sent_by(mill, name, part.started.plan, pattern)
+    mill.query(name).hear(message)
     mill.journal.note("feedback", (name, message))
     mill.take_effect()
 
 
-def _sent_by(plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
+def _sent_by(mill: Mill, query: str, plan: Plan, pattern: Pattern) -> dict[str, Pattern]:
     """Return what the parts that a plan reads may omit, by the part, if results that match the pattern are not wanted.
     A part that is read several times may omit what all readers ignore."""
     found: dict[str, list[Pattern | None]] = {}
-    for stream, omitted in omitted_at_scans(plan, pattern):
+    for stream, omitted in omitted_by_sources(plan, pattern, switches_of(mill), query):
         if exchanged(stream):
             found.setdefault(stream.removeprefix(MARK).rpartition(".")[0], []).append(omitted)
     return {
         part: first for part, (first, *rest) in found.items() if first is not None and all(r == first for r in rest)
     }
-
-
-def omitted_at_scans(plan: Plan, pattern: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:
-    """Yield the streams that a plan reads, each with the tuples that it may omit if results that match the pattern are
-    not wanted; None: no tuples."""
-    if isinstance(plan, Scan):
-        yield plan.stream, pattern
-        return
-    below = (None,) * len(plan.inputs) if pattern is None else plan.disclaimed(pattern)
-    for input_, omitted in zip(plan.inputs, below, strict=True):
-        yield from omitted_at_scans(input_, omitted)

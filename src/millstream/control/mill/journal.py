@@ -7,6 +7,7 @@
 | option, table | a new value |
 | once | a statement that has written a table and is not run again |
 | failed, started | a query has failed, with its error; it was started again |
+| finished | a query with LIMIT has emitted all its rows |
 | feedback | feedback that a query has received |
 | python | the declaration of Python code that later statements call; or the digest of code that was accepted instead |
 | sources | the state of the clock and of the streams fed from the driver; only the last note counts |

@@ -15,8 +15,9 @@ import polars as pl
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.schema import Schema
-from millstream.runtime.operator.frames import pick
+from millstream.algebra.schema import Schema, TimeKind
+from millstream.runtime.engine.preference import Preference
+from millstream.runtime.operator.frames import pick, stack
 from millstream.runtime.sink import CollectingSink
 
 
@@ -37,6 +38,10 @@ class QueryOutput:
         self._promised = [PunctuationSet() for _ in range(shards)]
         self._merged = PunctuationSet()
         self._pending = Punctuations.of(())
+        self.first: list[Pattern] = []
+        """Rows that are desired: they precede the others of their batch, where the order is free."""
+        self._batch: list[pl.DataFrame] = []
+        self._free = shards > 1 or not schema.ordered or schema.kind is TimeKind.LATENT
 
     def deliver(self, shard: int, element: Element) -> None:
         """Take one element from a shard's sink."""
@@ -47,7 +52,11 @@ class QueryOutput:
         match element:
             case Page():
                 self.rows_made += element.tuples
-                self._sink(Page(pick(element.frame, self.schema.names)))
+                rows = pick(element.frame, self.schema.names)
+                if self.first and self._free:
+                    self._batch.append(rows)
+                else:
+                    self._sink(Page(rows))
             case Punctuations() if len(self._promised) > 1 and len(element):
                 self._promised[shard].add(element)
                 self._pending = Punctuations.concat([self._pending, element])
@@ -72,8 +81,15 @@ class QueryOutput:
         if punctuations:
             self._sink(Punctuations.of(punctuations))
 
+    def finish_batch(self) -> None:
+        """Take the rows of a batch, the desired ones first."""
+        if self._batch:
+            rows, self._batch = stack(self._batch), []
+            self._sink(Page(Preference(self.first, ordered=False)(rows) if self.first else rows))
+
     def take_rows(self) -> pl.DataFrame:
         """All rows since the last call, without the hidden timestamp."""
+        self.finish_batch()
         return pick(self._sink.take_rows(), self.schema.names)
 
     def take_punctuations(self) -> list[Pattern]:

@@ -159,8 +159,10 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.queries[query].failure = None
             if output:
                 mill.queries[query].output.restore(output)
+        case "finished", (str(query), int(batch)):
+            mill.queries[query].finished = batch
         case "feedback", (str(query), Feedback() as message):
-            mill.queries[query].told.append(message)
+            mill.queries[query].hear(message)
         case "drop", ("aggregate", str(aggregate)):
             mill.catalog.drop("aggregate", aggregate, if_exists=True)
             mill.journal.drop("aggregate", aggregate)
@@ -188,6 +190,8 @@ def _reconcile(mill: Mill) -> None:
             mill.placements.remove(name)
             mill.deliveries.close_sink(name, failed=True)
             LOG.warning("query '%s' has failed in batch %d: %s", name, query.failure.batch, query.failure.text)
+        elif query.finished is not None:
+            mill.endings.settle()
         elif mill.placements.of[name].stopped:
             mill.stop_query(name)
     mill.placements.close_unused()

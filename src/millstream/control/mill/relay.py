@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.feedback import Feedback, Intent
-from millstream.algebra.punctuation.common import common, pruned
+from millstream.algebra.punctuation.common import common, merged, pruned
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
-from millstream.control.mill.feedback import omitted_at_scans
 from millstream.control.mill.placement import PlacedPart
 from millstream.control.mill.source_gates import SourceGates
 from millstream.logical.catalog import BAD, LATE
@@ -38,16 +37,18 @@ from millstream.logical.plan import Key
 from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.rereading import declared
+from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.shard.batch import Status
 from millstream.physical.shard.topology import Topology, base_of, base_stream, scans
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.records import OpenGroup, Record, Send, Skip
+from millstream.switches import Switches
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
     from millstream.control.mill.base import Mill
 
-MOST_KEYS = 64
+MOST_KEYS = 1024
 """The most keys of a pattern that are assigned to shards one by one."""
 Patterns = tuple[Pattern, ...]
 
@@ -216,7 +217,7 @@ def _of_reader(reader: _Reader, heard: Mapping[int, Status]) -> Patterns:
     found = _of_shards(said, reader)
     if reader.partial is None:
         return found
-    below = [omitted for p in found for _, omitted in omitted_at_scans(reader.partial.input, p)]
+    below = [omitted for p in found for _, omitted in omitted_by_sources(reader.partial.input, p, Switches.parse(), "")]
     return tuple(pattern for pattern in below if pattern is not None)
 
 
@@ -229,7 +230,7 @@ def _of_shards(said: Sequence[Patterns], reader: _Reader) -> Patterns:
         if not any(known.covers(pattern) for known in found):
             for piece, concerned in _pieces(pattern, reader, len(said)):
                 found += common([(piece,), *(said[number] for number in concerned)])
-    return tuple(pruned(found))
+    return tuple(merged(pruned(found)))
 
 
 def _pieces(pattern: Pattern, reader: _Reader, shards: int) -> Iterator[tuple[Pattern, Iterable[int]]]:

@@ -52,7 +52,7 @@ def _output_after(mill: Mill, query: RunningQuery, state: dict[str, Any]) -> Que
     when the query failed; empty: it is not known."""
     before = query.output
     made = new_output(mill, query.name, query.plan)
-    made.rows_made = before.rows_made
+    made.rows_made, made.first = before.rows_made, before.first
     made.take_up(before.take_rows(), before.take_punctuations())
     if state:
         made.restore(state)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.algebra.feedback import Feedback
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.control.mill.failures import Failure
 from millstream.control.mill.outputs import QueryOutput
 from millstream.logical.plan import Plan
@@ -25,6 +25,8 @@ class RunningQuery:
     start: str = "now"
     failure: Failure | None = None
     """None while it runs."""
+    finished: int | None = None
+    """The batch that completed its output, of a query with LIMIT; None before."""
     told: list[Feedback] = field(default_factory=list)
     """The feedback that it has received."""
     delivered: int = 0
@@ -35,6 +37,15 @@ class RunningQuery:
         """Rows that its sink has taken, or that were kept for the program, since the job was opened. Rows that wait for
         the sink are not out."""
         return self.output.rows_made if self.sink is None else self.delivered
+
+    def hear(self, message: Feedback) -> None:
+        """Note feedback that it has received."""
+        self.told.append(message)
+        self.prefer()
+
+    def prefer(self) -> None:
+        """Let the output have the desired rows of a batch first."""
+        self.output.first = [message.pattern for message in self.told if message.intent is Intent.DESIRED]
 
     def count_delivered(self, rows: int) -> None:
         self.delivered += rows

@@ -40,8 +40,8 @@ class _Running:
 
 def equal_query(mill: Mill, plan: Plan) -> RunningQuery | None:
     """The query with this plan that has run longest. One that has received feedback lacks what it disclaimed."""
-    equal = (query for query in mill.queries.values() if query.plan == plan and not query.failure and not query.told)
-    return next(equal, None)
+    running = (query for query in mill.queries.values() if not query.failure and query.finished is None)
+    return next((query for query in running if query.plan == plan and not query.told), None)
 
 
 def explain_start(mill: Mill, plan: Plan, start: ast.Start) -> str:
@@ -81,7 +81,7 @@ def _lines(mill: Mill, parts: list[_Running], name: str = "") -> str:
 
 def _shared(mill: Mill, parts: list[_Running], name: str) -> Iterator[str]:
     for other, running in mill.queries.items():
-        if other == name or running.failure is not None:
+        if other == name or running.failure is not None or running.finished is not None:
             continue
         found = [part.shared(_parts(mill, other)) for part in parts]
         if all(shared == [part.plan] for shared, part in zip(found, parts, strict=True)) and parts:

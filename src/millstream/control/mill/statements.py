@@ -13,7 +13,9 @@ from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import contract, warn_unpunctuated
+from millstream.control.mill.feedback_statement import run_feedback
 from millstream.control.mill.journal import aggregate_name
+from millstream.control.mill.places import switches_of
 from millstream.control.mill.sharing import explain_running, explain_start
 from millstream.errors import BindError, OptionError, did_you_mean
 from millstream.ingest.tables import read_table
@@ -34,6 +36,7 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
+from millstream.physical.plan.explain_feedback import explain_feedback
 from millstream.sinks import SINKS, SinkOptions, delivery_options, make_sink
 
 if TYPE_CHECKING:
@@ -101,6 +104,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             return _explain(mill, statement)
         case ast.ExplainNamed():
             return _explain_named(mill, statement)
+        case ast.FeedbackStatement():
+            run_feedback(mill, statement)
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
@@ -246,9 +251,11 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     plan = mill.optimized(plan)
     if stage == "CONTRACT":
         return str(contract(mill, plan))
+    inner = statement.statement
+    name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
+    if stage == "FEEDBACK":
+        return explain_feedback(mill.prepare(name, plan), switches_of(mill))
     if stage == "PHYSICAL":
-        inner = statement.statement
-        name = inner.name if isinstance(inner, ast.CreateQuery) else "query"
         text = explain_physical(mill.prepare(name, plan), options.shards, mill.schedule())
     else:
         text = explain(plan)
@@ -282,7 +289,7 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
         plan = query.plan
         if query.failure is not None:
             shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
-        elif stage != "CONTRACT":
+        elif stage not in ("CONTRACT", "FEEDBACK"):
             shared = explain_running(mill, name)
     elif name in mill.catalog.derived:
         plan = mill.optimized(mill.catalog.derived[name])
@@ -291,6 +298,8 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
         raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
         return str(contract(mill, plan)) + shared
+    if stage == "FEEDBACK":
+        return explain_feedback(mill.prepare(name, plan), switches_of(mill)) + shared
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared
@@ -305,6 +314,8 @@ def _trouble(mill: Mill, query: RunningQuery) -> str:
     """What is wrong with a query; empty if nothing is."""
     if query.failure is not None:
         return f", failed in batch {query.failure.batch}: {query.failure.text}"
+    if query.finished is not None:
+        return ", ended"
     outlet = mill.deliveries.outlets.get(query.name)
     return "" if outlet is None or outlet.trouble is None else f", {outlet.trouble}"
 

@@ -38,6 +38,8 @@ OF_OPERATORS: tuple[Family, ...] = (
     (COUNTER, "operator_rows_late", "Tuples that are late: of a closed key, or for PACE.", lambda o: o.reading.late),
     (COUNTER, "operator_rows_disclaimed", "Tuples that guards have dropped.", lambda o: o.reading.disclaimed),
     (GAUGE, "operator_guards", "Patterns of guards.", lambda o: len(o.reading.guards)),
+    (COUNTER, "operator_feedback", "Feedback received.", lambda o: o.reading.told),
+    (COUNTER, "operator_feedback_stopped", "Feedback that stopped there.", lambda o: o.reading.stopped),
     (COUNTER, "operator_punctuations_in", "Punctuations received.", lambda o: o.reading.punctuations_in),
     (COUNTER, "operator_punctuations_out", "Punctuations emitted.", lambda o: o.reading.punctuations_out),
     (COUNTER, "operator_steps", "Execution steps.", lambda o: o.reading.steps),
@@ -92,6 +94,7 @@ OF_BATCHES: tuple[Family, ...] = (
 BOUND: Family = (GAUGE, "query_state_rows_bound", "The most state rows, if known.", lambda q: q.bounds.rows)
 ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows that the sink has taken.", lambda q: q.rows_out)
 FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
+FINISHED: Family = (GAUGE, "query_finished", "1 if its LIMIT is out, else 0.", lambda q: float(q.finished is not None))
 SPOOLED: tuple[Family, ...] = (
     (GAUGE, "sink_failing", "1 if the sink of the query fails, else 0.", lambda o: float(o.trouble is not None)),
     (GAUGE, "sink_spooled_rows", "Rows that wait for the sink of the query.", lambda o: o.spool.rows),
@@ -125,7 +128,7 @@ class MillCollector(Collector):
         yield from _filled(OF_GUARDS, ("query", "operator", "shard", "input", "guard"), list(_guards(operators)))
         yield from _filled((ROWS_OUT, BOUND), ("query",), [((q.query,), q) for q in queries])
         started = [((name,), query) for name, query in [*self._mill.queries.items()]]
-        yield from _filled((FAILED,), ("query",), started)
+        yield from _filled((FAILED, FINISHED), ("query",), started)
         outlets = [((name,), outlet) for name, outlet in [*self._mill.deliveries.outlets.items()]]
         yield from _filled(SPOOLED, ("query",), outlets)
         shards = [((q.query, str(number)), seconds) for q in queries for number, seconds in enumerate(q.shards)]

@@ -24,7 +24,6 @@ from millstream.runtime.engine import NodeStatistics
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
     from millstream.control.mill.base import Mill
-    from millstream.control.mill.failures import Failure
     from millstream.control.mill.running_query import RunningQuery
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
@@ -59,6 +58,7 @@ class Progress:
     | `state_bytes_written` | bytes that the query's shards wrote in the last batch, for all queries in them |
     | `behind` | rows known to wait in the streams of the query; None: unknown for all of them |
     | `lag` | seconds since the newest event seen, of the stream with the longest lag; None: no stream has a lag |
+    | `finished` | whether the query has emitted all its rows, by its LIMIT |
     | `error` | the error that the query has failed with; None while it runs |
     | `sink` | what is wrong with its sink, and the rows that wait for it (`SinkTrouble`); None while the sink works |
     | `durations` | seconds per phase of the last batch that Spark has reported |
@@ -86,6 +86,7 @@ class Progress:
     error: str | None = None
     sink: SinkTrouble | None = None
     bounds: Bounds = field(default_factory=Bounds)
+    finished: bool = False
 
     @property
     def paced(self) -> int:
@@ -136,6 +137,8 @@ class Progress:
                 yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
         for stream in (stream for stream in self.streams if not stream.conduct.kept):
             yield f"broken {stream.name}: {stream.conduct}"
+        if self.finished:
+            yield "ended  all rows of its LIMIT are out"
         if self.error is not None:
             yield f"failed {self.error}"
         if self.sink is not None:
@@ -148,7 +151,9 @@ class Progress:
 def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | None = None) -> Progress:
     """Return the progress of a query. `streams`: the progress of all streams, if the caller has it."""
     if (query := mill.query(name)).failure is not None:
-        return _failed(query, query.failure)
+        return _ended(query, query.failure.batch, sum(query.failure.counts.values()), error=query.failure.text)
+    if query.finished is not None and name not in mill.placements.of:
+        return _ended(query, query.finished)
     job, reports = mill.job(name), mill.reports(name)
     outlet = mill.deliveries.outlets.get(name)
     statuses = [status for _, _, status in reports]
@@ -186,17 +191,18 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         durations=durations(job),
         sink=None if outlet is None else outlet.trouble,
         bounds=mill.capacities.bounds(name, held, size, last.seconds),
+        finished=query.finished is not None,
     )
 
 
-def _failed(query: RunningQuery, failure: Failure) -> Progress:
-    """The progress of a query that has failed: it has no operators."""
+def _ended(query: RunningQuery, batch: int, rows: int = 0, error: str | None = None) -> Progress:
+    """The progress of a query that has failed or finished: it has no operators."""
     return Progress(
         query=query.name,
-        batch=failure.batch,
+        batch=batch,
         batch_seconds=0.0,
         shard_seconds=0.0,
-        rows_in=sum(failure.counts.values()),
+        rows_in=rows,
         rows_out=query.rows_out,
         rows_per_second=0.0,
         punctuations=0,
@@ -206,7 +212,8 @@ def _failed(query: RunningQuery, failure: Failure) -> Progress:
         behind=None,
         lag=None,
         operators=(),
-        error=failure.text,
+        error=error,
+        finished=query.finished is not None,
     )
 
 

@@ -37,7 +37,7 @@ def why_silent(mill: Mill, name: str) -> str:
     """Return why a query has emitted no row since the connection was opened; empty if no rows came in, if it has
     emitted some, if it has failed, or if the reason is unknown."""
     query, found = mill.query(name), losses(mill)
-    if query.failure is not None or isinstance(query.plan, TableWrite):
+    if query.failure is not None or query.finished is not None or isinstance(query.plan, TableWrite):
         return ""
     read = sorted({scan.stream for scan in scans(query.plan)})
     rows = {stream: found.get(base_stream(stream), Losses()) for stream in read}

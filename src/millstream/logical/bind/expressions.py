@@ -59,7 +59,8 @@ class ExpressionBinder:
             case ast.Duration():
                 return _interval(node)
             case ast.Binary():
-                _check_null(node)
+                if self.where in ("WHERE", "HAVING", "ON"):
+                    _check_null(node)
                 return binary(node.op, self.bind(node.left), self.bind(node.right))
             case ast.Unary():
                 return unary(node.op, self.bind(node.operand))
@@ -120,7 +121,7 @@ _COMPARISONS = {"=": "IS NULL", "<>": "IS NOT NULL", "!=": "IS NOT NULL"}
 
 
 def _check_null(node: ast.Binary) -> None:
-    """Refuse a comparison with the word NULL, which holds for no row."""
+    """Refuse a condition that compares with the word NULL, which holds for no row."""
     for side, other in ((node.right, node.left), (node.left, node.right)):
         if node.op in _COMPARISONS and side == ast.Constant(None):
             test = _COMPARISONS[node.op]

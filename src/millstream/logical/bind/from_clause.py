@@ -8,6 +8,7 @@ from millstream.algebra.schema import TimeKind
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.bind.expensive import worked_on
+from millstream.logical.bind.instrument import instrumented
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.denoise import Denoise
@@ -39,13 +40,13 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
     relation = source.relation
     if not isinstance(relation, str):
         alias = source.alias or f"subquery{position}"
-        plan = worked_on(written, _denoised(source, bind_query(relation, catalog)), alias)
+        plan = instrumented(source, worked_on(written, _denoised(source, bind_query(relation, catalog)), alias))
         return Entry(alias, plan.schema, written, plan)
     alias = source.alias or relation
     with source.placing():
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
-            if source.window is not None or source.denoising is not None or source.work is not None:
+            if source.window is not None or source.function is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
             return Entry(alias, schema, written, table=relation, changes=catalog.written(relation))
         if catalog.view(relation) is not None:
@@ -53,7 +54,7 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
             raise PlanError(
                 "M3081", f"'{relation}' is a view over tables, which a stream cannot be joined with", hint=hint
             )
-        plan = worked_on(written, _denoised(source, catalog.plan(relation)), alias)
+        plan = instrumented(source, worked_on(written, _denoised(source, catalog.plan(relation)), alias))
     return Entry(alias, plan.schema, written, plan)
 
 

@@ -7,12 +7,13 @@ it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.fold import FoldCall
 from millstream.algebra.aggregate.function import AggregateFunction
+from millstream.algebra.early import FINALITY
 from millstream.algebra.expression import Column, Expression, Literal
 from millstream.algebra.frame import Frame
 from millstream.algebra.program.expression import Applied
@@ -59,6 +60,8 @@ class AggregateBinder:
     groups: list[tuple[Expression, str]] = field(default_factory=list)
     calls: dict[BoundCall, AggregateCall] = field(default_factory=dict)
     computed: dict[Expression, str] = field(default_factory=dict)
+    finality: bool = False
+    """True if the query shows whether a row is early or final."""
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
@@ -116,6 +119,9 @@ class AggregateBinder:
         if isinstance(node, ast.Function) and is_built_in_aggregate(node):
             call = self._call(node, aggregates.lookup(node.name))
             return Column(call.type, call.name)
+        if is_finality(node, self.scope):
+            self.finality = True
+            return Column(Type.VARCHAR, FINALITY)
         if (pseudo := self._pseudo(node)) == WINDOW_TIME:
             return Column(Type.BIGINT if self.input.schema.unit == 1 else Type.TIMESTAMP, TS)
         if pseudo is not None:
@@ -197,8 +203,15 @@ class AggregateBinder:
             computed = tuple((name, expression) for expression, name in self.computed.items())
             source = Project(source, copies(source.schema) + computed)
         groups = tuple(name for _, name in self.groups)
-        window = self.window
-        return WindowAggregate(source, window.range, window.slide, groups, tuple(self.calls.values()), window.attribute)
+        window, calls = self.window, tuple(self.calls.values())
+        made = WindowAggregate(source, window.range, window.slide, groups, calls, window.attribute)
+        return replace(made, finality=self.finality)
+
+
+def is_finality(node: ast.Expr, scope: Scope) -> bool:
+    """Return whether a name is the pseudo-column of early and final rows: no stream has a column of that name."""
+    named = isinstance(node, ast.Name) and node.parts == (FINALITY,)
+    return named and not any(FINALITY in entry.schema for entry in scope.entries)
 
 
 def meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:

@@ -18,18 +18,18 @@ from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow, m
 from millstream.logical.bind.join.conjunct_sets import Conjuncts
 from millstream.logical.bind.join.joins import JoinBinder
 from millstream.logical.bind.join.outer import OUTER, check_outer
+from millstream.logical.bind.limit import limited
 from millstream.logical.bind.operators import binary
 from millstream.logical.bind.over import OverBinder
 from millstream.logical.bind.pacing import paced
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.distinct import Distinct
+from millstream.logical.nodes.kinds.windowed import TwoWindowed
 from millstream.logical.nodes.multi_join import MultiJoin
-from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.union import Union
-from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import Plan
 from millstream.logical.windows import aggregate_window, attribute_unit, refuse_slide
 
@@ -47,11 +47,10 @@ def _query(query: ast.Query, catalog: Catalog) -> Plan:
         bare = replace(query, tail=())
         plan = _select(bare, catalog) if isinstance(bare, ast.Select) else _union(bare, catalog)
         for clause in query.tail:
-            if not isinstance(clause, ast.Pacing):
-                hint = "A continuous query never ends, so it has no last row; sort the rows that you take from it."
-                message = f"{clause.clause} is not possible in a continuous query"
-                raise PlanError("M3001", message, hint=hint, **clause.place)
-            plan = paced(clause, plan, [(member, _query(member, catalog)) for member in _members(bare)])
+            if isinstance(clause, ast.Pacing):
+                plan = paced(clause, plan, [(member, _query(member, catalog)) for member in _members(bare)])
+            else:
+                plan = limited(clause, plan, query.tail)
         return plan
 
 
@@ -248,7 +247,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
 
 def _mixes_units(plan: Plan) -> bool:
     """True if an operator of the plan has inputs whose timestamps have different units."""
-    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | WindowJoin | OuterJoin | MultiJoin))
+    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | TwoWindowed | MultiJoin))
     return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
 

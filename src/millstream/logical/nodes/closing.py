@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.punctuation.template import Template
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.contract.names import base_streams
 from millstream.logical.contract.offers import Offer, Offers, distinct, slowest
@@ -27,6 +28,7 @@ class Closing(Passing):
     arrival."""
 
     stem = "closing"
+    rules = (Rule("any column", Reach.SOME, passes="the same, to the stream that is closed"),)
     stateless = False
     positional = False
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.requirements import Requirement, TimeMoves
@@ -30,6 +31,10 @@ class Denoise(Passing):
     same key, that has at least `threshold` tuples of the key. `mode` is EAGER, LAZY or UNORDERED."""
 
     stem = "denoise"
+    rules = (
+        Rule("keys", Reach.EVERY, passes="the same"),
+        Rule("any other column", why="every tuple counts for its key"),
+    )
     stateless = False
     positional = False
     holds_time = True

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import TS
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.requirements import Punctuated, Requirement
@@ -21,6 +22,7 @@ from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 @dataclass(frozen=True, slots=True)
 class Distinct(Passing):
     stem = "distinct"
+    rules = (Rule("any column", Reach.EVERY, purges="tuples that match", passes="the same"),)
     stateless = False
     positional = False
     punctuates = frozenset()

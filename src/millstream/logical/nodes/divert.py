@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.expression import Expression
+from millstream.algebra.response import Rule
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
@@ -21,6 +22,7 @@ class Divert(Stateless, Passing):
     fit are emitted, or those that do not."""
 
     stem = "divert"
+    rules = (Rule("any column", why="bad rows are reported, also those that are not wanted"),)
     page = "select"
 
     input: Plan

@@ -16,6 +16,7 @@ from typing import Any
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
@@ -29,6 +30,10 @@ class Expensive(Plan):
     feedback disclaims is also dropped on arrival, and disclaimed below."""
 
     stem = "expensive"
+    rules = (
+        Rule("columns of its input, with a guard", Reach.EVERY, purges="tuples that wait", passes="the same"),
+        Rule("the computed column, or without a guard", why="what it computes is not known before"),
+    )
     stateless = False
     positional = False
     holds_time = True

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.window import Window
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
@@ -22,6 +23,10 @@ class KeyJoin(TwoWindowed):
     """`once`: for each side, left and right, whether its tuples are in one result at most."""
 
     stem = "key_join"
+    rules = (
+        Rule("keys", Reach.EVERY, passes="the same, by key", relays=False),
+        Rule("any other column", why="each tuple is used once: without it, another would be"),
+    )
     positional = True
 
     once: tuple[bool, bool] = field(kw_only=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
+from millstream.algebra.response import Reach, Rule
 from millstream.logical.contract.offers import Offer, Offers, slowest
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
@@ -28,6 +29,15 @@ class OuterJoin(TwoWindowed):
     """
 
     stem = "outer_join"
+    rules = (
+        Rule(
+            "columns of the kept input, if the other is not kept",
+            Reach.SOME,
+            purges="stored tuples of that input that match",
+            passes="the same, to that input",
+        ),
+        Rule("any other column", why="without a tuple its partner would be padded, and padded rows are wanted"),
+    )
     holds_time = True
 
     kept: str = field(kw_only=True)

@@ -23,6 +23,7 @@ from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.frame import Frame
 from millstream.algebra.names import Groups
 from millstream.algebra.program.call import ProgramCall
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
@@ -40,6 +41,10 @@ class Over(Plan):
     the calls. A tuple that leaves an active frame is emitted with the time at which it leaves."""
 
     stem = "over"
+    rules = (
+        Rule("partitions", Reach.EVERY, passes="the same", relays=False),
+        Rule("any other column", why="every tuple counts for the results of its partition"),
+    )
     stateless = False
     positional = True
     punctuates = Names()

@@ -16,6 +16,7 @@ from typing import Any
 
 from millstream.algebra.punctuation.scheme import FeedbackScheme, Scheme
 from millstream.algebra.punctuation.template import UP_TO, Template
+from millstream.algebra.response import Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import MICROS
 from millstream.logical.contract.offers import Offers, Time
@@ -31,6 +32,7 @@ class Pace(Merging):
     `feedback`: tell the members what would be dropped."""
 
     stem = "pace"
+    rules = (Rule("any column", why="a tuple that is omitted might be the newest"),)
 
     column: str
     tolerance: int

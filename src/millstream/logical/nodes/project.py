@@ -15,6 +15,7 @@ from typing import Any
 from millstream.algebra.expression import Column, Expression, rewrite
 from millstream.algebra.monotone import Rises, first_of_each, monotone, rising
 from millstream.algebra.names import Groups, projected_names
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import TS, Attribute, Schema, TimeKind
 from millstream.algebra.time_limits import substituted
 from millstream.logical.contract.offers import Offers, distinct
@@ -26,6 +27,10 @@ from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, colum
 @dataclass(frozen=True, slots=True)
 class Project(Stateless):
     stem = "project"
+    rules = (
+        Rule("columns that are copies", Reach.EVERY, passes="the same, under the names below"),
+        Rule("a computed column", why="the values that it is computed of are not known"),
+    )
 
     input: Plan
     items: tuple[tuple[str, Expression], ...]

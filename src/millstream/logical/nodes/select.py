@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.expression import Expression
+from millstream.algebra.response import Reach, Rule
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
@@ -14,6 +15,7 @@ from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, colum
 @dataclass(frozen=True, slots=True)
 class Select(Stateless, Passing):
     stem = "select"
+    rules = (Rule("any column", Reach.EVERY, passes="the same"),)
 
     input: Plan
     predicate: Expression

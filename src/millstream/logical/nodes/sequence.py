@@ -18,6 +18,7 @@ from typing import Any
 
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import key_names, prefixed
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.requirements import Punctuated, Requirement
@@ -31,6 +32,11 @@ class Sequence(Paired):
     """`second` paired with an earlier `first`: RECENT (the latest) or CHRONICLE (the earliest unused)."""
 
     stem = "sequence"
+    rules = (
+        Rule("keys", Reach.EVERY, passes="the same, by key", relays=False),
+        Rule("columns of the second input, which takes the latest first", Reach.SOME, passes="the same, to that input"),
+        Rule("any other column", why="without a tuple, another would take its place in a pair"),
+    )
     positional = True
     merges = True
 

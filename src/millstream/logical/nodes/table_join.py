@@ -11,6 +11,7 @@ from typing import Any
 
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.names import Groups, equal_classes, prefixed
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import TS, Schema
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
@@ -22,6 +23,10 @@ from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, colum
 @dataclass(frozen=True, slots=True)
 class TableJoin(Stateless, Paired):
     stem = "table_join"
+    rules = (
+        Rule("columns of the stream, or keys", Reach.SOME, passes="the same, to the stream"),
+        Rule("a column of the table", why="the tuples that meet such a row are not known"),
+    )
     merges = False
 
     input: Plan

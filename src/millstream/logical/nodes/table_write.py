@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import RETURN, Insert, Statement, Update
+from millstream.algebra.response import Rule
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
 from millstream.logical.nodes.kinds.common import Passing, Stateless
@@ -20,6 +21,7 @@ class TableWrite(Passing, Stateless):
     """`program` takes the columns of a tuple. It is compiled, and shares the rows with the other writers."""
 
     stem = "table_write"
+    rules = (Rule("any column", why="the table keeps all rows"),)
 
     input: Plan
     target: WrittenTable

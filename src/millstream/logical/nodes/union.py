@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from millstream.algebra.names import renamed
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.contract.offers import Offer, Offers, Time, slowest
 from millstream.logical.contract.state_parts import StatePart, waiting
@@ -25,6 +26,7 @@ class Merging(Plan):
 
     members: tuple[Plan, ...]
 
+    rules = (Rule("any column", Reach.EVERY, passes="the same, under the names of each input"),)
     stateless = False
     positional = False
     holds_time = False

@@ -7,8 +7,10 @@ from math import gcd
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.early import FINALITY
 from millstream.algebra.punctuation.restriction import ANY, Restriction
 from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.types import Type
 from millstream.algebra.window import MOST_PANES, WINDOW_END, WINDOW_START
 from millstream.algebra.window_patterns import times_of
 from millstream.logical.contract.offers import Offers, Time
@@ -39,6 +41,8 @@ class WindowAggregate(Grouped):
     attribute: str | None = None
     over_panes: bool = False
     partials: bool = field(default=False, repr=False)
+    finality: bool = False
+    """True if it answers early, and a last column tells early rows from final ones."""
 
     @property
     def schema(self) -> Schema:
@@ -46,7 +50,8 @@ class WindowAggregate(Grouped):
         kind = self.end_type(source)
         ends = (Attribute(WINDOW_START, kind), Attribute(WINDOW_END, kind)) if self.range is not None else ()
         values = tuple(Attribute(call.name, call.type) for call in self.aggregates)
-        attributes = ends + self.group_attributes(source) + values
+        marks = (Attribute(FINALITY, Type.VARCHAR),) if self.finality else ()
+        attributes = ends + self.group_attributes(source) + values + marks
         if self.range is not None and self.attribute is None:
             offsets = (WINDOW_START, 1 - self.range), (WINDOW_END, 1)
             return replace(source, attributes=attributes, time=None, follows=(), offsets=offsets)
@@ -103,7 +108,8 @@ class WindowAggregate(Grouped):
             unit = self.unit(self.input.schema)
             lengths = f"RANGE {spelled(self.range, unit)} SLIDE {spelled(self.slide, unit)}"
             window = f" [{lengths}{self._over()}]"
-        return f"WindowAggregate{window}{self._calls()}{' over panes' if self.over_panes else ''}"
+        early = " finality" if self.finality else ""
+        return f"WindowAggregate{window}{self._calls()}{' over panes' if self.over_panes else ''}{early}"
 
     def push(self, conditions: Conditions) -> Pushed:
         groups = set() if self.over_panes else {*self.group}
@@ -124,13 +130,16 @@ class WindowAggregate(Grouped):
             return Grouped.pruned(self, kept)
         calls = tuple(call for call in self.aggregates if call.name in kept) or self.aggregates[:1]
         read = (*self.group, *(name for call in calls for name in call.columns), self.attribute)
-        return replace(self, aggregates=calls), (Need(frozenset(name for name in read if name is not None)),)
+        finality = self.finality and FINALITY in kept
+        return replace(self, aggregates=calls, finality=finality), (
+            Need(frozenset(name for name in read if name is not None)),
+        )
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         return ["give it a window"] if self.range is None and inputs[0].time is not Time.STILL else []
 
     def parameters(self) -> dict[str, Any]:
-        return Grouped.parameters(self) | self.values("range", "slide", "over_panes")
+        return Grouped.parameters(self) | self.values("range", "slide", "over_panes", "finality")
 
 
 def window_starts(plan: Plan) -> Names:

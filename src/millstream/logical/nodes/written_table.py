@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.algebra.response import Rule
 from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.written import ALIVE, ROW
@@ -22,6 +23,7 @@ from millstream.logical.plan import Key, Names, Plan
 @dataclass(frozen=True, slots=True)
 class WrittenTable(Plan):
     stem = "written_table"
+    rules = (Rule("any column", why="the table keeps all rows"),)
     stateless = False
     positional = True
     holds_time = False

@@ -8,27 +8,30 @@ They share the operators that have no history: sources, selections, and projecti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import polars as pl
 
 from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Column
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.identity import digest
 from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.response import Response
 from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
-from millstream.logical.disclaimed import Omitted
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
+from millstream.logical.refused import refused
 from millstream.physical.plan.operators import ALONE, build, build_pipeline
 from millstream.physical.wire.hashing import shard_of
 from millstream.runtime.engine import Graph, Sink, Source, ports
@@ -125,7 +128,7 @@ class Compiler:
             return lowest
         if node.prone:
             return node.bound()
-        return self._reached(_key(_chain(plan)[-1].inputs[0], since), reached)
+        return self._reached(_key(chain_of(plan)[-1].inputs[0], since), reached)
 
     # --- tables that streams write --------------------------------------------------------------------------------
 
@@ -204,6 +207,13 @@ class Compiler:
         assert isinstance(node, OperatorNode)
         return node
 
+    def ended(self, name: str) -> bool:
+        """Return whether the output of a query is complete: no further row can come."""
+        key, sink = self._queries[name]
+        node = sink.buffer.producer
+        over = isinstance(node, OperatorNode) and node.bound() == FOREVER
+        return over or (isinstance(key[0], Limit) and not key[0].count)
+
     def owners(self, queries: Mapping[str, str]) -> dict[str, list[Owner]]:
         """The queries of each operator with its label there, by the operator's name; `queries`: by part."""
         found: dict[str, list[Owner]] = {}
@@ -239,32 +249,38 @@ class Compiler:
         elif isinstance(plan, WrittenTable):
             compiled = self._new_table(plan, name)
         else:
-            chain = _chain(plan)
+            chain = chain_of(plan)
             read = chain[-1].inputs
             inputs = [self._compile(_key(part, since)).node for part in read]
             operator = build(plan, Site(self._tables, *self.place)) if len(chain) == 1 else build_pipeline(chain)
             ordered = tuple(map(_in_order, read))
             if isinstance(operator, WrittenJoin) and (found := self.table(plan.table)) is not None:  # type: ignore[attr-defined]
                 operator.adopt(found[1].content())
-            node = self._graph.add(operator, inputs, name=name, ordered=ordered, omit=partial(omitted, chain))
+            node = self._graph.add(
+                operator,
+                inputs,
+                name=name,
+                ordered=ordered,
+                respond=partial(responded, chain),
+                standing=[Feedback(Intent.ASSUMED, pattern) for pattern in refused(chain[-1])],
+            )
             compiled = _Compiled(node, operator)
         self._compiled[key] = compiled
         return compiled
 
 
-def omitted(chain: Sequence[Plan], pattern: Pattern) -> Omitted:
-    """Return the tuples that each input of an operator may omit if no result that matches the pattern is wanted;
-    `chain`: the nodes that it runs, the topmost first."""
-    below: Omitted = (pattern,)
-    for plan in chain:
-        (pattern_below,) = below
-        if pattern_below is None:
-            return (None,) * len(chain[-1].inputs)
-        below = plan.disclaimed(pattern_below)
-    return below
+def responded(chain: Sequence[Plan], pattern: Pattern) -> Response:
+    """Return the response of an operator to feedback; `chain`: the nodes that it runs, the topmost first."""
+    response = chain[0].respond(pattern)
+    for plan in chain[1:]:
+        (below,) = response.omitted
+        if below is None:
+            return replace(response, omitted=(None,) * len(chain[-1].inputs))
+        response = plan.respond(below)
+    return response
 
 
-def _chain(plan: Plan) -> list[Plan]:
+def chain_of(plan: Plan) -> list[Plan]:
     """The plan and the nodes below it that one operator runs with it: a projection includes the selections and
     projections that it reads. The chain depends on the plan alone, so that a restart builds the same operators."""
     chain = [plan]
@@ -307,7 +323,7 @@ def in_common(first: tuple[Plan, int], second: tuple[Plan, int]) -> list[Plan]:
         if key in others:
             yield key[0]
             return
-        for part in _chain(key[0])[-1].inputs:
+        for part in chain_of(key[0])[-1].inputs:
             yield from topmost(_key(part, key[1]))
 
     return list(dict.fromkeys(topmost(_key(*first))))
@@ -316,7 +332,7 @@ def in_common(first: tuple[Plan, int], second: tuple[Plan, int]) -> list[Plan]:
 def _with_operators(key: _Key) -> Iterator[_Key]:
     """The nodes of a plan that have an operator, or a source, of their own."""
     yield key
-    for part in _chain(key[0])[-1].inputs:
+    for part in chain_of(key[0])[-1].inputs:
         yield from _with_operators(_key(part, key[1]))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.nodes.union import Merging
@@ -19,6 +20,7 @@ class Exchange(Stateless, Passing):
     """The top of a query part that another stage reads."""
 
     stem = "exchange"
+    rules = (Rule("any column", Reach.EVERY, passes="the same"),)
 
     input: Plan
 

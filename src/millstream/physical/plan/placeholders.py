@@ -22,6 +22,7 @@ from typing import Any
 
 from millstream.algebra.expression import Column, calls_code
 from millstream.algebra.names import Groups
+from millstream.algebra.response import Rule
 from millstream.algebra.schema import TS
 from millstream.algebra.values import value
 from millstream.logical.nodes.kinds.common import Passing, Stateless
@@ -38,6 +39,7 @@ class Placeholders(Stateless, Passing):
     """All tuples of the input; those that `key` assigns to other shards keep only their time."""
 
     stem = "placeholders"
+    rules = (Rule("any column", why="the join above counts all tuples"),)
 
     input: Plan
     key: Key

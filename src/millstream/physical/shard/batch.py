@@ -133,6 +133,8 @@ class Status:
     """Rows taken in the batch, per stream that the job reads, and what is known of the late and bad ones."""
     failed: dict[str, str] = field(default_factory=dict)
     """The queries, or parts of queries, that have failed in the batch, each with its error as text."""
+    finished: frozenset[str] = frozenset()
+    """Queries, or parts of queries, whose output is complete."""
     parked: Parked = ()
     """What operators of queries that failed before held."""
     tables: dict[str, tuple[int, int, str]] = field(default_factory=dict)
@@ -192,6 +194,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         lags=lags_of(host),
         losses={name: found for name, source in host.sources.items() if (found := source.take_losses()).known},
         failed=made.failed,
+        finished=frozenset(name for name in host.setup.running if host.compiler.ended(name)),
         parked=made.parked,
         fetched=fetched,
         pending=host.graph.pending(),

@@ -52,8 +52,10 @@ from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.disclaimed import disclaimed
 from millstream.runtime.engine.guarding import repeat, retire
 from millstream.runtime.engine.nodes import Hear, OperatorNode
+from millstream.runtime.engine.responding import set_switches
 from millstream.runtime.join.settings import configure_joins
 from millstream.strategies import Schedule
+from millstream.switches import Switches
 
 
 class ShardHost:
@@ -165,11 +167,12 @@ class ShardHost:
         self._schedule()
 
     def _schedule(self) -> None:
-        """Give the operators of all queries their strategies and breaks."""
+        """Give the operators of all queries their strategies, breaks and switches."""
         settings = self.setup.settings
         assert settings is not None
-        queries = {query.name: query.whole for query in self.setup.running.values()}
-        self.graph.schedule(Schedule.parse(settings.strategy, settings.breaks), self.compiler.owners(queries))
+        owners = self.compiler.owners({query.name: query.whole for query in self.setup.running.values()})
+        self.graph.schedule(Schedule.parse(settings.strategy, settings.breaks), owners)
+        set_switches(self.graph, Switches.parse(settings.exploit, settings.propagate), owners)
 
     def _configure_joins(self) -> None:
         assert self.setup.settings is not None

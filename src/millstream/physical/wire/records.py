@@ -17,8 +17,9 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
+from millstream.algebra.early import Demand
 from millstream.algebra.element import Element
-from millstream.algebra.feedback import Feedback, Withdrawal
+from millstream.algebra.feedback import Feedback
 from millstream.algebra.program import call  # noqa: F401
 from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.pattern import Pattern
@@ -49,6 +50,8 @@ class Settings:
     wall: bool = True
     """True: shards have the time of the batch, from the machine's clock; False: only that of the mill's records."""
     breaks: str = ""
+    exploit: str = "on"
+    propagate: str = "on"
 
 
 @value("open_group")
@@ -210,7 +213,7 @@ class Promise:
     beat: bool = False
 
 
-MESSAGES = (TimeRequest, PunctuationRequest, Feedback, Withdrawal)
+MESSAGES = (TimeRequest, PunctuationRequest, Feedback, Demand)
 """The kinds of messages that a log may have."""
 
 

@@ -16,17 +16,20 @@ tuple arrives on a grammatical stream, because sources set late tuples aside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
+from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
+from millstream.runtime.aggregate.doomed import Doomed
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
@@ -41,12 +44,16 @@ class GroupedAggregate(Operator):
     results are stamped with the window's last instant, one tick before its end; otherwise results carry the newest
     timestamp of their tuples."""
 
-    def __init__(self, schema: Schema, state: GroupState, columns: list[pl.Expr]) -> None:
+    def __init__(
+        self, schema: Schema, state: GroupState, columns: list[pl.Expr], calls: Sequence[AggregateCall] = ()
+    ) -> None:
+        self._doomed = Doomed({name: state.table.schema[name] for name in state.keys}, calls)
         self.schema, self._following = schema, state.closing
         self.timed = state.timed or bool(state.closing)
         self._state, self._slide, self._time = state, state.slide, state.closed_by
         stamp = pl.col(TS) if state.end is None or not state.timed else pl.col(state.end).to_physical() - 1
-        self._finish = [*columns, stamp.alias(TS)]
+        self._stamp = stamp.alias(TS)
+        self._finish = [*columns, self._stamp]
         self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
         self._reached = NEVER  # window ends up to here are closed by emitted punctuations on time alone
         self._emitted: PunctuationSet | None = None  # made for the first other punctuation
@@ -63,6 +70,8 @@ class GroupedAggregate(Operator):
         port = inputs[0]
         if port.rows is not None and port.rows.height:
             self._state.take(port.rows)
+            if self._doomed.due(port.rows.height, len(self._state.table)):
+                self._doom()
         new, others, reached = NONE, None, self._reached
         if port.punctuations is not None:
             self._progress_in = max(self._progress_in, port.punctuations.progress)
@@ -89,7 +98,13 @@ class GroupedAggregate(Operator):
             self._fold()
         progress = self._progress()
         made = self.closed(new).with_progress(progress)
-        return Output(rows, made or None, exceeding=exceeding)
+        return Output(rows, made or None, abandoned=self._doomed.take_found(), exceeding=exceeding)
+
+    def _doom(self) -> None:
+        """Purge the groups that are doomed."""
+        self._fold()
+        if len(self._state.table) and self._doomed.find(self._state.merged()).height:
+            self._state.table.keep(~self._doomed.mask(self._state.table.frame()))
 
     def closed(self, punctuations: Punctuations) -> Punctuations:
         """Return the punctuations to emit for those that have closed windows."""
@@ -145,7 +160,7 @@ class GroupedAggregate(Operator):
         late = self._ended(partials)
         if self._emitted is not None:
             late = late | self._emitted.match(partials)
-        return where(partials, ~late) if late.any() else partials
+        return self._doomed.without(where(partials, ~late) if late.any() else partials)
 
     def _ended(self, frame: pl.DataFrame) -> pl.Series:
         """Return a mask of the groups whose windows end by the last closed end."""
@@ -165,6 +180,7 @@ class GroupedAggregate(Operator):
             return ended | timely.match(frame) if len(timely) else ended
 
         groups = self._state.close(partials, closes)
+        self._doomed.close(closes)
         if not groups.height:
             return None, None
         order = self._state.keys
@@ -189,6 +205,27 @@ class GroupedAggregate(Operator):
             self._fold()
             self._state.table.keep(~pattern.match(self._state.table.frame()))
 
+    def so_far(self, pattern: Pattern) -> pl.DataFrame | None:
+        """Return the partial results of the groups held that match a pattern, in the order of windows and groups; None
+        if it restricts anything but ends of windows and groups. An upper bound on the end includes the end."""
+        if not pattern.attributes <= {*self._state.keys}:
+            return None
+        end, wanted = self._state.end, dict(pattern.items)
+        if end is not None and (bound := wanted.get(end)) is not None and bound.is_upper:
+            wanted[end] = below(bound.hi, closed=True)
+        self._fold()
+        groups = self._state.merged()
+        found = where(groups, Pattern.of(wanted).match(groups))
+        return found.sort(self._state.keys, nulls_last=True) if self._state.keys else found
+
+    def watch(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        if self._doomed.watch(pattern):
+            self._doom()
+        return self._doomed.take_found()
+
+    def unwatch(self, covers: Callable[[Pattern], bool]) -> bool:
+        return self._doomed.unwatch(covers)
+
     def waiting(self) -> bool:
         return bool(self._state)
 
@@ -212,19 +249,23 @@ class GroupedAggregate(Operator):
 
     def tables(self) -> Mapping[str, StateTable]:
         self._fold()
-        return {"groups": self._state.table}
+        return {"groups": self._state.table, "doomed": self._doomed.table}
 
     def scalars(self) -> dict[str, Any]:
         return {
             "bounds": (self._reached, self._closed, self._bound, self._progress_in, self._progress_out),
             "put_out": None if self._emitted is None else self._emitted.to_value(),
+            "watched": self._doomed.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._reached, self._closed, self._bound, self._progress_in, self._progress_out = values["bounds"]
+        self._doomed.restore(values.get("watched", ([], 0, [])))
         put_out = values["put_out"]
         self._emitted = None if put_out is None else PunctuationSet.from_value(put_out)
 
     def state_rows(self) -> int:
         self._fold()
+        if self._doomed.watched and self._doomed.taken:
+            self._doom()
         return self._state.count()

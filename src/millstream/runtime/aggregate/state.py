@@ -181,6 +181,10 @@ class GroupState:
         closed = both if gone.all() else where(both, gone)
         return closed if distinct else self._merge(closed)
 
+    def merged(self) -> pl.DataFrame:
+        """Return the partial results held, one row per group."""
+        return self.table.frame() if self._distinct else self._merge(self.table.frame())
+
     def first_end(self) -> int:
         """Return the lowest end of a window that holds a tuple."""
         ends = [int(integers(self.table.frame().get_column(self.end)).min())] if self.end and len(self.table) else []

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from millstream.algebra.feedback import Feedback, Intent
-from millstream.algebra.punctuation.common import common
+from millstream.algebra.punctuation.common import common, merged
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.runtime.engine.guarding import reader_name
-from millstream.runtime.engine.nodes import Source
+from millstream.runtime.engine.nodes import Sink, Source
+from millstream.runtime.engine.port import Port
 
 
 def disclaimed(source: Source) -> tuple[Pattern, ...]:
@@ -20,8 +21,15 @@ def disclaimed(source: Source) -> tuple[Pattern, ...]:
     buffer = source.buffer
     if not buffer.remembered:
         return ()
-    found = [assumed(buffer.remembered.get(reader_name(reader), ())) for reader in buffer.readers()]
+    found = [merged(_passed_on(reader)) for reader in buffer.readers()]
     return tuple(common(found)) if found and all(found) else ()
+
+
+def _passed_on(reader: Port | Sink) -> list[Pattern]:
+    """What a reader has disclaimed; nothing if it passes no feedback on."""
+    if isinstance(reader, Port) and not reader.node.switch.propagate:
+        return []
+    return assumed(reader.buffer.remembered.get(reader_name(reader), ()))
 
 
 def assumed(messages: Iterable[object]) -> list[Pattern]:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PanicException
 
-from millstream.algebra.element import Page
+from millstream.algebra.early import Early
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
-from millstream.runtime.engine import upstream
+from millstream.runtime.engine import responding, upstream
 from millstream.runtime.engine.guarding import guarded, issue
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.expression.overflow import EXCEEDS
-from millstream.runtime.operator.contract import Ahead, Input
+from millstream.runtime.operator.contract import NOTHING, Ahead, Input, Output
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -77,7 +78,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     inputs = guarded(node, taken.inputs) if node.guarded else taken.inputs
     start = perf_counter_ns()
     try:
-        output = node.operator.process(inputs) if taken.placed is None else node.operator.meet(*taken.placed)
+        output = node.operator.process(inputs) if taken.placed is None else _meet(node, *taken.placed)
         if output.exceeding is not None and output.rows is not None:
             _refuse_used(node, output.rows, output.exceeding)
     except PlanError as error:
@@ -98,17 +99,26 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
         node.sent = max(node.sent, NEVER if punctuations is None else punctuations.progress)
         for element in (punctuations, *output.elements) if punctuations else output.elements:
             counters.punctuations_out += element.punctuation_count
-            node.buffer.append(element)
+            responding.emit(node, element)
         punctuations = None
     if node.prone and passes_time:
         punctuations = _add_time(graph, node, taken, punctuations, silent=rows is None)
     if punctuations:
         counters.punctuations_out += punctuations.punctuation_count
         node.buffer.append(punctuations)
+    for pattern in output.abandoned:
+        upstream.abandon(graph, node, pattern)
     for port, message in output.upstream:
         issue(node.ports[port], message)
         upstream.send(graph, node.ports[port], message)
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
+
+
+def _meet(node: OperatorNode, port: int, element: Element) -> Output:
+    """Hand an operator an element that keeps its position; early rows only if it passes them on."""
+    if isinstance(element, Early) and not node.operator.passes_early:
+        return NOTHING
+    return node.operator.meet(port, element)
 
 
 def _refuse_used(node: OperatorNode, rows: pl.DataFrame, exceeding: pl.DataFrame) -> None:

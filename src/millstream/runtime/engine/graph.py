@@ -11,8 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from millstream.algebra.element import Element
+from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.response import Respond
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
@@ -25,7 +27,6 @@ from millstream.runtime.engine.nodes import (
     ArrivalNode,
     Fork,
     Hear,
-    Omit,
     OperatorNode,
     Producer,
     SingleNode,
@@ -92,10 +93,11 @@ class Graph:
         inputs: Sequence[Producer],
         name: str | None = None,
         ordered: Sequence[bool] | None = None,
-        omit: Omit | None = None,
+        respond: Respond | None = None,
+        standing: Sequence[Feedback] = (),
     ) -> OperatorNode:
         """Add an operator that reads these nodes from now on. `ordered`: per port, whether rows arrive in timestamp
-        order. `omit`: what its inputs may omit if results are not wanted."""
+        order. `respond`: its response to feedback. `standing`: what it always ignores of its first input."""
         buffers = [node.buffer for node in inputs]
         flags = [True] * len(buffers) if ordered is None else list(ordered)
         if operator.merges:
@@ -105,12 +107,15 @@ class Graph:
         else:
             kind = TimedNode if operator.timed else SingleNode
         node = kind(self._free_name(name or type(operator).__name__.lower()), operator, buffers, flags)
-        node.strategy, node.page_rows, node.omit = self.strategy, self.page_rows, omit
+        node.strategy, node.page_rows, node.respond = self.strategy, self.page_rows, respond
+        node.port.standing = tuple(standing)
         self.operators[node.name] = node
         for port in node.ports:
             port.buffer.ports = (*port.buffer.ports, port)
         self.reshape([node.buffer, *buffers])
         guarding.renew(self, inputs)
+        for message in standing:
+            self.send(node.port, message)
         return node
 
     def sink(self, node: Producer, callback: Callable[[Element], None], name: str | None = None) -> Sink:

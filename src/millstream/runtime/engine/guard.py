@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 import polars as pl
 
-from millstream.algebra.feedback import Feedback
+from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.punctuation.restriction import Form, Restriction, one_of
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.types import micros
 from millstream.algebra.upstream import Upstream
@@ -31,11 +31,12 @@ MOST_RECENT = 1_000
 class Guard:
     """The patterns of one reader."""
 
-    __slots__ = ("_set", "gate", "patterns")
+    __slots__ = ("_lists", "_set", "gate", "patterns")
 
     def __init__(self, messages: Iterable[Upstream] = ()) -> None:
-        self.patterns = [message.pattern for message in messages if isinstance(message, Feedback)]
-        self._set: PunctuationSet | None = None
+        self.patterns = [message.pattern for message in messages if _drops(message)]
+        self._set: PunctuationSet | None = None  # of the patterns without lists of values, which it would multiply
+        self._lists: list[pl.Expr] = []
         self.gate = Gate()
 
     def __bool__(self) -> bool:
@@ -59,18 +60,30 @@ class Guard:
     def _kept(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         if any(not pattern.items for pattern in self.patterns):
             return None
-        if self._set is None:
-            self._set = PunctuationSet()
-            self._set.add(Punctuations.of(self.patterns))
-        ignored = self._set.match(rows)
+        ignored = self._match(rows)
         count = int(ignored.sum())
         if not count:
             return rows
         return None if count == rows.height else where(rows, ~ignored)
 
-    def covered(self, covers: Callable[[Pattern], bool]) -> list[Pattern]:
-        """Return the patterns that are covered."""
-        return [pattern for pattern in self.patterns if covers(pattern)]
+    def _match(self, rows: pl.DataFrame) -> pl.Series:
+        if self._set is None:
+            self._set = PunctuationSet()
+            self._set.add(Punctuations.of([pattern for pattern in self.patterns if not listed(pattern)]))
+            self._lists = [pattern.expression() for pattern in self.patterns if listed(pattern)]
+        if not self._lists:
+            return self._set.match(rows)
+        found = rows.select(pl.any_horizontal(self._lists).alias("match")).to_series()
+        return found if len(self._lists) == len(self.patterns) else found | self._set.match(rows)
+
+
+def listed(pattern: Pattern) -> bool:
+    """True if a pattern has a list of values."""
+    return any(len(restriction.values) > 1 for _, restriction in pattern.items)
+
+
+def _drops(message: Upstream) -> TypeGuard[Feedback]:
+    return isinstance(message, Feedback) and message.intent is Intent.ASSUMED and not message.relayed
 
 
 class Seen:
@@ -111,6 +124,35 @@ def covered_by(punctuations: Punctuations) -> Callable[[Pattern], bool]:
     """Return whether one of these punctuations covers a pattern."""
     known = punctuations.patterns()
     return lambda pattern: any(p.covers(pattern) for p in known)
+
+
+def narrowed(pattern: Pattern, punctuations: Punctuations) -> Pattern:
+    """Return a pattern with lists of values without those that punctuations cover one by one.
+
+    >>> from millstream.algebra.punctuation.restriction import below
+    >>> closed = Punctuations.of([Pattern.of(k=one_of([1, 2])), Pattern.of(k=below(0)), Pattern.of(j=one_of([4]))])
+    >>> str(narrowed(Pattern.of(k=one_of([-1, 1, 2, 3, 4])), closed))
+    '[k {3, 4}]'
+    """
+    lists = [name for name, restriction in pattern.items if len(restriction.values) > 1]
+    if not lists:
+        return pattern
+    left = dict(pattern.items)
+    for name in lists:
+        others = Pattern.of({own: restriction for own, restriction in left.items() if own != name})
+        closing = [closed for p in punctuations.patterns() if (closed := _closed(p, name, others)) is not None]
+        values = set(left[name].values).difference(*(restriction.values for restriction in closing))
+        bounds = [restriction for restriction in closing if not restriction.values]
+        left[name] = one_of(value for value in values if not any(bound.matches(value) for bound in bounds))
+    return Pattern.of(left)
+
+
+def _closed(punctuation: Pattern, name: str, others: Pattern) -> Restriction | None:
+    """Return the values of a column that a punctuation closes for tuples that match `others`; None: none."""
+    if name not in punctuation.attributes:
+        return None
+    covers = all(r.covers(others.get(own)) for own, r in punctuation.items if own != name)
+    return punctuation.get(name) if covers else None
 
 
 def passed_by(schema: Schema, bound: int) -> Callable[[Pattern], bool]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from millstream.algebra.feedback import Feedback, Withdrawal
+from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.schema import Schema
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.gate import STATEFUL, GuardReading
-from millstream.runtime.engine.guard import Guard, covered_by, passed_by
+from millstream.runtime.engine.guard import Guard, covered_by, listed, narrowed, passed_by
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
+from millstream.runtime.engine.preference import Preference
 from millstream.runtime.operator.contract import Input, Operator
 
 if TYPE_CHECKING:
@@ -44,19 +46,22 @@ def issue(port: Port, message: Upstream) -> None:
 
 def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Pattern]:
     """Remove the covered patterns from the guard of a reader, and return them."""
-    if reader.guard is None:
-        return []
-    gone = reader.guard.covered(covers)
+    sent = _sent(reader)
+    gone = [each for each in sent if isinstance(each, Feedback) and covers(each.pattern)] if sent else []
     if gone:
-        kept = [each for each in _sent(reader) if not (isinstance(each, Feedback) and each.pattern in gone)]
-        _remember(reader, kept)
+        _remember(reader, [each for each in sent if each not in gone])
         if isinstance(reader, Port):
-            reader.issued = tuple(each for each in reader.issued if each.pattern not in gone)
-    return gone
+            reader.issued = tuple(each for each in reader.issued if each not in gone)
+    return list(dict.fromkeys(each.pattern for each in gone))
 
 
 def _sent(reader: Port | Sink) -> Sequence[Upstream]:
     return reader.buffer.remembered.get(reader_name(reader), ())
+
+
+def sent_by(reader: Port | Sink) -> list[Upstream]:
+    """Return the messages that a reader has sent and that are remembered, and those that always hold."""
+    return [*_sent(reader), *(reader.standing if isinstance(reader, Port) else ())]
 
 
 def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
@@ -76,7 +81,15 @@ def mount_remembered(reader: Port | Sink) -> None:
         guard.gate.wake()
     reader.guard = guard if guard else None
     if isinstance(reader, Port):
-        reader.node.guarded = any(port.guard is not None for port in reader.node.ports)
+        reader.node.guarded = any(_sent(port) for port in reader.node.ports)
+    else:
+        first, schema = [each.pattern for each in _sent(reader) if _desires(each)], _schema(reader.buffer.producer)
+        ordered = schema.ordered and schema.kind is not TimeKind.LATENT
+        reader.preference = Preference(first, ordered=ordered) if first else None
+
+
+def _desires(message: Upstream) -> TypeGuard[Feedback]:
+    return isinstance(message, Feedback) and message.intent is Intent.DESIRED
 
 
 def written(*readers: Port | Sink) -> tuple[str, ...]:
@@ -126,14 +139,26 @@ def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
             made.append(given)
         if given.punctuations is not None and len(given.punctuations):
             unmount(port, covered_by(given.punctuations))
+            _narrow(port, given.punctuations)
     return made
+
+
+def _narrow(reader: Port, punctuations: Punctuations) -> None:
+    """Remove the values of lists in patterns that punctuations cover one by one."""
+    sent = _sent(reader)
+    if any(isinstance(each, Feedback) and listed(each.pattern) for each in sent):
+        narrow = [replace(m, pattern=narrowed(m.pattern, punctuations)) if isinstance(m, Feedback) else m for m in sent]
+        if narrow != sent:
+            _remember(reader, [m for m in narrow if not (isinstance(m, Feedback) and m.pattern.is_empty)])
+            left = [replace(m, pattern=narrowed(m.pattern, punctuations)) for m in reader.issued]
+            reader.issued = tuple(m for m in left if not m.pattern.is_empty)
 
 
 def retire(graph: Graph) -> None:
     """Remove the patterns that time, or the punctuation that a sink has received, covers. Where the guard of a sink
     does not need a pattern any more, the guards before it do not either."""
     for reader in graph.readers():
-        if reader.guard is None:
+        if not _sent(reader):
             continue
         producer = reader.buffer.producer
         if isinstance(reader, Port):
@@ -159,19 +184,19 @@ def renew(graph: Graph, producers: Iterable[Producer]) -> None:
 def repeat(graph: Graph) -> None:
     """Send the feedback of all sinks, and what operators have issued by themselves, once more: readers of a buffer that
     others have stopped reading may disclaim more together."""
-    for sink in graph.sinks.values():
-        for message in [*_sent(sink)]:
-            graph.send(sink, message)
-    for node in [*graph.operators.values()]:
-        for port in node.ports:
-            for message in port.issued:
-                graph.send(port, message)
+    for reader in [*graph.readers()]:
+        messages = sent_by(reader) if isinstance(reader, Sink) else (*reader.standing, *reader.issued)
+        for message in messages:
+            graph.send(reader, message)
 
 
 def _disarm(node: Producer, issued: list[tuple[Port, Feedback]]) -> bool:
     """Remove all guards before a node, and note what operators had issued; return whether there were any."""
-    if not isinstance(node, OperatorNode) or not node.guarded:
+    if not isinstance(node, OperatorNode):
         return False
+    watched = node.operator.unwatch(lambda _: True)
+    if not node.guarded:
+        return watched
     for port in node.ports:
         issued += [(port, message) for message in port.issued]
         if unmount(port, lambda _: True):

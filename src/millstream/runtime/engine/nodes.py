@@ -12,29 +12,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import polars as pl
 
+from millstream.algebra.early import Demand, Early
 from millstream.algebra.element import Element, Page
 from millstream.algebra.feedback import Feedback, Withdrawal
-from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.response import Respond
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Answer, Upstream
+from millstream.runtime.engine import responding
 from millstream.runtime.engine.buffer import Buffer, Entry, Ledger
 from millstream.runtime.engine.guard import Guard, Seen
 from millstream.runtime.engine.port import Port
+from millstream.runtime.engine.preference import Preference
 from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.engine.table import Row
 from millstream.runtime.engine.timestamps import Arc
 from millstream.runtime.operator.contract import Input, Operator
 from millstream.runtime.operator.frames import stack
 from millstream.strategies import DFS, Macro, Strategy
+from millstream.switches import ON
 
-Omit = Callable[[Pattern], Sequence[Pattern | None]]
-"""Returns for each input of an operator the tuples that it may omit if results that match a pattern are not wanted."""
 Hear = Callable[[Upstream], int | None]
 """Receives a message that has reached a source; returns the timestamp that the source promises in reply, or None."""
 
@@ -73,9 +74,14 @@ class Sink:
         self.callback = callback
         self.counters = Counters()
         self.guard: Guard | None = None
+        self.preference: Preference | None = None
         self.seen = Seen()
 
     def deliver(self, element: Element) -> None:
+        if isinstance(element, Early):
+            if element.reader != self.name or not element:
+                return
+            element = Page(element.frame)
         if isinstance(element, Punctuations):
             if len(element):
                 self.seen.add(element)
@@ -85,6 +91,8 @@ class Sink:
             if rows is None:
                 return
             element = element if rows is element.frame else Page(rows)
+        if self.preference is not None and isinstance(element, Page):
+            element = Page(self.preference(element.frame))
         self.counters.steps += 1
         self.counters.tuples_in += element.tuples
         self.counters.punctuations_in += element.punctuation_count
@@ -185,9 +193,11 @@ class OperatorNode(ABC):
         """Number of pages that the last step took."""
         self.page_rows = UNLIMITED
         """Most rows of an element that count as one page; a longer element is taken page by page."""
-        self.omit: Omit | None = None
+        self.respond: Respond | None = None
+        """Its response to feedback; None: its readers drop what is not wanted."""
+        self.switch = ON
         self.guarded = False
-        """True if a port has a guard."""
+        """True if it has sent feedback to an input."""
 
     @abstractmethod
     def more(self) -> bool:
@@ -198,15 +208,10 @@ class OperatorNode(ABC):
         """Consume the input of one step; return None if there is none."""
 
     def answer(self, message: Upstream) -> Answer:
-        """Answer a message against the data. Feedback is passed on to the inputs that may omit tuples, and the operator
-        drops the tuples that it holds of them."""
-        if not isinstance(message, Feedback | Withdrawal):
-            return self.operator.answer(message)
-        omitted = () if self.omit is None else self.omit(message.pattern)
-        passed = tuple((port, replace(message, pattern=p)) for port, p in enumerate(omitted) if p is not None)
-        if isinstance(message, Feedback) and (passed or self.operator.holds_results):
-            self.operator.disclaim(message.pattern, omitted)
-        return Answer(passed)
+        """Answer a message against the data."""
+        if isinstance(message, Feedback | Withdrawal | Demand):
+            return responding.answer(self, message)
+        return self.operator.answer(message)
 
     def _take_from(self, index: int, entry: Entry) -> Taken:
         """Take the head of one port, or a batch that starts with it."""

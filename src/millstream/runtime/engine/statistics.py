@@ -12,7 +12,8 @@ from millstream.runtime.engine.gate import GuardReading
 @dataclass(slots=True)
 class Counters:
     """Running totals of one node. `ets` counts enabling timestamps: promised (source) or received in a register;
-    `disclaimed` the tuples that guards have dropped."""
+    `disclaimed` the tuples that guards have dropped; `told` the feedback received, `stopped` that of it for which no
+    input may omit anything."""
 
     steps: int = 0
     tuples_in: int = 0
@@ -22,6 +23,8 @@ class Counters:
     nanoseconds: int = 0
     ets: int = 0
     disclaimed: int = 0
+    told: int = 0
+    stopped: int = 0
 
 
 @value("node_statistics")
@@ -30,7 +33,8 @@ class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
     counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
-    or while it held them, `guards` the patterns of its guards."""
+    or while it held them, `guards` the patterns of its guards, `told` the feedback received, `stopped` that of it which
+    it could not pass on."""
 
     name: str
     kind: str
@@ -49,6 +53,8 @@ class NodeStatistics:
     disclaimed: int = 0
     guards: tuple[str, ...] = ()
     tests: tuple[GuardReading, ...] = ()
+    told: int = 0
+    stopped: int = 0
 
     @property
     def selectivity(self) -> float | None:

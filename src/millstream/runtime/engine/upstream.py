@@ -13,15 +13,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from polars.exceptions import PanicException
 
-from millstream.algebra.feedback import Feedback, Withdrawal
+from millstream.algebra.early import Demand
+from millstream.algebra.feedback import Feedback, Intent, Withdrawal
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OperatorError, reason_of
-from millstream.runtime.engine.guarding import mount, reader_name, unmount
+from millstream.runtime.engine import responding
+from millstream.runtime.engine.guarding import mount, reader_name, sent_by, unmount
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.port import Port
 
@@ -33,6 +37,8 @@ Result = TypeVar("Result")
 
 def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
     """Carry a message from a reader of a buffer to the producer and further upstream."""
+    if isinstance(message, Demand) and isinstance(branch, Sink):
+        message = replace(message, reader=branch.name)
     todo: deque[tuple[Port | Sink, Upstream]] = deque([(branch, message)])
     received: set[tuple[OperatorNode | Source, Upstream]] = set()
     deferred: list[tuple[OperatorNode, Callable[[], None]]] = []
@@ -46,7 +52,11 @@ def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
             deliver(graph, node, passed)
             continue
         answer = _naming(node, partial(node.answer, passed))
-        todo += [(node.ports[port], further) for port, further in answer.passed]
+        todo += _forwarded(node, answer.passed)
+        for element in answer.emitted:
+            responding.emit(node, element)
+        for pattern in answer.abandoned:
+            todo += _forwarded(node, responding.passed(node, Feedback(Intent.ASSUMED, pattern)))
         if answer.then is not None:
             deferred.append((node, partial(_naming, node, answer.then)))
         if node.idle():
@@ -68,13 +78,36 @@ def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
     """Return the message to pass on from a branch. If it is one of several, the kind of message decides."""
     buffer, name = branch.buffer, reader_name(branch)
     if isinstance(message, Feedback):
-        mount(branch, message)
+        if message.intent is not Intent.DEMANDED and not _stands(branch, message):
+            mount(branch, message)
     elif isinstance(message, Withdrawal):
         unmount(branch, message.pattern.covers)
     elif message.remembered:
         buffer.remembered.setdefault(name, []).append(message)
-    others = [other for other in (*map(str, buffer.ports), *(sink.name for sink in buffer.sinks)) if other != name]
-    return message.at_fork([buffer.remembered.get(other, ()) for other in others]) if others else message
+    others = [other for other in buffer.readers() if other is not branch]
+    return message.at_fork([sent_by(other) for other in others]) if others else message
+
+
+def _stands(branch: Port | Sink, message: Feedback) -> bool:
+    return isinstance(branch, Port) and message in branch.standing
+
+
+def abandon(graph: Graph, node: OperatorNode, pattern: Pattern) -> None:
+    """Pass on what the inputs of an operator may omit, since it emits no later result that matches the pattern."""
+    for branch, message in _forwarded(node, responding.passed(node, Feedback(Intent.ASSUMED, pattern))):
+        send(graph, branch, message)
+
+
+def _forwarded(node: OperatorNode, passed: responding.Passed) -> list[tuple[Port | Sink, Upstream]]:
+    """Return the messages to send to the inputs of an operator. One that passes no feedback on drops the tuples
+    itself."""
+    found: list[tuple[Port | Sink, Upstream]] = []
+    for port, message in passed:
+        if node.switch.propagate or not isinstance(message, Feedback):
+            found.append((node.ports[port], message))
+        elif message.intent is Intent.ASSUMED:
+            mount(node.ports[port], message)
+    return found
 
 
 def deliver(graph: Graph, source: Source, message: Upstream) -> None:

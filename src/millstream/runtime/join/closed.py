@@ -75,6 +75,10 @@ class ClosedKeys:
             self._last = rows, self._closed.match(rows)
         return self._last[1]
 
+    def covered(self, punctuations: Punctuations) -> pl.Series:
+        """Return the mask of the punctuations that only match tuples that are closed."""
+        return self._closed.covered(punctuations)
+
     def __bool__(self) -> bool:
         """True if any key is closed."""
         return self._any

@@ -171,6 +171,10 @@ class JoinSide:
         if len(translated):
             self._closed.finish(translated)
 
+    def closes(self, punctuations: Punctuations) -> Mask:
+        """Return a mask of the punctuations on tuples of this side that the other side has closed too."""
+        return self._closed.covered(punctuations).to_numpy()
+
     @property
     def unused(self) -> bool:
         """True if some punctuation has not been used to purge yet."""

@@ -145,7 +145,9 @@ class WindowJoin(Operator):
         risen = self._registers.take(inputs)
         for index, side in enumerate(self._sides):
             if self._closing[index]:
-                side.close_by_time(self._closing[index].advance(self._registers.bounds[1 - index]))
+                closed = self._closing[index].advance(self._registers.bounds[1 - index])
+                side.close_by_time(closed)
+                self._closed_by_time(index, closed)
             side.insert(halves[index], self._registers.bounds[1 - index])
         if disk is not None:
             found += disk.keep_up()
@@ -243,9 +245,17 @@ class WindowJoin(Operator):
             return NO_PUNCTUATIONS
         released = [side.release() for side in self._sides]
         for index, own in enumerate(released):
-            if self._drops and len(own):
-                self._sides[1 - index].finish(own.select(self._keys[index]))
+            if len(own):
+                self._without_partners(index, own)
         return self._emitted.release([self._outgoing(index, own) for index, own in enumerate(released)])
+
+    def _without_partners(self, side: int, released: Punctuations) -> None:
+        """Tuples of the other side that match these punctuations of a side have no partner there, now or later."""
+        if self._drops:
+            self._sides[1 - side].finish(released.select(self._keys[side]))
+
+    def _closed_by_time(self, side: int, closed: Punctuations) -> None:
+        """Tuples of a side that match have no later partner, by the time of the other side."""
 
     def _outgoing(self, side: int, released: Punctuations) -> Punctuations:
         """Return the punctuation to emit for what a side has released."""

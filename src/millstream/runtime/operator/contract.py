@@ -56,14 +56,16 @@ class Input:
 @dataclass(frozen=True, slots=True)
 class Output:
     """The output of one step: rows first, then punctuations that hold for all later output, then elements that keep
-    their position. `upstream`: messages against the data, each with the port whose producer receives it. `exceeding`:
-    results that do not fit their types, as a column of reasons for each result column and NULL for results that fit;
-    they are an error if a reader uses them."""
+    their position. `upstream`: messages against the data, each with the port whose producer receives it. `abandoned`:
+    patterns over its output that no later result matches, since it has given up what would lead to one; its inputs may
+    omit that. `exceeding`: results that do not fit their types, as a column of reasons for each result column and NULL
+    for results that fit; they are an error if a reader uses them."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
     elements: tuple[Element, ...] = ()
     upstream: tuple[tuple[int, Upstream], ...] = ()
+    abandoned: tuple[Pattern, ...] = ()
     exceeding: pl.DataFrame | None = None
 
 
@@ -82,6 +84,7 @@ class Operator(ABC):
     `timed`      true: the passing of time alone makes it act (window aggregate), so it is called with a raised bound
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
+    `passes_early` true: it holds nothing, and `meet` takes early rows (`algebra/early.py`).
     `late`       number of tuples that it has counted as late.
     `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
                  that match whether or not its inputs may omit them.
@@ -95,6 +98,7 @@ class Operator(ABC):
     tie_order: tuple[int, ...] | None = None
     timed: bool = False
     looks_ahead: bool = False
+    passes_early: ClassVar[bool] = False
     late: int = 0
     holds_results: bool = False
     pruned: int = 0
@@ -121,6 +125,15 @@ class Operator(ABC):
     def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: B027 - optional
         """Drop held tuples that only lead to results that match the pattern; `omitted`: the tuples of each input that
         do not arrive from now on. Results that match may still be emitted: readers drop them."""
+
+    def watch(self, pattern: Pattern) -> tuple[Pattern, ...]:  # noqa: ARG002
+        """Give up what leads only to results that match the pattern, now and in later steps: a result that matches once
+        matches until it is emitted. Return the patterns that it has given up now."""
+        return ()
+
+    def unwatch(self, covers: Callable[[Pattern], bool]) -> bool:  # noqa: ARG002
+        """Forget the watched patterns that are covered; return whether there were any."""
+        return False
 
     def uses(self, rows: pl.DataFrame, column: str) -> pl.Series:
         """Return a mask of the rows of which it would use a value of the column that does not fit its type. A column of

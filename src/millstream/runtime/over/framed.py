@@ -183,8 +183,4 @@ class Alone(Framed):
         return self._instance.take(arguments)
 
     def _leave(self, bound: int) -> None:
-        window = self._window
-        while (first := window.first()) is not None and first[1] < bound:
-            number = first[0]
-            self._instance.aggregate.expire(*window.rows[number])
-            window.leave(number)
+        self._window.drain(bound, self._instance.aggregate.expire)

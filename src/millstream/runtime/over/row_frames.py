@@ -94,7 +94,9 @@ class RowFrames:
         """The tuples at these places with their results."""
         if not places:
             return None
-        taken = rows if places == list(range(rows.height)) else rows[places]
+        at = np.array(places)
+        whole = len(places) == rows.height and bool((at == np.arange(rows.height)).all())
+        taken = rows if whole else rows[at]
         own = {series.name: series for series in taken.get_columns()}
         made = zip(self._columns, zip(*results, strict=True), strict=True)
         own |= {column.name: pl.Series(column.name, values, column.type.polars) for column, values in made}

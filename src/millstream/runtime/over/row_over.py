@@ -23,6 +23,7 @@ from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.frame import Frame
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.time_limits import own_limits
+from millstream.collection import uncollected
 from millstream.runtime.operator.contract import Input, Output
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.time_closing import TimeClosing
@@ -62,7 +63,10 @@ class RowOver(Over):
         self._progress = NEVER, NEVER
 
     def process(self, inputs: Sequence[Input]) -> Output:
-        port = inputs[0]
+        with uncollected():
+            return self._processed(inputs[0])
+
+    def _processed(self, port: Input) -> Output:
         punctuations = NO_PUNCTUATIONS if port.punctuations is None else port.punctuations
         parts: list[pl.DataFrame | None] = []
         if port.rows is not None and port.rows.height:

@@ -21,6 +21,7 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra.early import Early
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Expression
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -30,6 +31,8 @@ from millstream.runtime.pipeline.select import Select
 
 class Pipeline(Operator):
     """`condition` and `items` are over the columns of the input page."""
+
+    passes_early = True
 
     def __init__(
         self,
@@ -54,6 +57,9 @@ class Pipeline(Operator):
         return self._columns.uses(rows, column)
 
     def meet(self, port: int, element: Element) -> Output:
+        if isinstance(element, Early):
+            rows = self._columns(element.frame)
+            return Output() if rows is None else Output(elements=(Early(rows, element.reader),))
         for stage in self.stages:
             (element,) = stage.meet(port, element).elements
         return Output(elements=(element,))

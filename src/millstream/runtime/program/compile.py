@@ -105,11 +105,15 @@ class _Compiler(Module):
         frame = Frame(self)
         taken = name != "terminate"
         parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
-        returns = any(map(_returns, statements))
+        returns = [each for each in statements if _returns(each)]
         lines = ["out = []"] if returns else []
         for statement in statements:
             lines += self._statement(statement, frame)
-        lines.append("return out" if returns else "return ()")
+        alone = len(returns) == 1 and returns[0] is statements[-1] and isinstance(returns[0], Insert)
+        if alone and lines[-1].startswith("out += "):
+            lines = [*lines[1:-1], f"return {lines[-1].removeprefix('out += ')}"]  # the rows of a query, as they are
+        else:
+            lines.append("return out" if returns else "return ()")
         return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented(lines)])
 
     def _statement(self, statement: Statement, frame: Frame) -> list[str]:

@@ -190,10 +190,23 @@ class Loops:
         return f"{level.storage.index(columns)}, {key}"
 
     def _lookups(self, level: Level) -> str:
-        """The position of the index and the rows of the query, as arguments."""
+        """The position of the index, the rows of the query, and the column that is looked up, as arguments."""
         assert level.storage is not None and level.members is not None
         position, query = level.members
-        return f"{level.storage.index((position,))}, {self._call_query(query, self._frame, 'rows')}"
+        index = level.storage.index((position,))
+        if (whole := self._whole_column(query)) is not None:
+            return f"{index}, s.{whole[0]}.rows.values(), {whole[1]}"
+        return f"{index}, {self._call_query(query, self._frame, 'rows')}, 0"
+
+    def _whole_column(self, query: Query) -> tuple[str, int] | None:
+        """The table and the column that a query reads as they are: its rows need no copy."""
+        if query != Query(query.sources, query.items) or len(query.sources) != 1:
+            return None
+        (source,), (item,) = query.sources, query.items
+        if not isinstance(source.relation, str) or not isinstance(item, Column):
+            return None
+        storage, (owner, _, column) = self._frame.module.tables[source.relation], item.name.rpartition(".")
+        return None if storage.one_row or owner != source.alias else (storage.attribute, source.columns.index(column))
 
     def first_rows(self, query: Query) -> str | None:
         """The rows of a whole table in the order of a column and up to a limit, from a sorted index."""

@@ -95,12 +95,15 @@ class SortedIndex:
     def clear(self) -> None:
         self.entries.clear()
 
-    def first(self, limit: int | None, offset: int | None) -> list[int]:
-        start, count = max(offset or 0, 0), len(self.entries)
-        stop = count if limit is None else min(start + max(limit, 0), count)
-        if self._sign > 0:
-            return [number for _, _, number in self.entries[start:stop]]
-        return [-number for _, _, number in self.entries[count - stop : max(count - start, 0)][::-1]]
+    def first(self, rows: dict[int, Row], limit: int | None, offset: int | None) -> list[Row]:
+        """The first of these rows, without those before an offset."""
+        entries, sign = self.entries, self._sign
+        start, count = max(offset, 0) if offset else 0, len(entries)
+        stop = count if limit is None else start + limit if limit > 0 else start
+        if sign > 0:
+            return [rows[entry[2]] for entry in entries[start:stop]]
+        last = count - stop if stop < count else 0
+        return [rows[-entry[2]] for entry in reversed(entries[last : count - start if start < count else 0])]
 
 
 Indexed = tuple[int, ...] | Order
@@ -149,7 +152,7 @@ class Table:
     def numbers(self, index: int, key: Any) -> list[int]:
         """The numbers of the rows with this key, in the order of the table."""
         bucket = self.indexes[index].buckets.get(key)
-        return [] if bucket is None else sorted(bucket)
+        return [] if bucket is None else [*bucket] if len(bucket) == 1 else sorted(bucket)
 
     def matching(self, index: int, key: Any) -> list[Row]:
         """The rows with this key, in the order of the table."""
@@ -159,23 +162,27 @@ class Table:
         rows = self.rows
         return [rows[number] for number in sorted(bucket)]
 
-    def numbers_among(self, index: int, keys: Iterable[Row]) -> list[int]:
-        """The numbers of the rows with one of these keys, each a row of one column, in the order of the table."""
+    def numbers_among(self, index: int, keys: Iterable[Row], column: int) -> list[int]:
+        """The numbers of the rows whose keys are in a column of these ones, in the order of the table."""
+        found: Bucket = {}
         buckets = self.indexes[index].buckets
-        return sorted({number for (key,) in keys for number in buckets.get(key, ())})
+        for row in keys:
+            if (bucket := buckets.get(row[column])) is not None:
+                found |= bucket
+        return sorted(found)
 
-    def matching_among(self, index: int, keys: Iterable[Row]) -> list[Row]:
-        """The rows with one of these keys, in the order of the table."""
+    def matching_among(self, index: int, keys: Iterable[Row], column: int) -> list[Row]:
+        """The rows whose keys are in a column of these ones, in the order of the table."""
         rows = self.rows
-        return [rows[number] for number in self.numbers_among(index, keys)]
+        return [rows[number] for number in self.numbers_among(index, keys, column)]
 
     def has(self, index: int, key: Any) -> bool:
         return key in self.indexes[index].buckets
 
     def first_rows(self, index: int, limit: int | None, offset: int | None) -> list[Row]:
         """The first rows in the order of a sorted index, without those before an offset."""
-        rows = self.rows
-        return [rows[number] for number in self.indexes[index].first(limit, offset)]
+        found: list[Row] = self.indexes[index].first(self.rows, limit, offset)
+        return found
 
     def clear(self) -> None:
         self.rows.clear()
@@ -227,6 +234,18 @@ class Inwindow(Table):
                 return arrivals[0]
             arrivals.popleft()
         return None
+
+    def drain(self, bound: int, expire: Callable[..., Any]) -> None:
+        """Remove the tuples whose places are below the bound, the oldest first; call `expire` with each before."""
+        arrivals, rows = self._arrivals, self.rows
+        while arrivals and arrivals[0][1] < bound:
+            number = arrivals[0][0]
+            row = rows.get(number)
+            if row is None:  # the aggregate has deleted it
+                arrivals.popleft()
+                continue
+            expire(*row)
+            self.leave(number)
 
     def oldest(self) -> Row | None:
         """The oldest tuple; None if the window is empty."""

@@ -20,6 +20,7 @@ from millstream.algebra.python.definition import VALUE, Declaration
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import CodeError
+from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Versions
 from millstream.runtime.over.versions import versions_of
 from millstream.runtime.python.function import called, failed
@@ -55,6 +56,9 @@ class BaseVersion:
         self._name, self._types = declared.name, [type_ for _, type_ in declared.returns]
         self._plain = _PLAIN.get(self._types[0]) if len(self._types) == 1 else None
         """The type of values that are a row by themselves and always fit."""
+        own = len(self._types) == 1 and self._types[0].is_integer
+        self._limits = LIMITS[self._types[0]] if own else None
+        """The least and the greatest value, of integers that are a row by themselves."""
         self._class: Any = code_of(declared.reference).code
         self._held: Any = self._guarded("__init__", self._class)
         self._begin()
@@ -87,9 +91,23 @@ class BaseVersion:
             raise failed(self._described(method, arguments), error) from error
         if returned is None:
             return NO_ROWS
-        if type(returned) is self._plain:
+        kind = type(returned)
+        if kind is self._plain or (kind is int and self._in_range(returned, returned)):
             return ((returned,),)
+        if kind is list and self._fit(returned):
+            return [*zip(returned, strict=True)]
         return self._checked(method, arguments, returned)
+
+    def _in_range(self, least: int, greatest: int) -> bool:
+        limits = self._limits
+        return limits is not None and limits[0] <= least and greatest <= limits[1]
+
+    def _fit(self, values: list[Any]) -> bool:
+        """True if each value is a row by itself and fits its type."""
+        kinds = set(map(type, values))
+        if kinds == {int}:
+            return self._in_range(min(values), max(values))
+        return kinds == {self._plain}
 
     def _checked(self, method: str, arguments: Row, returned: Any) -> Sequence[Row]:
         try:

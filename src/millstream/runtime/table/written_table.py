@@ -27,6 +27,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import RETURN, Insert
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.written import ALIVE, ROW
+from millstream.collection import uncollected
 from millstream.errors import CodeError, OutOfRange, reason_of
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 from millstream.runtime.operator.frames import stack
@@ -128,9 +129,10 @@ class WrittenTable(Operator):
             assert writer is not None
             taken += rows.select(argument.name for argument in writer.arguments).rows()
         order = np.lexsort((ports, times))
-        for at, port, time in zip(order.tolist(), ports[order].tolist(), times[order].tolist(), strict=True):
-            self._write(shared, self._statements[port], taken[at], time)
-        return self._made(shared)
+        with uncollected():
+            for at, port, time in zip(order.tolist(), ports[order].tolist(), times[order].tolist(), strict=True):
+                self._write(shared, self._statements[port], taken[at], time)
+            return self._made(shared)
 
     def once(self, program: Program, rows: pl.DataFrame | None = None) -> pl.DataFrame | None:
         """Run a program at the time that the table has reached, once or for each row; return the changes."""

@@ -23,6 +23,7 @@ from millstream.logical.bind.join import rows
 from millstream.logical.bind.join.computed_keys import KeySide, computed_keys
 from millstream.logical.bind.join.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.bind.join.interval import interval_windows, lags, result_windows
+from millstream.logical.bind.join.issuing import ISSUING, Issuing, check_issuing
 from millstream.logical.bind.join.key_join import check_key_join, key_joined
 from millstream.logical.bind.join.outer import OUTER, cuts_off
 from millstream.logical.bind.join.time import any_time_of, same_units, times_of, times_of_parts
@@ -86,6 +87,7 @@ class JoinBinder:
 
     def join(self, sequence: ast.SequenceTest | None) -> Plan:
         """Return the plan of the whole FROM; conjuncts that no join takes remain in `waiting`."""
+        check_issuing(self._entries, self._windows, sequence)
         early: list[Entry] = []  # tables before the first stream
         self._admit(0)
         made = self._sequence(sequence) if sequence is not None else self._at_once()
@@ -194,7 +196,7 @@ class JoinBinder:
         windows, keys, residual = self._condition(left, right, found)
         inner = _inner(left, right, keys) + computed
         parts = one.made.plan(), other.made.plan(), *windows, inner, residual, left.prefix, right.prefix
-        plan: OuterJoin | WindowJoin | KeyJoin
+        plan: OuterJoin | WindowJoin | KeyJoin | Issuing
         if any(once):
             plan = KeyJoin(*parts, once=once)
             check_key_join(plan, self._streams)
@@ -204,7 +206,7 @@ class JoinBinder:
             padded |= right.names if kind != "RIGHT" else frozenset()
             padded |= left.names if kind != "LEFT" else frozenset()
         else:
-            plan = WindowJoin(*parts)
+            plan = ISSUING.get(newcomer.written.issues, WindowJoin)(*parts)
             self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams
         rows.check_counting(plan, streams, windows)

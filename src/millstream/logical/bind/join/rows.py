@@ -21,12 +21,10 @@ from millstream.logical.bind.join.outer import OUTER
 from millstream.logical.bind.scope import Entry
 from millstream.logical.join.graph import JoinGraph, JoinInput
 from millstream.logical.join.multi_join import multi_join
-from millstream.logical.nodes.key_join import KeyJoin
-from millstream.logical.nodes.kinds.windowed import in_time
+from millstream.logical.nodes.kinds.windowed import TwoWindowed, in_time
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.scan import Scan
-from millstream.logical.nodes.window_join import WindowJoin
 
 
 def in_turn(entries: tuple[Entry, ...], windows: Sequence[Window]) -> tuple[Entry, ...]:
@@ -71,9 +69,7 @@ def counting_multi_join(
     return join
 
 
-def check_counting(
-    join: WindowJoin | OuterJoin | KeyJoin | MultiJoin, streams: Sequence[Entry], windows: Sequence[Window]
-) -> None:
+def check_counting(join: TwoWindowed | MultiJoin, streams: Sequence[Entry], windows: Sequence[Window]) -> None:
     """Refuse a join without any possible result: all parts but the newest must be stored. Refuse a join on arrival that
     counts rows of a stream it reads twice: which side gets a tuple first would depend on how the input is cut."""
     empty = [entry for entry, window in zip(streams[-len(windows) :], windows, strict=True) if window.rows == 0]

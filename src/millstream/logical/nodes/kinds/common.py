@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.names import Groups
+from millstream.algebra.response import Rule
 from millstream.algebra.schema import Schema
 from millstream.errors import PlanError
 from millstream.logical.plan import Key, Names, Plan
@@ -20,6 +21,7 @@ class Leaf(Plan):
 
     __slots__ = ()
 
+    rules = (Rule("any column", passes="to its source", why="the source receives it"),)
     stateless = False
     positional = False
     holds_time = False

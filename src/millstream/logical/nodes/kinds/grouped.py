@@ -16,15 +16,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.aggregate.function import Course
 from millstream.algebra.names import Groups
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import ANY, Restriction
+from millstream.algebra.punctuation.restriction import ANY, Form, Restriction
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import StatePart, finite, listed, stream_names, time_stands
 from millstream.logical.disclaimed import Omitted
+from millstream.logical.non_negative import non_negative
 from millstream.logical.plan import Key, Names, Plan, subsets
 from millstream.logical.windows import attribute_unit
 
@@ -41,6 +44,17 @@ class Grouped(Plan):
     attribute: str | None
     partials: bool
 
+    rules = (
+        Rule("groups, ends of windows", Reach.EVERY, purges="groups that match", passes="the same", relays=False),
+        Rule(
+            "a value that only moves on into the pattern: `COUNT`, `MAX`, `SUM` of integers from 0 `>`; `MIN` `<`",
+            Reach.WATCHED,
+            purges="each group once its value matches",
+            passes="that group",
+            relays=False,
+        ),
+        Rule("any other value", why="a further tuple may move the value out of the pattern"),
+    )
     stateless = False
     punctuates: Names = frozenset()
     equal_columns: Groups = ()
@@ -140,6 +154,26 @@ class Grouped(Plan):
         """Return the tuples that are only in windows with matching values of a column, as an input column and its
         restriction; no column: none are known."""
         return None, ANY
+
+    def watched(self, pattern: Pattern) -> Pattern | None:
+        """A pattern over groups, ends and values that only move on into it."""
+        keys = {*self.group, *([] if self.end is None else [self.end])}
+        calls = {call.name: call for call in self.aggregates}
+        values = [(calls.get(name), restriction) for name, restriction in pattern.items if name not in keys]
+        return pattern if values and all(call and self._stays(call, r) for call, r in values) else None
+
+    def _stays(self, call: AggregateCall, restriction: Restriction) -> bool:
+        """Return whether a result that matches a restriction matches it after further tuples too."""
+        rises = restriction.form is Form.INTERVAL and restriction.hi is None
+        match call.course:
+            case Course.RISES:
+                return rises
+            case Course.FALLS:
+                return restriction.is_upper
+            case Course.RISES_FROM_0:  # a sum of fractions may become NaN, which matches nothing
+                known = call.type.is_integer and call.argument is not None and not self.partials
+                return rises and known and non_negative(self.input, call.argument or "")
+        return False
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from millstream.algebra.expression import Expression, calls_code, conjunction, conjuncts
 from millstream.algebra.names import Groups, equal_classes, key_names, prefixed, renamed
 from millstream.algebra.overflow import guarded
+from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import TS, Attribute, Schema
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract.offers import Offers, distinct, slowest
@@ -80,6 +82,19 @@ class Joining(Plan):
     __slots__ = ()
 
     residual: Expression | None
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("keys", Reach.EVERY, purges="stored tuples that match, of every input", passes="the same, by key"),
+        Rule(
+            "columns of one input, with or without keys",
+            Reach.SOME,
+            purges="stored tuples of that input that match",
+            passes="the same, to that input",
+        ),
+        Rule(
+            "columns of several inputs, or of one with `[ROWS n]`",
+            why="a tuple may have partners outside the pattern, or counts for others",
+        ),
+    )
     stateless = False
     holds_time = False
     punctuates: Names = frozenset()

@@ -1,0 +1,132 @@
+"""The response of an operator to feedback: its rule, and its switches, decide.
+
+| intent | the operator |
+|---|---|
+| assumed `~` | guards the inputs that may omit tuples, drops what it holds of them, and passes the patterns on |
+| | or watches its groups for those that match for good, and gives them up |
+| desired `?` | passes on which tuples of its inputs are wanted first |
+| demanded `!` | answers with early rows (`Operator.answer`), or passes a `Demand` on |
+
+Feedback that no input can act on stops here; it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.algebra.early import Demand, Early
+from millstream.algebra.element import Element
+from millstream.algebra.feedback import Feedback, Intent, Withdrawal
+from millstream.algebra.response import Response
+from millstream.algebra.upstream import Answer, Upstream
+from millstream.strategies import Owner
+from millstream.switches import Switches
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.graph import Graph
+    from millstream.runtime.engine.nodes import OperatorNode, Sink
+    from millstream.runtime.engine.port import Port
+
+Passed = tuple[tuple[int, Upstream], ...]
+
+
+def answer(node: OperatorNode, message: Feedback | Withdrawal | Demand) -> Answer:
+    """Return the answer of an operator to feedback, or to its withdrawal, or to a demand."""
+    if isinstance(message, Demand):
+        return _demanded(node, message)
+    if isinstance(message, Withdrawal):
+        node.operator.unwatch(message.pattern.covers)
+        omitted = () if node.respond is None else node.respond(message.pattern).omitted
+        return Answer(tuple((port, replace(message, pattern=p)) for port, p in enumerate(omitted) if p is not None))
+    response = None if node.respond is None else node.respond(message.pattern)
+    node.counters.told += 1
+    node.counters.stopped += not response
+    if message.intent is not Intent.ASSUMED:
+        own = node.operator.answer(message)
+        return replace(own, passed=(*own.passed, *passed(node, message)))
+    if not message.pattern.items:
+        return _nothing_wanted(node, message)
+    if not response and node.operator.holds_results and node.switch.exploit == "on":
+        node.operator.disclaim(message.pattern, () if response is None else response.omitted)
+    return _assumed(node, message, response) if response else Answer()
+
+
+def _nothing_wanted(node: OperatorNode, message: Feedback) -> Answer:
+    """No result at all is wanted, so no input is."""
+    everything = (message.pattern,) * len(node.ports)
+    if node.switch.exploit != "on":
+        return Answer()
+    node.operator.disclaim(message.pattern, everything)
+    return Answer(tuple((port, message) for port in range(len(node.ports))))
+
+
+def _demanded(node: OperatorNode, message: Demand) -> Answer:
+    """Let an operator answer with early rows, or pass the demand on if early rows can pass it."""
+    node.counters.told += 1
+    own = node.operator.answer(message)
+    if own.emitted or not node.operator.passes_early or node.respond is None:
+        node.counters.stopped += not own.emitted
+        return own
+    below = node.respond(message.pattern).omitted if message.pattern.items else (message.pattern,) * len(node.ports)
+    return Answer(tuple((port, replace(message, pattern=p)) for port, p in enumerate(below) if p is not None))
+
+
+def emit(node: OperatorNode, element: Element) -> None:
+    """Append an element that an operator emits; early rows go to the readers that take them."""
+    if isinstance(element, Early):
+        if not element:
+            return
+        node.buffer.append_for(element, [reader for reader in node.buffer.readers() if _takes_early(reader)])
+    else:
+        node.buffer.append(element)
+
+
+def _takes_early(reader: Port | Sink) -> bool:
+    node = getattr(reader, "node", None)
+    return node is None or node.operator.passes_early
+
+
+def _assumed(node: OperatorNode, message: Feedback, response: Response) -> Answer:
+    acts = _acts(node, response)
+    if response.watched is not None:
+        return Answer(abandoned=node.operator.watch(response.watched)) if acts else Answer()
+    if acts and node.switch.exploit == "on":
+        node.operator.disclaim(message.pattern, response.omitted)
+    return Answer(passed(node, message))
+
+
+def _acts(node: OperatorNode, response: Response) -> bool:
+    """Return whether an operator acts on feedback itself. If guard and purge are one step, a guard alone is too
+    little."""
+    if node.switch.exploit == "guard":
+        return not response.rule.atomic
+    return node.switch.exploit == "on"
+
+
+def passed(node: OperatorNode, message: Feedback) -> Passed:
+    """Return the messages for the inputs of an operator. What it does not act on itself is relayed, if that is
+    correct."""
+    response = None if node.respond is None else node.respond(message.pattern)
+    if not response:
+        return ()
+    relayed = message.intent is Intent.ASSUMED and not _acts(node, response)
+    if relayed and not (node.switch.propagate and response.rule.relays):
+        return ()
+    below = ((port, p) for port, p in enumerate(response.omitted) if p is not None)
+    return tuple((port, replace(message, pattern=p, relayed=relayed)) for port, p in below)
+
+
+def set_switches(graph: Graph, switches: Switches, owners: Mapping[str, Collection[Owner]]) -> None:
+    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on, and for what
+    readers always ignore."""
+    for name, own in owners.items():
+        node = graph.operators[name]
+        acted, node.switch = node.switch.exploit == "on", switches.of(own)
+        if acted and node.switch.exploit != "on":
+            node.operator.unwatch(lambda _: True)
+        elif not acted and node.switch.exploit == "on":
+            for port in node.buffer.ports:
+                for message in port.standing:
+                    graph.send(port, message)

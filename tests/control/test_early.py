@@ -1,0 +1,152 @@
+"""Early answers: each early value is the aggregate of exactly the tuples before the prod; nothing else changes.
+
+A query that is prodded at random runs beside an equal one that is not, sharing its operators. The answers are computed
+tuple at a time from the rows inserted so far; final rows and state of the two queries are the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import millstream as ms
+from millstream.control.job.jobs import LocalJobs
+from millstream.control.mill import LocalMill
+from millstream.errors import PatternError
+from tests.control.test_invariance import WAYS
+from tests.tries import tries
+
+Rows = list[tuple[int | None, int, int]]
+"""Tuples (k, v, ts)."""
+PRODS = ("{}", "{k = 1}", "{window_end < 10}", "{window_end <= 10}", "{window_end = 15}", "{window_end > 9, k = 0}")
+
+
+def answered(rows: Rows, size: int, slide: int, least: int, prod: str) -> Counter:
+    """The early rows (window_end, k, COUNT(*), SUM(v)) that a prod gets after these rows."""
+    groups: dict[tuple[int, Any], list[int]] = {}
+    for k, v, ts in rows:
+        for end in range((ts // slide + 1) * slide, ts + size + 1, slide):
+            if end - size <= ts < end:
+                groups.setdefault((end, k), []).append(v)
+    reached = max((ts for _, _, ts in rows), default=0)
+    found: Counter = Counter()
+    for (end, k), values in groups.items():
+        if end > reached and len(values) >= least and matches(prod, end, k):
+            found[end, k, len(values), sum(values), "early"] += 1
+    return found
+
+
+def matches(prod: str, end: int, k: int | None) -> bool:
+    match prod:
+        case "{}":
+            return True
+        case "{k = 1}":
+            return k == 1
+        case "{window_end < 10}" | "{window_end <= 10}":
+            return end <= 10
+        case "{window_end = 15}":
+            return end == 15
+    return end > 9 and k == 0
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.integers(0, 9), st.integers(0, 3)), max_size=30),
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(PRODS)), max_size=5),
+    st.sampled_from([(5, 5), (10, 5), (4, 2), (2, 5)]),
+    st.integers(1, 3),
+    st.integers(1, 1000),
+    st.sampled_from(sorted(WAYS)),
+)
+@settings(max_examples=tries(60))
+def test_prods(
+    steps: list[Any], prods: list[tuple[int, str]], window: tuple[int, int], least: int, seed: int, way: str
+) -> None:
+    options, more = WAYS[way]
+    chance, options = random.Random(seed), options.model_copy()
+    mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=more.get("cached", True)))
+    mill.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+    size, slide = window
+    query = (
+        f"SELECT window_end, k, COUNT(*) AS n, SUM(v) AS total, finality FROM s [RANGE {size} SLIDE {slide}]"
+        f" GROUP BY k HAVING COUNT(*) >= {least}"
+    )
+    for name in ("q", "beside"):
+        mill.add_query(name, query)
+    final: dict[str, Counter] = {"q": Counter(), "beside": Counter()}
+
+    def take(early: Counter) -> None:
+        mill.batch()
+        for name, rows in final.items():
+            taken = Counter(mill.take_rows(name).rows())
+            first = Counter({row: n for row, n in taken.items() if row[-1] == "early"})
+            assert first == (early if name == "q" else Counter())
+            rows.update(taken - first)
+
+    rows: Rows = []
+    for number, (k, v, pause) in enumerate(steps):
+        for at, prod in prods:
+            if at == number:
+                take(Counter())
+                mill.prod("q", prod)
+                take(answered(rows, size, slide, least, prod))
+                assert mill.state_rows("q") == mill.state_rows("beside")
+        rows.append((k, v, rows[-1][2] + pause if rows else pause))
+        mill.insert("s", rows[-1:])
+        if chance.random() < 0.3:
+            take(Counter())
+            if more.get("restart"):
+                mill = mill.restarted()
+    take(Counter())
+    mill.punctuate("s", "[*, *, *]")
+    take(Counter())
+    assert final["q"] == final["beside"] and mill.state_rows("q") == 0
+
+
+def test_groups_without_windows_answer_early() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT) PUNCTUATED ON (k #)")
+        query = mill.sql("CREATE QUERY q AS SELECT k, SUM(v) AS total, finality FROM s GROUP BY k")
+        mill.insert("s", [(1, 1), (2, 1), (1, 2)])
+        query.prod()
+        assert sorted(query.take().rows()) == [(1, 3, "early"), (2, 1, "early")]
+        query.prod("{1, *, *}")
+        query.feedback("![k = 2]")
+        assert sorted(query.take().rows()) == [(1, 3, "early"), (2, 1, "early")]
+        query.feedback("~[k = 2]")
+        query.prod()
+        assert query.take().rows() == [(1, 3, "early")]
+
+
+@pytest.mark.parametrize(
+    ("query", "prod", "code"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM s GROUP BY k", "{k = 1}", "M4014"),
+        ("SELECT k, v FROM s", "{}", "M4015"),
+        ("SELECT DISTINCT k, finality FROM (SELECT k, v, COUNT(*) AS n, finality FROM s GROUP BY k, v)", "{}", "M4015"),
+        ("SELECT SUM(n) AS n, finality FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) GROUP BY k", "{}", "M4016"),
+        ("SELECT k, COUNT(*) AS n, finality FROM s GROUP BY k", "[k = 1]", "M4011"),
+        ("SELECT k, COUNT(*) AS n, finality FROM s GROUP BY k", "{nothing = 1}", "M4004"),
+    ],
+)
+def test_mistakes(query: str, prod: str, code: str) -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (k BIGINT, v BIGINT)")
+    mill.add_query("q", query)
+    with pytest.raises(PatternError) as caught:
+        mill.prod("q", prod)
+    assert caught.value.code == code
+
+
+def test_a_column_of_that_name_is_not_hidden() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (finality BIGINT, v BIGINT) PUNCTUATED ON (finality #)")
+    mill.add_query("q", "SELECT finality, COUNT(*) AS n FROM s GROUP BY finality")
+    mill.insert("s", [(1, 1)])
+    mill.punctuate("s", "[1, *]")
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(1, 1)]

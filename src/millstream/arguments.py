@@ -54,3 +54,9 @@ def check_seconds(value: Any, name: str) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise OptionError("M6002", f"{name} cannot be {value!r}", hint=f"a number of seconds: {name}=60")
+
+
+def check_text(value: Any, name: str, such_as: str) -> None:
+    """Raise OptionError unless this is a text."""
+    if not isinstance(value, str):
+        raise OptionError("M6002", f"{name} cannot be {value!r}", hint=f"a text, such as {such_as!r}")

@@ -194,3 +194,12 @@ def test_functions_of_the_program_are_suggested() -> None:
         with pytest.raises(MillstreamError, match="unknown function 'dubled'") as caught:
             mill.sql("SELECT dubled(k) AS d FROM s WHERE k > 1")
         assert caught.value.hint == "did you mean 'doubled'?" and caught.value.column == 8
+
+
+@pytest.mark.parametrize("given", [None, 5, {"k": 1}, ["{}"]])
+def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
+    query = mill.sql("CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, finality FROM s [RANGE 10] GROUP BY k")
+    assert refused(lambda: query.feedback(given)).startswith("M6002: feedback cannot be ")
+    assert refused(lambda: query.prod(given)).startswith("M6002: a prod cannot be ")
+    mill.insert("s", [(1, 5), (1, 11)])
+    assert query.take().rows() == [(10, 1, 1, "final")]

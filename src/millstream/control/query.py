@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.algebra.schema import Schema
+from millstream.arguments import check_text
 from millstream.control.mill.contracts import contract
 from millstream.control.mill.restarting import start_again
 from millstream.control.mill.running_query import RunningQuery
@@ -166,11 +167,13 @@ class Query:
         """Tell the query which of its rows are not wanted: `~[…]`, a pattern over its columns. From the next batch on
         it emits no row that matches, and saves the work for them where it can. `?[…]`: which it should emit first;
         `![…]`: which it should emit now, as far as they are known (`prod`)."""
+        check_text(text, "feedback", "~[k = 5]")
         self._connection.mill.feedback(self._running(), text)
 
     def prod(self, text: str = "{}") -> None:
         """Ask the query for its results so far, of all open windows and groups or of those that match a pattern:
         `{window_end <= 20}`, `{sensor = 5}`. Its select list has `finality`; early rows have 'early' there."""
+        check_text(text, "a prod", "{k = 5}")
         self._connection.mill.prod(self._running(), text)
 
     def progress(self) -> Progress:

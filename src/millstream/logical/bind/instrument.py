@@ -17,5 +17,5 @@ def instrumented(source: ast.Source, plan: Plan) -> Plan:
         message = parse_feedback(clause.feedback, plan.schema)
         if message.intent is Intent.DEMANDED or clause.every == 0:
             what = "0 tuples" if clause.every == 0 else "!"
-            raise PatternError("M4014", f"INSTRUMENT with {what}", hint="INSTRUMENT(TABLE s, '~[k = 5]', 100), or ONCE")
+            raise PatternError("M4017", f"INSTRUMENT with {what}", hint="INSTRUMENT(TABLE s, '~[k = 5]', 100), or ONCE")
     return Instrument(plan, message.intent.value, message.pattern, clause.every, clause.sends)

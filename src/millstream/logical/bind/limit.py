@@ -20,6 +20,6 @@ def limited(clause: ast.Tail, plan: Plan, tail: Iterable[ast.Tail]) -> Plan:
             hint = "LIMIT n alone takes the first n rows that come."
         raise PlanError("M3001", f"{refused.clause} is not possible in a continuous query", hint=hint, **refused.place)
     match clause.amount:
-        case ast.Constant(value=int() as count) if not isinstance(count, bool):
+        case ast.Constant(value=int() as count) if not isinstance(count, bool) and count >= 0:
             return Limit(plan, count)
-    raise BindError("M2027", "LIMIT needs a whole number", hint="such as LIMIT 10", **clause.place)
+    raise BindError("M2027", "LIMIT needs a whole number, 0 or more", hint="such as LIMIT 10", **clause.place)

@@ -134,3 +134,16 @@ def test_pace_prunes_what_waits_in_the_same_batch() -> None:
     mill.drain()
     assert mill.take_rows("q").rows() == [(9, 0.0), (5, 50.0), (7, 70.0)]
     assert worked(mill) == (3, 1)
+
+
+@pytest.mark.parametrize("order", ["", " ORDER BY ts"])
+def test_the_whole_budget_is_used_where_time_stands_still(order: str) -> None:
+    with ms.connect(local=True, contracts="off") as mill:
+        mill.sql(f"CREATE STREAM s (ts BIGINT, v BIGINT){order}")
+        query = mill.sql("CREATE QUERY q AS SELECT ts, v, z FROM EXPENSIVE(TABLE s, v + 1 AS z, budget => 10)")
+        mill.insert("s", [(0, i) for i in range(25)])
+        waiting = [query.progress().state_rows]
+        for _ in range(2):
+            query.take()
+            waiting.append(query.progress().state_rows)
+        assert waiting == [15, 5, 0]

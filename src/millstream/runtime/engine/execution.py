@@ -61,14 +61,14 @@ def step_without_input(graph: Graph, node: OperatorNode) -> bool:
     known = bounds == node.last_bounds and reached == node.last_reached
     if not acts or (known and not unfinished):
         return False
-    before = node.buffer.tail, node.counters.punctuations_out
+    before = node.buffer.tail, node.counters.tuples_out, node.counters.punctuations_out
     inputs = [
         Input(bound=bound, ahead=Ahead(time, port.waiting) if time > bound else None)
         for port, bound, time in zip(node.ports, bounds, reached, strict=True)
     ]
     _step(graph, node, Taken(inputs))
     node.last_reached = reached
-    return before != (node.buffer.tail, node.counters.punctuations_out)
+    return before != (node.buffer.tail, node.counters.tuples_out, node.counters.punctuations_out)
 
 
 def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool = True) -> Done:

@@ -98,7 +98,9 @@ def check(given_arrivals: list[Arrival], cut: list[bool], made: Windows, residua
     trace = run(operator, steps(given_arrivals, schemas, merges, tie_order, flags), schemas)
     assert bag(trace.rows) == bag(model.out_rows)
     for side in range(len(made)):
-        assert bag(stored(operator, side)) == bag([row for _, row in model.stored[side]]), side
+        held, known = bag(stored(operator, side)), bag([row for _, row in model.stored[side]])
+        # A condition on time may exclude all stored partners, which the reference does not look at.
+        assert held == known if residual is None else held <= known, side
     assert same_promises(trace.punctuations, model.out_patterns), (trace.punctuations, model.out_patterns)
     if merges:
         times = [row[TS] for row in trace.rows]

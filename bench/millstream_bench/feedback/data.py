@@ -71,7 +71,7 @@ def _times(seconds: np.ndarray) -> pl.Series:
 
 
 def write(rows: pl.DataFrame, folder: Path, minutes: int) -> Path:
-    """Write a file for every so many minutes."""
+    """Write one file per interval of minutes."""
     folder.mkdir(parents=True)
     slots = rows.get_column("ts").dt.truncate(f"{minutes}m")
     for number, part in enumerate(rows.with_columns(slots.alias("slot")).partition_by("slot", maintain_order=True)):

@@ -65,7 +65,7 @@ def _passed_on(pattern: Pattern) -> Response:
 
 
 def _spent(length: int, page: int, tuples: int, *, sends: bool) -> float:
-    """CPU seconds of a chain of so many selections over the tuples, in pages."""
+    """CPU seconds of a chain of `length` selections over the tuples, in pages."""
     graph = Graph()
     source = graph.source("sensor", SCHEMA)
     node = source

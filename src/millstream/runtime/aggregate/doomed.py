@@ -29,7 +29,7 @@ MOST = 256
 MOST_PATTERNS = 16
 """Most patterns that the inputs are told of in a step."""
 SHARE = 8
-"""Groups are checked when a tuple for every so many of them has been taken."""
+"""Groups per tuple: groups are checked once one tuple for each that many groups has been taken."""
 MOST_PATIENCE = 64
 """While nothing is found, the number of tuples doubles, up to this factor."""
 _DOOMED = "__doomed"
@@ -59,7 +59,7 @@ class Doomed:
         return len(self.watched) < len(before)
 
     def due(self, taken: int, groups: int) -> bool:
-        """Return whether groups are to be checked, after so many further tuples."""
+        """Return whether groups are to be checked, after `taken` further tuples."""
         self.taken += taken
         return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= groups * self._patience
 

@@ -45,7 +45,13 @@ class Grouped(Plan):
     partials: bool
 
     rules = (
-        Rule("groups, ends of windows", Reach.EVERY, purges="groups that match", passes="the same", relays=False),
+        Rule(
+            "groups, ends of windows that are not made of panes",
+            Reach.EVERY,
+            purges="groups that match",
+            passes="the same",
+            relays=False,
+        ),
         Rule(
             "a value that only moves on into the pattern: `COUNT`, `MAX`, `SUM` of integers from 0 `>`; `MIN` `<`",
             Reach.WATCHED,
@@ -53,7 +59,10 @@ class Grouped(Plan):
             passes="that group",
             relays=False,
         ),
-        Rule("any other value", why="a further tuple may move the value out of the pattern"),
+        Rule(
+            "any other value, or end of a window made of panes",
+            why="a further tuple may move the value out of the pattern, and a pane is in several windows",
+        ),
     )
     stateless = False
     punctuates: Names = frozenset()

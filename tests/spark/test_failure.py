@@ -1,5 +1,6 @@
 """On Spark, a query that fails and a sink that raises leave the other queries alone."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +127,13 @@ def test_a_sink_that_fails_for_a_while(spark: SparkSession, tmp_path: Path) -> N
         with mill.together():
             query = mill.sql("SELECT k, ts FROM s").start(take, name="q")
             other = mill.sql("SELECT ts FROM s").start(name="other")
-        assert mill.await_end(timeout=120)
+        deadline = time.monotonic() + 100
+        while (trouble := query.progress().sink) is None or trouble.rows < 400:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert not mill.await_end(timeout=1)  # results wait for the sink
         assert other.take().height == 400 and not found
-        trouble = query.progress().sink
-        assert trouble is not None and (trouble.rows, trouble.error) == (400, "ValueError: boom")
+        assert (trouble.rows, trouble.error) == (400, "ValueError: boom")
         broken = False
     assert sorted(ts for _, ts in found) == [*range(400)]
 

@@ -301,7 +301,7 @@ class Job(ABC):
         same results when it is repeated. Return whether there may be punctuations."""
         if batch == self._collected:
             return True
-        results, position = [*results], max((status.position for _, status in reports), default=self.position)
+        results, position = [*results], max(self.position, *(status.position for _, status in reports), -1)
         for label, query, element in results:
             if (tenant := self.tenants.get(label)) is not None:
                 tenant.deliver(label, query, element, position)

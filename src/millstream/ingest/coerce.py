@@ -103,7 +103,7 @@ def in_range(values: pl.Series) -> bool:
     """Return whether all values of a column, if it has dates, times or durations, lie within the limits."""
     if not values.dtype.is_temporal() or (known := limits(values.dtype)) is None:
         return True
-    counts = (values.drop_nulls() if values.null_count() else values).to_physical().to_numpy()
+    counts = (values.drop_nulls() if values.null_count() else values).cast(pl.Int64).to_numpy()
     return not len(counts) or bool(counts.min() >= known[0] and counts.max() <= known[1])
 
 

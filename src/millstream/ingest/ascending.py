@@ -84,4 +84,4 @@ def highest_before(highest: int, values: Integers, accepted: Mask) -> Integers:
 
 def physical(rows: pl.DataFrame, column: str) -> Integers:
     """Return the values of a column without NULL as integers."""
-    return rows.get_column(column).to_physical().cast(pl.Int64).to_numpy()
+    return rows.get_column(column).cast(pl.Int64).to_numpy()

@@ -62,7 +62,7 @@ class Pace(Union):
         rows = super()._merge(ports)
         if rows is None:
             return None
-        values = rows.get_column(self._column).to_physical().cast(pl.Int64)
+        values = rows.get_column(self._column).cast(pl.Int64)
         times = values.fill_null(NEVER).to_numpy()
         highest = np.maximum(np.maximum.accumulate(times), self._highest)
         # a difference that does not fit wraps around, and is not used

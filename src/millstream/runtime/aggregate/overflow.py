@@ -29,7 +29,7 @@ class ResultCheck:
     def __call__(self, groups: pl.DataFrame) -> pl.DataFrame | None:
         """Return the reasons why results do not fit, by result column; None if all of them fit."""
         if self._end is not None and groups.schema[self._end] == Type.TIMESTAMP.polars:
-            self._check_windows(groups.get_column(self._end).to_physical())
+            self._check_windows(groups.get_column(self._end).cast(pl.Int64))
         reasons: dict[str, pl.Series] = {}
         for call, fits in self._checks:
             known = groups.select(fits).to_series()
@@ -60,5 +60,5 @@ class ResultCheck:
         if self._end is None:
             return ""
         end = found.get_column(self._end)
-        start = (end.to_physical().cast(pl.Int64) - self._range).cast(end.dtype)
+        start = (end.cast(pl.Int64) - self._range).cast(end.dtype)
         return f", window [{format_value(start[0])}, {format_value(end[0])})"

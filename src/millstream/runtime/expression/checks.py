@@ -62,7 +62,7 @@ class Checks:
         def of_column(found: Column) -> Span:
             name = found.name
             if name not in spans:
-                column = rows.get_column(name).to_physical()
+                column = rows.get_column(name).cast(pl.Int64)
                 low, high = column.min(), column.max()
                 spans[name] = (int(low), int(high)) if isinstance(low, int) and isinstance(high, int) else (0, 0)
             return spans[name]

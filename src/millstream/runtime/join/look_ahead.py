@@ -80,7 +80,7 @@ def closed_by(limits: Sequence[Limit], rows: pl.DataFrame, bounds: Integers, pla
         for limit in limits:
             values = values_of(limit.value, stamps)
             if values is not None:
-                values = values.to_physical() if limit.column == TS else values
+                values = values.cast(pl.Int64) if limit.column == TS else values
                 closed = _COMPARED[limit.op](some.get_column(limit.column), values)
                 gone[near] |= closed.fill_null(False).to_numpy()
     return gone

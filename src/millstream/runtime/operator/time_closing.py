@@ -49,7 +49,7 @@ class TimeClosing:
         for column, op, value in self._limits:
             limit = _limit(value, bound)
             if limit is not None:
-                closed.append(Punctuations.from_column(column, op, limit.to_physical() if column == TS else limit))
+                closed.append(Punctuations.from_column(column, op, limit.cast(pl.Int64) if column == TS else limit))
         return closed[0] if len(closed) == 1 else Punctuations.concat(closed)
 
 

@@ -166,7 +166,7 @@ class Extremes(_Simple):
         if self.type.is_float():
             # NaN is neither least nor greatest, so it can take the place of NULL.
             return ((column.fill_null(float("nan")) if nulls else column).to_numpy().astype(np.float64, copy=False),)
-        numbers = column.to_physical().cast(pl.Int64)
+        numbers = column.cast(pl.Int64)
         return ((numbers.fill_null(FOREVER if self.least else NEVER) if nulls else numbers).to_numpy(),)
 
 
@@ -247,7 +247,7 @@ def as_array(column: pl.Series, type_: pl.DataType) -> Values:
         made = np.empty(len(column), dtype=object)
         made[:] = column.to_list()
         return made
-    numbers = column.cast(pl.Float64).fill_null(0.0) if dtype == np.float64 else column.to_physical().cast(pl.Int64)
+    numbers = column.cast(pl.Float64).fill_null(0.0) if dtype == np.float64 else column.cast(pl.Int64)
     return numbers.fill_null(0).to_numpy().copy() if numbers.null_count() else numbers.to_numpy().copy()
 
 

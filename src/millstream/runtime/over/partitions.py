@@ -41,7 +41,7 @@ def _discrete(column: pl.Series) -> pl.Series:
         values = column.cast(pl.Float64).fill_nan(float("nan")).fill_null(0.0).to_numpy() + 0.0  # no negative zero
         bits = pl.Series(column.name, values.view(np.int64))
         return bits.set(column.is_null(), None) if column.null_count() else bits
-    return column.to_physical().cast(pl.Int64)
+    return column.cast(pl.Int64)
 
 
 def numbered(frame: pl.DataFrame, names: Sequence[str]) -> Places:

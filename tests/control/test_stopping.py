@@ -98,6 +98,33 @@ with stopping.stopping() as stop:
 """
 
 
+TOLD = """
+import os, signal, time
+from millstream.control import stopping
+
+stopping.AGAIN = 0.1
+with stopping.stopping() as stop:
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        except stopping.Stopped as stopped:
+            stopped.told = True
+            raise
+        finally:
+            time.sleep(1)
+            os.kill(os.getpid(), signal.SIGINT)
+            print("a summary", flush=True)
+    except stopping.Stopped as stopped:
+        print(stopped.name, stopped.told)
+"""
+
+
+def test_a_summary_that_takes_long_is_not_interrupted() -> None:
+    said = subprocess.run([sys.executable, "-c", TOLD], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said.splitlines() == ["a summary", "SIGTERM True"]
+
+
 @pytest.mark.parametrize("close", ["stop.close(close, aside=True)", "stop.close(close, aside=False)", "pass"])
 def test_an_end_that_takes_too_long_and_an_exception_that_is_lost(close: str) -> None:
     process = subprocess.Popen(

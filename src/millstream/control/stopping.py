@@ -38,16 +38,18 @@ class Stopped(BaseException):
         super().__init__(number)
         self.name, self.status = signal.Signals(number).name, 128 + number
         self.told = False
-        """True once the program has said what it did until then."""
+        """True once the program says what it did until then: it is not raised again."""
 
 
 class Stop:
     """The state of a program that signals can stop."""
 
     def __init__(self) -> None:
-        self._number = 0
-        """The first signal; 0 until then."""
+        self._stopped: Stopped | None = None
+        """By the first signal."""
         self._raising = True
+        self.started = False
+        """True once the program has started what it is for."""
         self._ended = threading.Event()
 
     def install(self) -> None:
@@ -67,14 +69,14 @@ class Stop:
             else:
                 close()
         except Exception as error:
-            if not self._number:
+            if self._stopped is None:
                 raise
             LOG.info("while stopping: %s: %s", type(error).__name__, error)
 
     def _handle(self, number: int, _: Any) -> None:
-        self._number = self._number or number
-        if self._raising:
-            raise Stopped(self._number)
+        self._stopped = self._stopped or Stopped(number)
+        if self._raising and not self._stopped.told:
+            raise self._stopped
 
     def end(self) -> None:
         self._raising = False

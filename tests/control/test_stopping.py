@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from millstream import scratch
-from millstream.control.stopping import Stopped, stopping
+from millstream.control.stopping import Stopped, kill_tree, stopping
 
 ENDLESS = """
 CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
@@ -162,6 +162,22 @@ def test_the_children_of_a_process() -> None:
     assert child.pid in scratch.children(os.getpid())
     child.communicate(b"\n")
     assert child.pid not in scratch.children(os.getpid())
+
+
+def test_a_process_is_killed_with_its_descendants(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! > {tmp_path}/first; (sleep 60 & echo $! > {tmp_path}/second; wait); wait"
+    process = subprocess.Popen(["sh", "-c", script])
+    pids = []
+    for name in ("first", "second"):
+        wait_for(tmp_path, name)
+        while not (text := (tmp_path / name).read_text()).endswith("\n"):
+            time.sleep(0.01)
+        pids.append(int(text))
+    kill_tree(process.pid)
+    assert process.wait(10) == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while running := [pid for pid in pids if scratch._start(pid)]:
+        assert time.monotonic() < deadline, running
 
 
 def test_an_exception_that_python_drops_is_not_reported_if_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:

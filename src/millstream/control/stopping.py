@@ -143,12 +143,23 @@ def _unless_stopped(report: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def end_jvm(*, in_use: bool = False) -> None:
-    """Kill the JVM that this process has started; Python workers end with it. `in_use`: even if a session uses it."""
+    """Kill the JVM that this process has started, and what that has started: Python workers, or the scripts and the JVM
+    that find the command of a JVM which is only starting. `in_use`: even if a session uses it."""
     pyspark = sys.modules.get("pyspark")
     if not in_use and pyspark is not None and pyspark.SparkContext._active_spark_context is not None:
         return
     for pid in scratch.children(os.getpid()):
         with suppress(OSError):
             if b"pyspark-shell" in (scratch.PROCESSES / str(pid) / "cmdline").read_bytes().split(b"\0"):
-                os.kill(pid, signal.SIGKILL)
+                kill_tree(pid)
                 os.waitpid(pid, 0)
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and its descendants, each before it can start another."""
+    with suppress(OSError):
+        os.kill(pid, signal.SIGSTOP)
+    for child in scratch.children(pid):
+        kill_tree(child)
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)

@@ -175,6 +175,7 @@ def run(
             if not stopped.told:
                 console.print("stopped" if stop.started else "stopped while it was starting")
             LOG.info("stopped by %s", stopped.name)
+            end_jvm(in_use=True)  # a session that was only starting is not stopped
             raise
         except MillstreamError as error:
             LOG.error("%s", error)

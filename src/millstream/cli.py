@@ -173,8 +173,9 @@ def run(
             run_file(text, console, local=local, master=master, log=log, log_format=log_format, stop=stop, **options)
         except Stopped as stopped:
             if not stopped.told:
-                console.print("stopped while it was starting")
+                console.print("stopped" if stop.started else "stopped while it was starting")
             LOG.info("stopped by %s", stopped.name)
+            end_jvm(in_use=True)  # a session that was only starting is not stopped
             raise
         except MillstreamError as error:
             LOG.error("%s", error)

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from millstream import scratch
-from millstream.control.stopping import Stopped, stopping
+from millstream.control.stopping import Stopped, kill_tree, stopping
 
 ENDLESS = """
 CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
@@ -98,6 +98,33 @@ with stopping.stopping() as stop:
 """
 
 
+TOLD = """
+import os, signal, time
+from millstream.control import stopping
+
+stopping.AGAIN = 0.1
+with stopping.stopping() as stop:
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        except stopping.Stopped as stopped:
+            stopped.told = True
+            raise
+        finally:
+            time.sleep(1)
+            os.kill(os.getpid(), signal.SIGINT)
+            print("a summary", flush=True)
+    except stopping.Stopped as stopped:
+        print(stopped.name, stopped.told)
+"""
+
+
+def test_a_summary_that_takes_long_is_not_interrupted() -> None:
+    said = subprocess.run([sys.executable, "-c", TOLD], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said.splitlines() == ["a summary", "SIGTERM True"]
+
+
 @pytest.mark.parametrize("close", ["stop.close(close, aside=True)", "stop.close(close, aside=False)", "pass"])
 def test_an_end_that_takes_too_long_and_an_exception_that_is_lost(close: str) -> None:
     process = subprocess.Popen(
@@ -135,6 +162,22 @@ def test_the_children_of_a_process() -> None:
     assert child.pid in scratch.children(os.getpid())
     child.communicate(b"\n")
     assert child.pid not in scratch.children(os.getpid())
+
+
+def test_a_process_is_killed_with_its_descendants(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! > {tmp_path}/first; (sleep 60 & echo $! > {tmp_path}/second; wait); wait"
+    process = subprocess.Popen(["sh", "-c", script])
+    pids = []
+    for name in ("first", "second"):
+        wait_for(tmp_path, name)
+        while not (text := (tmp_path / name).read_text()).endswith("\n"):
+            time.sleep(0.01)
+        pids.append(int(text))
+    kill_tree(process.pid)
+    assert process.wait(10) == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while running := [pid for pid in pids if scratch._start(pid)]:
+        assert time.monotonic() < deadline, running
 
 
 def test_an_exception_that_python_drops_is_not_reported_if_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:

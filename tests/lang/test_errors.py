@@ -23,7 +23,7 @@ CASES = [
     ("SELECT a FROM s WHERE a = 'it", "M1004", 1, 27, "unterminated string", "close it with '"),
     ('SELECT "a FROM s', "M1004", 1, 8, "unterminated quoted name", ""),
     ("SELECT a /* FROM s", "M1004", 1, 10, "unterminated comment", "*/"),
-    ("SELECT a FROM s WHERE a ! b", "M1001", 1, 25, "found '!'", ""),
+    ("SELECT a FROM s WHERE a ! b", "M1090", 1, 25, "the operator !", "NOT"),
     ("SELECT a FROM s WHERE € = 1", "M1002", 1, 23, "unexpected character", ""),
     ("SELECT 99999999999999999999 FROM s", "M1003", 1, 8, "out of range for BIGINT", ""),
     ("SELECT 1e999 FROM s", "M1003", 1, 8, "out of range for DOUBLE", ""),

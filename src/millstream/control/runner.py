@@ -80,6 +80,7 @@ def run_file(
         if connection.mill.journal.noted:
             left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
         last = _run_statements(connection, statements, left, console)
+        stop.started = True
         if connection.mill.queries:
             try:
                 _await_end(connection, seconds, console)

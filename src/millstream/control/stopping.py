@@ -38,16 +38,18 @@ class Stopped(BaseException):
         super().__init__(number)
         self.name, self.status = signal.Signals(number).name, 128 + number
         self.told = False
-        """True once the program has said what it did until then."""
+        """True once the program says what it did until then: it is not raised again."""
 
 
 class Stop:
     """The state of a program that signals can stop."""
 
     def __init__(self) -> None:
-        self._number = 0
-        """The first signal; 0 until then."""
+        self._stopped: Stopped | None = None
+        """By the first signal."""
         self._raising = True
+        self.started = False
+        """True once the program has started what it is for."""
         self._ended = threading.Event()
 
     def install(self) -> None:
@@ -67,14 +69,14 @@ class Stop:
             else:
                 close()
         except Exception as error:
-            if not self._number:
+            if self._stopped is None:
                 raise
             LOG.info("while stopping: %s: %s", type(error).__name__, error)
 
     def _handle(self, number: int, _: Any) -> None:
-        self._number = self._number or number
-        if self._raising:
-            raise Stopped(self._number)
+        self._stopped = self._stopped or Stopped(number)
+        if self._raising and not self._stopped.told:
+            raise self._stopped
 
     def end(self) -> None:
         self._raising = False
@@ -141,12 +143,23 @@ def _unless_stopped(report: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def end_jvm(*, in_use: bool = False) -> None:
-    """Kill the JVM that this process has started; Python workers end with it. `in_use`: even if a session uses it."""
+    """Kill the JVM that this process has started, and what that has started: Python workers, or the scripts and the JVM
+    that find the command of a JVM which is only starting. `in_use`: even if a session uses it."""
     pyspark = sys.modules.get("pyspark")
     if not in_use and pyspark is not None and pyspark.SparkContext._active_spark_context is not None:
         return
     for pid in scratch.children(os.getpid()):
         with suppress(OSError):
             if b"pyspark-shell" in (scratch.PROCESSES / str(pid) / "cmdline").read_bytes().split(b"\0"):
-                os.kill(pid, signal.SIGKILL)
+                kill_tree(pid)
                 os.waitpid(pid, 0)
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and its descendants, each before it can start another."""
+    with suppress(OSError):
+        os.kill(pid, signal.SIGSTOP)
+    for child in scratch.children(pid):
+        kill_tree(child)
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)

@@ -95,8 +95,8 @@ class Cursor:
     def name(self, what: str) -> str:
         """Take a name, folded to lower case. A quoted name may be a keyword, but names never contain a dot."""
         if not self.at_name():
-            hint = f'write "{self.token.text}" in double quotes' if self.token.kind is Kind.WORD else ""
-            self.fail(what, hint=hint)
+            quotable = self.token.kind in (Kind.WORD, Kind.STRING)
+            self.fail(what, hint=f'write "{self.token.text}" in double quotes' if quotable else "")
         token = self.advance()
         if not token.text or "." in token.text or not token.text.isprintable():
             self.error("M1002", f'"{token.text}" cannot be a name', token=token)

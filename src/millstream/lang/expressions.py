@@ -290,7 +290,8 @@ def _extract(cursor: Cursor) -> ast.Expr:
 def _sequence(cursor: Cursor) -> ast.Expr:
     token = cursor.expect("SEQ")
     names = cursor.names("a stream or its alias")
-    cursor.expect("MODE")
+    with cursor.like("SEQ(a, b) MODE RECENT"):
+        cursor.expect("MODE")
     return ast.SequenceTest(names, cursor.choice(MODES, "RECENT or CHRONICLE"), **token.place)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
@@ -12,12 +13,14 @@ from rich.console import Console
 
 import millstream as ms
 from millstream.config import Options
+from millstream.control.job.jobs import Jobs
 from millstream.control.mill import LocalMill
 from millstream.control.observe.metrics import MillCollector
 from millstream.control.rehearsal import rehearse
 from millstream.control.runner import run_file
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import parse
+from millstream.physical.wire.records import Remember
 from millstream.runtime.table.written_table import WrittenTable
 
 SCRIPT = """
@@ -114,6 +117,45 @@ def test_statements_that_ran_once_do_not_run_again(tmp_path: Path) -> None:
         out = io.StringIO()
         run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "checkpoint", seconds=20)
         assert "k | v\n0 | 0\n1 | 10\n2 | 20\n" in out.getvalue()
+
+
+class Death(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("writer", ["", "INSERT INTO t SELECT k, v FROM s;"])
+def test_a_statement_that_ran_before_the_driver_ended_does_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    """With a writer the table is a part of a job, without one the driver holds it."""
+    (tmp_path / "s.csv").write_text("k,v,ts\n1,10,1\n")
+    options = f"connector = 'csv', path = '{tmp_path}/s.csv', once = true"
+    text = f"""
+        SET contracts = 'off';
+        CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts WITH ({options});
+        CREATE TABLE t (k BIGINT, v BIGINT);
+        {writer}
+        CREATE QUERY q AS SELECT k FROM s INTO none;
+        INSERT INTO t VALUES (7, 0);
+        INSERT INTO t VALUES (7, 0);
+        SELECT k, v FROM t WHERE k = 7
+    """
+
+    note, out = Jobs.remember, io.StringIO()
+
+    def last(jobs: Jobs, noted: Remember) -> None:
+        """Note, and end with the note of the first INSERT: after it, or before it if a job has the rows by then."""
+        ends = noted.kind in ("table", "once") and jobs.folder is not None
+        if not ends or not writer:
+            note(jobs, noted)
+        if ends:
+            raise Death
+
+    for remember in (last, note):
+        monkeypatch.setattr(Jobs, "remember", remember)
+        with nullcontext() if remember is note else pytest.raises(Death):
+            run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "checkpoint", seconds=20)
+    assert out.getvalue().count("7 | 0\n") == 2
 
 
 def test_metrics_and_progress() -> None:

@@ -1,9 +1,9 @@
 """The memory of a supervised program: its processes, and its files in `/dev/shm`.
 
 A process grows while it is young: workers start, each loads what it needs, caches fill. So each life of the program is
-judged by itself, after `YOUNG` seconds: the median of the last third of its samples may not exceed that of the first by
-more than `RATIO` and `SLACK`. The JVM may fill its heap up to its limit, `HEAP`; what is live in it after a collection
-is judged like the others, if the JDK has `jcmd`.
+judged by itself, from `YOUNG` seconds after its first batch on: the median of the last third of its samples may not
+exceed that of the first by more than `RATIO` and `SLACK`. The JVM may fill its heap up to its limit, `HEAP`; what is
+live in it after a collection is judged like the others, if the JDK has `jcmd`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream_bench.soak.processes import Process, descendants
 EVERY, COLLECTED = 0.5, 15.0
 """Seconds between two samples, and between two collections of the JVM's heap."""
 YOUNG, LONG = 90.0, 60.0
-"""Seconds after a start without samples; seconds of samples from which a life is judged."""
+"""Seconds after the first batch without samples; seconds of samples from which a life is judged."""
 RATIO, SLACK, HEAP = 1.05, 24_000_000, 1_000_000_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SHARED, JVM, WORKER, LIVE = "/dev/shm", "the JVM", "the largest worker", "the JVM's live objects"
@@ -38,14 +38,15 @@ class Memory:
         self._program, self._last, self._collected, self._left = program, 0.0, 0.0, 0
         self._samples: defaultdict[tuple[int, str], list[Sample]] = defaultdict(list)
         """By the number of the start and the kind of memory."""
-        self._started: tuple[int, float] = 0, 0.0
+        self._lives, self._since = 0, 0.0
+        """The start that has delivered a batch, and when it was seen."""
 
     def sample(self) -> None:
         """Take a sample, unless the program is young or the last sample is recent."""
         pid, now, start = self._program.pid, time.monotonic(), self._program.starts
-        if self._started[0] != start:
-            self._started = start, now
-        if pid is None or now < max(self._last + EVERY, self._started[1] + YOUNG):
+        if self._lives != start and self._program.alive():
+            self._lives, self._since = start, now
+        if pid is None or self._lives != start or now < max(self._last + EVERY, self._since + YOUNG):
             return
         self._last = now
         sizes = {"the driver": _resident(pid), JVM: 0, WORKER: 0, SHARED: self._shared()}

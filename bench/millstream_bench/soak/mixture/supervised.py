@@ -86,10 +86,14 @@ class Supervised:
             time.sleep(STEP)
         return True
 
+    def alive(self) -> bool:
+        """Whether the program has delivered a batch since its last start."""
+        return (self.folder / ALIVE).exists()
+
     def await_life(self, seconds: float, look: Callable[[], None] = lambda: None) -> None:
         """Wait until the program has delivered a batch since its last start, or has ended well."""
         deadline = time.monotonic() + seconds
-        while not (self.folder / ALIVE).exists() and not self.watch(STEP, look) and time.monotonic() < deadline:
+        while not self.alive() and not self.watch(STEP, look) and time.monotonic() < deadline:
             pass
 
     def finish(self, seconds: float, look: Callable[[], None] = lambda: None) -> bool:

@@ -8,7 +8,7 @@ keeps what only the driver needs in a journal, and is recovered from it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -23,6 +23,7 @@ from millstream.algebra.upstream import PunctuationRequest, TimeRequest
 from millstream.config import Options
 from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
+from millstream.control.mill import changing, starting
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
@@ -36,19 +37,17 @@ from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
-from millstream.control.mill.places import check_operators
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
 from millstream.control.mill.relay import Relay
 from millstream.control.mill.running_query import RunningQuery
-from millstream.control.mill.starting import start_query
 from millstream.control.mill.statements import run_statement
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
 from millstream.control.observe.capacity import Capacities
 from millstream.control.observe.stream_progress import counts_of, read_counts
-from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
+from millstream.errors import BindError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
 from millstream.logical.bind import bind_select
@@ -57,7 +56,7 @@ from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.preparation import PreparedPart, prepare
 from millstream.physical.shard.batch import Status
-from millstream.physical.wire.records import Configure, Feed, Send, Settings
+from millstream.physical.wire.records import Feed, Send, Settings
 from millstream.strategies import Schedule
 
 
@@ -121,17 +120,7 @@ class Mill(Registration):
             self.jobs.work_off()
             self.sync()
 
-    def start_query(
-        self,
-        name: str,
-        text: str,
-        select: ast.Runs,
-        sink: Any = None,
-        sink_options: Mapping[str, str] | None = None,
-        start: ast.Start = ast.NOW,
-    ) -> None:
-        """Start a continuous query; see `starting`."""
-        start_query(self, name, text, select, sink, sink_options, start)
+    start_query = starting.start_query
 
     def plan(self, select: ast.Runs) -> Plan:
         """The optimized plan of a query."""
@@ -187,23 +176,7 @@ class Mill(Registration):
         self.connectors.forget(relation)
         self.journal.drop("relation", relation)
 
-    def set_option(self, name: str, value: Any) -> None:
-        if name.lower() == "shards" and (self.queries or (self.placements.of and not self.journal.recovering)):
-            raise OptionError("M6004", "the number of shards cannot change while queries run", hint="set it first")
-        before = self.options.model_copy()
-        self.options.change(name, value)
-        try:
-            if not self.journal.recovering:
-                check_operators(self, name.lower(), before)
-            if name.lower() == "shards" and not (self.journal.recovering and self.jobs.all()):
-                self.jobs.reshard(self.options.shards)
-        except MillstreamError:
-            self.options.change(name, getattr(before, name.lower()))
-            raise
-        self.time.reconsider()
-        if not self.journal.recovering:
-            self.placements.append(Configure(self.name, self.settings()))
-        self.journal.option(name, value)
+    set_option = changing.set_option
 
     def settings(self) -> Settings:
         """Settings of the graphs in this mill's shards."""

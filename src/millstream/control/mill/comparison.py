@@ -128,7 +128,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
             ):
                 wanted[_keys(statement)[0]] = statement
     unnamed = {key: query for key, query in have.items() if key not in wanted and _FREE.fullmatch(key[1])}
-    found, again = Comparison(), set[Key]()
+    found, again, ran = Comparison(), set[Key](), mill.journal.once.copy()
     other = {key for key, statement in wanted.items() if key in have and _same(statement) != have[key]}
     for statement in statements:
         match statement:
@@ -151,9 +151,9 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                 key = _keys(statement)[0]
                 if wanted.get(key) is statement and (key not in have or key in again):
                     found.run.append(statement)
-            case ast.SelectStatement() if statement.text in mill.journal.once:
-                pass
-            case ast.FeedbackStatement() if statement.text not in mill.journal.once:
+            case ast.SelectStatement() | ast.FeedbackStatement() if ran[statement.text]:
+                ran[statement.text] -= 1
+            case ast.FeedbackStatement():
                 found.run.append(statement)
             case ast.SelectStatement():
                 equal = next((key for key, query in unnamed.items() if _same(statement, key[1]) == query), None)

@@ -4,8 +4,8 @@
 |---|---|
 | statement | a statement that has run |
 | drop | a query, relation or aggregate that was dropped |
-| option, table | a new value |
-| once | a statement that has written a table and is not run again |
+| option, table | a new value, and the statement that wrote the table |
+| once | a statement that has run and is not run again |
 | failed, started | a query has failed, with its error; it was started again |
 | finished | a query with LIMIT has emitted all its rows |
 | feedback | feedback that a query has received |
@@ -18,7 +18,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+
+import polars as pl
 
 from millstream.control.job.jobs import LATEST, Jobs
 from millstream.physical.wire.records import Remember
@@ -41,8 +44,10 @@ class Journal:
         """The statement of each relation and each query, in the order in which they were made."""
         self.options: dict[str, object] = {}
         """The options that were set, with their last values."""
-        self.once: list[str] = []
-        """The statements that have run once and that no stream drives."""
+        self.once: Counter[str] = Counter()
+        """How often statements that no stream drives have run."""
+        self._numbers: set[int] = set()
+        """Those of the statements that the jobs have run."""
         self.recovering = False
         self.noted = 0
         """Number of notes, without those of which only the last counts."""
@@ -60,10 +65,18 @@ class Journal:
         self._reads[kind, name], self.texts[kind, name] = frozenset(bases), text
         self.note("statement", text)
 
-    def ran(self, text: str) -> None:
-        """Note a statement that has run once; it is not run again."""
-        self.once.append(text)
-        self.note("once", text)
+    def ran(self, text: str, number: int = 0) -> None:
+        """Note a statement that has run once; it is not run again. `number`: that of the record which had a job run it;
+        a record counts once."""
+        if number not in self._numbers:
+            self.once[text] += 1
+            self._numbers |= {number} - {0}
+            self.note("once", (text, number))
+
+    def wrote(self, text: str, table: str, rows: pl.DataFrame) -> None:
+        """Note a statement that has run once, and the rows that the static table has after it."""
+        self.once[text] += 1
+        self.note("table", (table, rows, text))
 
     def option(self, name: str, value: object) -> None:
         self.options[name.lower()] = value

@@ -30,6 +30,7 @@ from millstream.physical.wire.records import (
     Remember,
     StartQuery,
     StopQuery,
+    WriteOnce,
 )
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ def recover(mill: Mill) -> None:
     jobs = mill.jobs
     mill.journal.recovering = True
     saved = [job.outputs_state(mill.name) for job in jobs.all()]  # before a job can ask the mill for it
-    for job in jobs.all():
-        _find_placements(mill, job)
+    ran = {number: text for job in jobs.all() for number, text in _find_placements(mill, job).items()}
     with mill.python_code.replaying():
         for record in jobs.log.read(0, jobs.log.end()):
             if isinstance(record, Remember) and record.mill == mill.name:
@@ -63,6 +63,8 @@ def recover(mill: Mill) -> None:
             if query in mill.queries:
                 mill.queries[query].output.restore(state)
     mill.journal.recovering = False
+    for number, text in ran.items():  # the driver may have ended before it noted the last one
+        mill.journal.ran(text, number)
     _reconcile(mill)
     if not mill.time.wall and mill.placements.groups:
         mill.request_reports()  # to learn which operators wait for time
@@ -78,9 +80,11 @@ def replay_statements(mill: Mill, notes: Iterable[Remember]) -> None:
     mill.journal.recovering = False
 
 
-def _find_placements(mill: Mill, job: Job) -> None:
-    """Find the groups of the mill in a job, and the placements of its queries there."""
+def _find_placements(mill: Mill, job: Job) -> dict[int, str]:
+    """Find the groups of the mill in a job, and the placements of its queries there. Return the statements that no
+    stream drives and that the job was told to run, by number."""
     opened: dict[int, OpenGroup] = {}
+    ran: dict[int, str] = {}
     found: dict[str, Placement] = {}
     of_part: dict[str, list[Placement]] = {}
     closed: list[int] = []
@@ -113,6 +117,8 @@ def _find_placements(mill: Mill, job: Job) -> None:
                 mill.readings.find(job, record)
             case ForgetStream(mill=mill.name):
                 mill.readings.find(job, record)
+            case WriteOnce(group=number, text=text) if number in opened and text:
+                ran[record.number] = text
     for query, placement in found.items():
         # A query that was stopped here may run in another job, started again under the same name.
         if query not in mill.placements.of or len(placement.stopped) < len(placement.parts):
@@ -124,6 +130,7 @@ def _find_placements(mill: Mill, job: Job) -> None:
     if job.applied() < job.log.end():  # shards that have yet to close report the sources of their streams then
         job.admit(closed, mill.deliveries)
     job.admit([label for group in opened.values() for label in group.labels], mill.deliveries)
+    return ran
 
 
 def _reads(record: StartQuery) -> frozenset[str]:
@@ -139,6 +146,8 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.execute(text)
         case "once", str(text):
             mill.journal.ran(text)
+        case "once", (str(text), int(number)):
+            mill.journal.ran(text, number)
         case "python", Declaration() as declared:
             mill.python_code.replay(declared)
         case "python", (Reference() as reference, str(digest)):
@@ -147,6 +156,9 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.set_option(option, value)
         case "table", (str(table), pl.DataFrame() as rows):
             mill.tables[table] = rows
+        case "table", (str(table), pl.DataFrame() as rows, str(text)):
+            mill.tables[table] = rows
+            mill.journal.wrote(text, table, rows)
         case "drop", ("query", str(query)):
             if query in mill.queries:  # a query whose start has failed is noted as dropped
                 mill.stop_query(query)

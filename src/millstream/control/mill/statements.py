@@ -88,8 +88,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
         case ast.CreateQuery():
             mill.start_query(statement.name, statement.text, statement.select, *sink_of(statement), statement.start)
         case WriteStatement(select=write) if runs_once(mill, write):
-            mill.written.write(write)
-            mill.journal.ran(statement.text)
+            mill.written.write(write, statement.text)
         case ast.SelectStatement(select=query, into=None) if over_tables(query, mill.catalog):
             return "\n".join(" | ".join(map(format_value, row)) for row in mill.written.select(query).rows())
         case ast.SelectStatement():

@@ -195,8 +195,8 @@ class WrittenTables:
     def _reported(placement: Placement, table: str) -> list[tuple[int, int, str]]:
         return [status.tables.get(table, (0, 0, "")) for _, _, status in placement.reports()]
 
-    def write(self, write: Write) -> None:
-        """Run a statement that no stream drives."""
+    def write(self, write: Write, text: str) -> None:
+        """Run a statement that no stream drives, and note it."""
         mill, table, rows = self._mill, write.statement.table, None
         if isinstance(write.statement, body.Insert) and write.source is None:
             rows = self._values(write)
@@ -205,13 +205,15 @@ class WrittenTables:
             program = bind_written_once(write, mill.catalog)
         if self.live(table):
             mill.placements.of[part_name(table)].job.require(references(program))
-            self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows))
+            number = next(self._numbers)
+            self._send(table, lambda part: WriteOnce(part.group.group, table, program, rows, number, text))
+            mill.journal.ran(text, number)
             return
         if readers := self.static_readers(table):
             message, hint = f"table '{table}' is static and in use", f"drop {readers[0][0]} '{readers[0][1]}' first"
             raise BindError("M2096", message, hint=hint)
         mill.tables[table] = self._written(table, program, rows)
-        mill.journal.note("table", (table, mill.tables[table]))
+        mill.journal.wrote(text, table, mill.tables[table])
 
     def insert(self, table: str, rows: pl.DataFrame) -> None:
         """Insert rows of the API into a table that streams write."""

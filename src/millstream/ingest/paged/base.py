@@ -9,7 +9,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.values import where_unknown
 from millstream.errors import InputError
 from millstream.ingest.generators import GENERATORS
-from millstream.ingest.paged.connectors import connector_of
+from millstream.ingest.paged.connectors import CONNECTOR, connector_of
 from millstream.ingest.paged.files.plain_text import check_path
 from millstream.ingest.paged.files.source import FileSource
 from millstream.ingest.paged.formats import FORMATS
@@ -110,7 +110,8 @@ def punctuates(name: str, schema: Schema, options: Mapping[str, str]) -> bool:
 
 def _opener(name: str, options: Mapping[str, str]) -> tuple[Opener, dict[str, str]]:
     given = {option.lower(): value for option, value in options.items()}
-    connector = connector_of(f"stream '{name}'", given, SOURCES.names())
+    imported = given.get(CONNECTOR, "").lower() in SOURCES.known  # to find those of all packages takes long
+    connector = connector_of(f"stream '{name}'", given, SOURCES.known if imported else SOURCES.names())
     opener = SOURCES.get(connector)
     assert opener is not None
     return opener, given

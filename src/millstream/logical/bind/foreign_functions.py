@@ -13,6 +13,8 @@ _OFTEN = "COUNT(*) of a subquery that groups by the value counts how often it oc
 _PLACE = "FIRST(x) and LAST(x) are aggregates; LAG(x, n) OVER (…) is the value n tuples before"
 _LIKE = "LIKE, with % and _"
 _NESTED = "a column for each value; nested values are not available"
+_PYTHON = "a Python function: @millstream.function registers one"
+_AGGREGATE = "CREATE AGGREGATE, or @millstream.aggregate in Python"
 _RANKED = "later tuples would change it; ROW_NUMBER() OVER (…) numbers tuples as they come"
 
 INSTEAD: dict[str, str] = {
@@ -24,20 +26,23 @@ INSTEAD: dict[str, str] = {
         ("now", "current_timestamp", "current_date", "localtimestamp", "localtime", "getdate", "sysdate"), _NOW
     ),
     **dict.fromkeys(("sysdatetime", "proctime", "today", "rowtime", "proc_time"), _NOW),
-    **dict.fromkeys(("ifnull", "nvl", "isnull"), _NULL),
+    **dict.fromkeys(("ifnull", "nvl"), _NULL),
+    "isnull": f"x IS NULL; {_NULL}",
     "nvl2": "CASE WHEN a IS NULL THEN c ELSE b END",
     "iif": "IF(condition, a, b)",
     "decode": "CASE x WHEN … THEN … END",
     "len": "LENGTH(x)",
     "convert": "CAST(x AS type)",
-    **dict.fromkeys(("to_char", "format", "date_format", "printf"), "CAST(x AS VARCHAR)"),
+    **dict.fromkeys(("to_char", "format", "date_format", "printf", "strftime"), "CAST(x AS VARCHAR)"),
     **dict.fromkeys(("to_timestamp", "from_unixtime", "timestamp_seconds"), "CAST(seconds AS TIMESTAMP)"),
     **dict.fromkeys(("to_date", "date"), "CAST(x AS DATE)"),
     **dict.fromkeys(("to_number", "int", "integer", "bigint", "double"), "CAST(x AS BIGINT), CAST(x AS DOUBLE)"),
     **dict.fromkeys(("datediff", "timestampdiff", "date_diff"), _SECONDS),
-    "unix_timestamp": "EXTRACT(EPOCH FROM x)",
+    **dict.fromkeys(("unix_timestamp", "epoch", "to_unixtime", "epoch_ms"), "EXTRACT(EPOCH FROM x)"),
     **dict.fromkeys(("dateadd", "date_add", "timestampadd", "date_sub"), "a + INTERVAL '5' MINUTE"),
-    **dict.fromkeys(("date_trunc", "trunc", "truncate"), _TRUNCATED),
+    "date_trunc": _TRUNCATED,
+    **dict.fromkeys((f"tostartof{unit}" for unit in ("second", "minute", "hour", "day")), _TRUNCATED),
+    **dict.fromkeys(("trunc", "truncate"), f"FLOOR(x), or CAST(x AS BIGINT); {_TRUNCATED}"),
     **dict.fromkeys(("date_part", "datepart", "dayofmonth"), "EXTRACT(DAY FROM x)"),
     "mode": _OFTEN,
     "std": "STDDEV(x)",
@@ -51,13 +56,21 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("max_by", "min_by", "arg_max", "arg_min"), _ONE_COLUMN),
     **dict.fromkeys(("count_if", "countif"), "COUNT(*) FILTER (WHERE condition)"),
     **dict.fromkeys(("sum_if", "sumif"), "SUM(x) FILTER (WHERE condition)"),
-    **dict.fromkeys(("approx_count_distinct", "approx_distinct", "count_distinct"), "COUNT(DISTINCT x)"),
+    **dict.fromkeys(("approx_count_distinct", "approx_distinct", "count_distinct", "uniq"), "COUNT(DISTINCT x)"),
     **dict.fromkeys(("rank", "dense_rank", "ntile", "percent_rank", "cume_dist"), _RANKED),
     **dict.fromkeys(("regexp_like", "regexp_matches", "rlike", "regexp", "contains", "startswith", "ends_with"), _LIKE),
     **dict.fromkeys(("position", "instr", "locate", "charindex", "strpos"), "x LIKE '%text%' tests for a text"),
     **dict.fromkeys(("row", "struct", "array", "map", "json_value", "json_extract", "get_json_object"), _NESTED),
     **dict.fromkeys(("any", "some", "all"), "x IN (1, 2, 3)"),
     **dict.fromkeys(("random", "rand", "uuid"), "a repeated batch must give the same rows: use a column"),
+    "square": "POWER(x, 2)",
+    **dict.fromkeys(("var", "var_p"), "VAR_SAMP(x), or VAR_POP(x)"),
+    **dict.fromkeys(("approx_percentile", "percentile_approx", "approx_quantile"), "PERCENTILE(x, 0.5)"),
+    **dict.fromkeys(("split", "split_part", "regexp_extract", "regexp_replace", "regexp_substr"), _PYTHON),
+    **dict.fromkeys(("initcap", "lpad", "rpad", "reverse", "repeat", "translate", "concat_ws"), _PYTHON),
+    **dict.fromkeys(("md5", "hash", "sha1", "sha2", "sha256", "crc32", "xxhash64"), _PYTHON),
+    **dict.fromkeys(("sin", "cos", "tan", "atan2", "radians", "degrees", "st_distance", "st_contains"), _PYTHON),
+    **dict.fromkeys(("corr", "covar_pop", "covar_samp", "regr_slope", "skewness", "kurtosis"), _AGGREGATE),
     **dict.fromkeys(("log", "log10", "log2"), "LN(x); LN(x) / LN(10)"),
 }
 """Hints for functions that do not exist here, by lower-case name."""

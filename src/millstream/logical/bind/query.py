@@ -117,7 +117,7 @@ def _as_types(plan: Plan, types: list[Type]) -> Plan:
 def _select(select: ast.Select, catalog: Catalog) -> Plan:
     select = with_user_calls(select, catalog)
     entries = bind_entries(select.sources, catalog, _query)
-    scope = scope_of(entries)
+    scope = replace(scope_of(entries), aliases=frozenset(item.alias for item in select.items if item.alias))
     plan, scope = _from(select, entries, scope)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)
     own = any(call.over is None for item in select.items for call in user_calls(item.expression))
@@ -237,6 +237,9 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
         raise PlanError("M3024", "a window over streams that count time in different units", hint=hint)
     if window is None:
         if not select.group:
+            written = (select.having, *(item.expression for item in select.items))
+            if not any(contains_aggregate(node) or any(user_calls(node)) for node in written if node is not None):
+                raise PlanError("M3022", "HAVING selects groups, and there are none", hint="WHERE selects tuples")
             streams = [entry for entry in entries if entry.plan is not None]
             example = "WINDOW [RANGE 60 SECONDS]" if len(streams) > 1 else f"{streams[0].alias} [RANGE 60 SECONDS]"
             message = "an aggregate over a whole stream never has a result"

@@ -6,9 +6,10 @@ joins emit them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
@@ -52,11 +53,13 @@ class Scope:
     """`merged` are the columns of USING, which are one column and not ambiguous.
 
     `same` maps columns of the plan to the equal one on which a join emits punctuation: of two keys, the left one.
+    `aliases` are those of the select list, which no clause but HAVING may use.
     """
 
     entries: tuple[Entry, ...]
     merged: frozenset[str] = frozenset()
     same: Mapping[str, str] = field(default_factory=dict)
+    aliases: frozenset[str] = frozenset()
 
     @property
     def prefixed(self) -> bool:
@@ -71,7 +74,9 @@ class Scope:
         known = {entry.alias: entry for entry in self.entries}
         if alias in known:
             return known[alias]
-        raise BindError("M2011", f"unknown alias '{alias}'", hint=did_you_mean(alias, known))
+        renamed = [entry.alias for entry in self.entries if entry.written.source.relation == alias]
+        hint = f"{alias} has the alias {renamed[0]} here" if renamed else did_you_mean(alias, known)
+        raise BindError("M2011", f"unknown alias '{alias}'", hint=hint)
 
     def resolve(self, name: ast.Name) -> Column:
         """Return the column that a written name refers to."""
@@ -95,8 +100,7 @@ class Scope:
                 hint = f"select it in a subquery: (SELECT *, current_time AS entered FROM …) {alias}"
                 raise PlanError("M3010", "current_time of one side of a join is not available", hint=hint)
             return Column(Type.TIMESTAMP, TS)
-        hint = did_you_mean(name, entry.visible)
-        raise BindError("M2001", f"unknown column '{alias}.{name}'", hint=hint)
+        raise BindError("M2001", f"unknown column '{alias}.{name}'", hint=self._instead(name, entry.visible))
 
     def _unqualified(self, name: str) -> Column:
         owners = [entry for entry in self.entries if name in entry.schema]
@@ -111,8 +115,17 @@ class Scope:
             hint = "It belongs to a grouped window aggregate: s [RANGE 60 SECONDS], with an aggregate in SELECT."
             raise PlanError("M3011", f"{name} needs a window and an aggregate", hint=hint)
         known = [visible for entry in self.entries for visible in entry.visible]
-        hint = INSTEAD[name] if name in WITHOUT_CALL else did_you_mean(name, known)
+        if name in self.aliases:
+            hint = f"the select list computes {name} last: repeat its expression here, or select from a subquery"
+        else:
+            hint = self._instead(name, known)
         raise BindError("M2001", f"unknown column '{name}'", hint=hint)
+
+    def _instead(self, name: str, known: Iterable[str]) -> str:
+        """A hint for a name that is no column."""
+        if name in WITHOUT_CALL:
+            return INSTEAD[name]
+        return f"{name.upper()}(…) is a function" if name in aggregates.known() else did_you_mean(name, known)
 
     def _current_time(self) -> Column:
         """Return the hidden timestamp of streams that are stamped on entry; for a join, the newer one."""

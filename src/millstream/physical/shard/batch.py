@@ -183,7 +183,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
     return Status(
         position,
         host.setup.group,
-        host.take_messages(),
+        host.promises.take_messages(),
         made.rows_in,
         host.ended(),
         seconds,

@@ -1,8 +1,7 @@
 """One shard: a query graph with the sources before it, driven by records and pages.
 
 The host holds no operator logic and knows nothing of Spark. It applies records and pages in order, runs the graph, and
-returns the output of queries and the messages of operators to streams. The feeder of a stream promises time, to all
-shards alike: a shard that promised time by itself would treat a tuple as late that another shard accepts.
+returns the output of queries and the messages of operators to streams (`promises`).
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ import polars as pl
 
 from millstream.algebra.clock import VirtualClock
 from millstream.algebra.element import Element
-from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
-from millstream.algebra.upstream import TimeRequest, Upstream
+from millstream.algebra.upstream import TimeRequest
 from millstream.ingest.source import StreamSource
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.exchange import exchanged
 from millstream.physical.shard.intake import Intake
 from millstream.physical.shard.parcel import unpark
+from millstream.physical.shard.promises import Promises
 from millstream.physical.shard.setup import Setup
 from millstream.physical.shard.topology import base_of, base_stream, scans
 from millstream.physical.wire.records import (
@@ -51,7 +50,7 @@ from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.disclaimed import disclaimed
 from millstream.runtime.engine.guarding import repeat, retire
-from millstream.runtime.engine.nodes import Hear, OperatorNode
+from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.engine.responding import set_switches
 from millstream.runtime.join.settings import configure_joins
 from millstream.strategies import Schedule
@@ -64,17 +63,10 @@ class ShardHost:
         self.clock = VirtualClock()
         self.graph = Graph()
         self.tables: dict[str, pl.DataFrame] = {}
-        self.compiler = Compiler(self.graph, self._hear, self.tables)
+        self.compiler = Compiler(self.graph, lambda stream: self.promises.hear(stream), self.tables)
         self.intake = Intake(self.compiler.push)
         self.sources = self.intake.sources
-        self.promised: dict[str, int] = {}
-        """The time that each stream has promised."""
-        self.answered: dict[str, int] = {}
-        """The last promise that each stream has returned to a request for time."""
-        self.messages: dict[tuple[str, Upstream], None] = {}
-        """Messages of operators to streams since the last `take_messages`."""
-        self.wanted: set[str] = set()
-        """Streams read by the job whose time was once requested; they promise it in every batch from then on."""
+        self.promises = Promises(self.sources)
         self.outputs: list[tuple[str, Element]] = []
         self.inputs = 0
         """How often it has received elements or time: where a query that starts now reads from."""
@@ -123,7 +115,7 @@ class ShardHost:
             case WriteOnce(table=table, program=program, rows=rows):
                 self.compiler.write_once(table, program, rows)
             case ForgetStream(name=name):
-                self._forget(name)
+                self.promises.forget(name)
             case StopQuery(name=name):
                 self._stop(name)
             case Feed(now=now, elements=elements, skipped=skipped):
@@ -135,8 +127,8 @@ class ShardHost:
                 self.graph.run()
             case Promise(now=now, times=times, beat=beat):
                 self.reach(now)
-                self.inputs += beat or any(time > self.promised.get(stream, NEVER) for stream, time in times.items())
-                self.promised |= {stream: time for stream, time in times.items() if self.compiler.reads(stream)}
+                new = self.promises.accept(times, self.compiler.reads)
+                self.inputs += beat or new
                 if beat:
                     self.graph.heartbeat()
                 self.graph.run()
@@ -146,12 +138,12 @@ class ShardHost:
                         self.compiler.send(part.name, message)
                         self.graph.run()
             case Send(message=TimeRequest(beat=True), streams=streams):
-                self._promise(streams)
+                self.inputs += self.promises.give(streams)
                 self.graph.heartbeat()
                 self.graph.run()
             case Send(message=TimeRequest(), streams=streams):
-                self.wanted.update(stream for stream in streams if self._tells_time(stream))
-                self._promise(streams)
+                self.promises.want(streams)
+                self.inputs += self.promises.give(streams)
                 self.graph.run()
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
@@ -246,9 +238,7 @@ class ShardHost:
         for stream in unread:
             del self.sources[stream]
         self.intake.keep_partials({made for query in self.setup.queries.values() for _, made, _ in query.partials})
-        # A stream may be dropped and created again: the driver repeats a promise that still holds to a new query.
-        self.promised = {stream: time for stream, time in self.promised.items() if self.compiler.reads(stream)}
-        self.answered = {stream: time for stream, time in self.answered.items() if self.compiler.reads(stream)}
+        self.promises.keep(self.compiler.reads)
         self.intake.skipped = {s: count for s, count in self.intake.skipped.items() if self.compiler.reads(s)}
 
     def _report(self, streams: Iterable[str], *stopped: StartQuery) -> None:
@@ -264,13 +254,6 @@ class ShardHost:
                 own = state if self.setup.number == 0 else {"counts": state["counts"]}
                 self.reported[stream] = numbers[stream], own
 
-    def _forget(self, stream: str) -> None:
-        """Forget the promises of a dropped stream and its companions."""
-        self.wanted.discard(stream)
-        for promises in (self.promised, self.answered):
-            for name in [name for name in promises if base_stream(base_of(name)) == stream]:
-                del promises[name]
-
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
         if punctuated or not isinstance(element, Punctuations):
             self.outputs.append((query, element))
@@ -279,25 +262,6 @@ class ShardHost:
         """The destination of a query's output in a later stage; None: the driver."""
         held = self.setup.queries.get(query)
         return None if held is None else held.sending
-
-    def _hear(self, stream: str) -> Hear:
-        """Return the receiver of messages to a stream. It notes them for the driver, and answers a request for time
-        with the stream's promise. It does not note a request that a new promise answers: an operator that still waits
-        asks again."""
-
-        base = base_of(stream)
-
-        def hear(message: Upstream) -> int | None:
-            if isinstance(message, Withdrawal) or (isinstance(message, Feedback) and message.intent is Intent.ASSUMED):
-                return None  # what all readers disclaim is reported as a whole: `disclaimed`
-            promised = self.promised.get(base) if isinstance(message, TimeRequest) else None
-            if promised is None or promised <= self.answered.get(stream, NEVER):
-                self.messages[base, message] = None
-            else:
-                self.answered[stream] = promised
-            return promised
-
-        return hear
 
     def reach_batch(self, now: int) -> None:
         """Advance the clock to the time of a batch, unless the mill has a clock of its own."""
@@ -317,30 +281,19 @@ class ShardHost:
             self.reach(split.now)
         self.intake.take(split)
 
-    def _promise(self, streams: Iterable[str]) -> None:
-        """Let the sources of this shard promise the time they can, as those of all other shards do."""
-        for stream in streams:
-            value = self.sources[stream].ets() if stream in self.sources else None
-            if value is not None and value > self.promised.get(stream, NEVER):
-                self.promised[stream] = value
-                self.inputs += 1
-
-    def _tells_time(self, stream: str) -> bool:
-        """Return whether a stream that the job reads promises the clock, which makes no tuple late."""
-        return stream in self.sources and self.sources[stream].stamped
-
     def finish_batch(self) -> None:
         """Let wanted streams promise the clock: an operator may be waiting again, and would request it in another
         batch. Then give all operators, here and in later stages, the time promised so far: what they hold does not
         depend on which of them asked. Work that operators limit per batch is done before: then all feedback of the
         batch has arrived."""
         self.graph.work()
-        if self.graph.on_demand and self.wanted:
-            self._promise(self.wanted)
+        promises = self.promises
+        if self.graph.on_demand and promises.wanted:
+            self.inputs += promises.give(promises.wanted)
             self.graph.run()
-        if self.graph.on_demand and self.promised:
+        if self.graph.on_demand and promises.promised:
             for stream, source in self.compiler.sources().items():
-                if (time := self.promised.get(base_of(stream))) is not None:
+                if (time := promises.promised.get(base_of(stream))) is not None:
                     self.graph.promise(source, time)
             self.graph.spread_time()
         retire(self.graph)
@@ -350,11 +303,6 @@ class ShardHost:
     def take_outputs(self) -> list[tuple[str, Element]]:
         taken, self.outputs = self.outputs, []
         return taken
-
-    def take_messages(self) -> tuple[tuple[str, Upstream], ...]:
-        """Return the distinct messages of operators to streams since the last call: stream and message."""
-        taken, self.messages = self.messages, {}
-        return tuple(taken)
 
     def disclaimed(self) -> dict[str, tuple[Pattern, ...]]:
         """The tuples that all readers of a source of the graph have disclaimed, by the source's stream."""
@@ -393,9 +341,7 @@ class ShardHost:
         """All state but the tables of the operators and the set-up."""
         return {
             "now": self.clock.now(),
-            "promised": self.promised,
-            "told": self.answered,
-            "wanted": self.wanted,
+            **self.promises.snapshot(),
             "inputs": self.inputs,
             "parcels": self.parcels,
             "sources": {name: source.snapshot() for name, source in self.sources.items()},
@@ -407,8 +353,7 @@ class ShardHost:
     def restore(self, values: Mapping[str, Any]) -> None:
         """Restore a snapshot; the tables have been restored before."""
         self.reach(values["now"])
-        self.promised, self.answered = dict(values["promised"]), dict(values["told"])
-        self.wanted = set(values["wanted"])
+        self.promises.restore(values)
         self.inputs, self.parcels = values.get("inputs", 1), dict(values.get("parcels", {}))
         for name, source in self.sources.items():
             if name in values["sources"]:
@@ -417,4 +362,4 @@ class ShardHost:
         self.graph.restore(values["graph"])
         for name, node in self._counting().items():
             node.counters = replace(values.get("counters", {}).get(name, node.counters))
-        self.messages, self.outputs = {}, []
+        self.outputs = []

@@ -53,8 +53,11 @@ def packed(host: ShardHost, name: str) -> bytes:
         snapshot.take_nodes(host.graph, nodes),
         {node: {key: table.frame() for key, table in op.tables().items()} for node, op in operators.items()},
         {stream: host.sources[stream].snapshot() for stream in query.streams},
-        {stream: (host.promised.get(stream), host.answered.get(stream)) for stream in sorted(streams)},
-        tuple(sorted(host.wanted & streams)),
+        {
+            stream: (host.promises.promised.get(stream), host.promises.answered.get(stream))
+            for stream in sorted(streams)
+        },
+        tuple(sorted(host.promises.wanted & streams)),
     )
     return values.encode(parcel)
 
@@ -76,7 +79,7 @@ def unpark(host: ShardHost, name: str, data: bytes) -> None:
         host.sources[streams[old]].restore({**state, "counts": (0, 0, 0)})
     for old, (promised, answered) in parcel.times.items():
         if promised is not None:
-            host.promised[streams[old]] = promised
+            host.promises.promised[streams[old]] = promised
         if answered is not None:
-            host.answered[streams[old]] = answered
-    host.wanted.update(streams[old] for old in parcel.wanted)
+            host.promises.answered[streams[old]] = answered
+    host.promises.wanted.update(streams[old] for old in parcel.wanted)

@@ -262,12 +262,15 @@ class Fetch:
 @value("write_once")
 @dataclass(frozen=True, slots=True)
 class WriteOnce:
-    """Run a statement without a stream on a table that streams write: once, or for each of these rows."""
+    """Run a statement without a stream on a table that streams write: once, or for each of these rows. `number` and
+    `text`: of the statement, for a driver that ended before it noted that the statement has run."""
 
     group: int
     table: str
     program: Program
     rows: pl.DataFrame | None = None
+    number: int = 0
+    text: str = ""
 
 
 @value("forget_stream")

@@ -25,7 +25,9 @@ from millstream.control.job.local import LocalJob
 from millstream.control.mill import LocalMill
 from millstream.control.mill.draining import finish
 from millstream.errors import BindError, PatternError
-from tests.control.test_invariance import ADVANCE, END, LOOK, STREAMS, WAYS, Case, begin, cases
+from tests.control.invariance.cases import ADVANCE, END, LOOK, Case, begin, cases
+from tests.control.invariance.queries import STREAMS
+from tests.control.test_invariance import WAYS
 from tests.tries import tries
 
 Told = tuple[int, int, str, tuple[int, int]]

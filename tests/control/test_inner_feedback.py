@@ -23,7 +23,9 @@ from millstream.runtime.engine import Graph
 from millstream.runtime.engine.guarding import mount
 from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.engine.port import Port
-from tests.control.test_invariance import ADVANCE, END, LOOK, STREAMS, WAYS, Case, begin, cases
+from tests.control.invariance.cases import ADVANCE, END, LOOK, Case, begin, cases
+from tests.control.invariance.queries import STREAMS
+from tests.control.test_invariance import WAYS
 from tests.tries import tries
 
 FORMS = ("= {0}", "< {0}", ">= {0}", "in [{0}, {1}]")

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.config import Options
-from tests.control.test_invariance import WAYS, Case, cases, outcome
+from tests.control.invariance.cases import Case, cases, outcome
+from tests.control.test_invariance import WAYS
 from tests.tries import tries
 
 

@@ -31,7 +31,8 @@ from millstream.logical.plan import EVERYWHERE
 from millstream.optimizer import optimize
 from millstream.physical.plan.partitioning import partition_keys
 from tests.logical.sample import bind, catalog_of
-from tests.reference.plan import Rows, run
+from tests.reference.meaning.relation import Rows
+from tests.reference.plan import run
 from tests.tries import tries
 
 STREAMS = ("a", "b", "c", "d", "e")

@@ -14,7 +14,8 @@ from millstream.logical.explain import explain
 from millstream.optimizer import RULES, optimize
 from millstream.optimizer.context import Context
 from tests.logical.sample import bind, sample_catalog
-from tests.reference.plan import Row, Rows, run
+from tests.reference.meaning.relation import Row, Rows
+from tests.reference.plan import run
 from tests.tries import tries
 
 CATALOG = sample_catalog()

@@ -18,7 +18,8 @@ from millstream.logical.bind import bind_select
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
-from tests.reference.plan import Row, Rows, run
+from tests.reference.meaning.relation import Row, Rows
+from tests.reference.plan import run
 from tests.reference.source import SourceReference
 from tests.reference.written_table import written
 

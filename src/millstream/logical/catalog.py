@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from millstream.algebra.aggregate import functions
 from millstream.algebra.program.program import Program
-from millstream.algebra.punctuation.template import Template
+from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.python.library import LIBRARY, Library
 from millstream.algebra.schema import Schema, TimeKind
@@ -80,10 +80,15 @@ class StreamDefinition:
         return tuple(template for template in self.templates if template != derived)
 
     @property
+    def promised(self) -> tuple[Template, ...]:
+        """The templates of its punctuation, whether it is sent or derived from its tuples."""
+        key = (Template(tuple((name, SINGLE) for name in self.primary_key)),) if self.primary_key else ()
+        return (*self.templates, *(Template(((name, UP_TO),)) for name in self.ascending), *key)
+
+    @property
     def punctuated(self) -> frozenset[str]:
         """The columns that punctuation of this stream may restrict."""
-        declared = frozenset(name for template in self.templates for name in template.attributes)
-        return declared | set(self.primary_key) | set(self.ascending)
+        return frozenset(name for template in self.promised for name in template.attributes)
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -272,7 +277,7 @@ class Catalog:
     def _closed(self, name: str) -> list[Plan]:
         """Return the plans that read a stream: the scan, then one Closing over the other for each closing stream."""
         stream = self._streams[name]
-        steps: list[Plan] = [Scan(name, stream.schema)]
+        steps: list[Plan] = [Scan(name, stream.schema, stream.promised)]
         for other in self._streams.values():
             for clause in other.closes:
                 if clause.stream == name:

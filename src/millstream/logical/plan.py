@@ -204,6 +204,17 @@ class Plan(ABC):
         """True if the time of its inputs makes it emit or purge."""
         return not self.stateless
 
+    @property
+    def holds_punctuation(self) -> bool:
+        """True if it holds punctuation back while it stores tuples that match, so that each shard emits it at a time of
+        its own."""
+        return not self.stateless
+
+    def reads_punctuation(self, place: int, columns: Names) -> bool:
+        """True if punctuation of an input that restricts these columns, and is not implied by its time, makes it emit
+        or purge."""
+        return not self.stateless
+
     @abstractmethod
     def hash_keys(self) -> Iterable[Key]:
         """Return the keys over the output worth trying, for a node that is not stateless."""

@@ -38,6 +38,7 @@ class Denoise(Passing):
     stateless = False
     positional = False
     holds_time = True
+    holds_punctuation = True
     punctuates = Names()
 
     input: Plan

@@ -39,6 +39,9 @@ class Distinct(Passing):
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         return self, (Need(frozenset(self.schema.names), exact=True),)
 
+    def reads_punctuation(self, place: int, columns: Names) -> bool:
+        return not columns <= self.schema.times.keys()
+
     def hash_keys(self) -> Iterable[Key]:
         return [(name,) for name in self.schema.names]
 

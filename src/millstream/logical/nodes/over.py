@@ -112,6 +112,13 @@ class Over(Plan):
     def holds_time(self) -> bool:
         return self.holds_results
 
+    @property
+    def holds_punctuation(self) -> bool:
+        return self.holds_results
+
+    def reads_punctuation(self, place: int, columns: Names) -> bool:
+        return columns <= {*self.partition}
+
     def hash_keys(self) -> Iterable[Key]:
         return subsets(list(self.partition))
 

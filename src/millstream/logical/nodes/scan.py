@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import Key
@@ -17,6 +18,8 @@ class Scan(Leaf):
 
     stream: str
     stream_schema: Schema
+    templates: tuple[Template, ...] = ()
+    """The punctuation that its declaration promises."""
 
     @property
     def schema(self) -> Schema:

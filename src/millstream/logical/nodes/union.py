@@ -30,6 +30,7 @@ class Merging(Plan):
     stateless = False
     positional = False
     holds_time = False
+    holds_punctuation = False
     punctuates = Names()
     equal_columns = ()
 
@@ -54,6 +55,9 @@ class Merging(Plan):
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         position = self.schema.index(column)
         return tuple((place, member.schema.names[position]) for place, member in enumerate(self.members))
+
+    def reads_punctuation(self, place: int, columns: Names) -> bool:
+        return False
 
     def hash_keys(self) -> Iterable[Key]:
         return [(name,) for name in self.schema.names]

@@ -4,8 +4,8 @@ A stateful operator needs all tuples of one key on one shard: a join its key, an
 its key. The key of the topmost one is pushed down to the scans; if it fits every operator below, each shard runs the
 whole query on its part of the key space. Otherwise (two different keys) the query is cut into stages, see `stages`, or
 (no key at all) it runs on one shard. It is also cut between an operator whose output has a time that depends on what a
-shard holds (`Plan.holds_time`) and the next one that reads the time. A stream with a window that counts rows goes to
-every shard, see `placeholders`.
+shard holds (`Plan.holds_time`) and the next one that reads the time; likewise for punctuation, see `held_punctuation`.
+A stream with a window that counts rows goes to every shard, see `placeholders`.
 
 Each node names the keys worth trying and what a key requires of its inputs (`Plan.hash_keys`, `Plan.keys_below`). A
 stream that closes another one goes to every shard as a whole, whichever shards read the closed stream: then all shards
@@ -22,6 +22,7 @@ from millstream.logical.catalog import LATE
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
+from millstream.physical.plan.held_punctuation import reads_held
 from millstream.physical.plan.placeholders import countable, with_placeholders
 
 Keys = dict[str, Key]
@@ -74,7 +75,7 @@ def _push(plan: Plan, key: Key) -> Partitioned | None:
     if isinstance(plan, WrittenTable):
         return Partitioned(plan, {}) if plan.partitioned and key == plan.key else None
     below = keys_below(plan, key)
-    if below is None or any(out_of_step(plan)):
+    if below is None or any(out_of_step(plan, below)):
         return None
     plan = with_placeholders(plan, below)
     inputs: list[Plan] = []
@@ -88,10 +89,12 @@ def _push(plan: Plan, key: Key) -> Partitioned | None:
     return Partitioned(plan.with_inputs(tuple(inputs)), keys)
 
 
-def out_of_step(plan: Plan) -> list[bool]:
-    """Return for each input whether its shards have times of their own, although the node reads the time. Such an input
-    is in an earlier stage: its time is then the lowest of all shards, as on a single one."""
-    return [plan.reads_time and _holds_time(part) for part in plan.inputs]
+def out_of_step(plan: Plan, below: list[Key]) -> list[bool]:
+    """Return for each input, hashed on its key, whether its shards have times of their own, although the node reads the
+    time, or likewise punctuation. Such an input is in an earlier stage: its time is then the lowest of all shards, as
+    on a single one, and its punctuation holds once all shards have emitted it."""
+    timed = [plan.reads_time and _holds_time(part) for part in plan.inputs]
+    return [one or other for one, other in zip(timed, reads_held(plan, below), strict=True)]
 
 
 def _holds_time(plan: Plan) -> bool:

@@ -9,7 +9,7 @@ of their key, punctuation and time to all of them. There a `Gather` unites the o
 holds when all of them have made it, and output that is sent in the order of time stays in that order.
 
 It is cut as well below an operator that reads the time of an input whose shards have times of their own: a union waits
-for the oldest group of any shard, not of its own shard alone.
+for the oldest group of any shard, not of its own shard alone. The same goes for punctuation (`held_punctuation`).
 
 An operator without a key (an aggregate of everything) runs on one shard; its inputs run on many. A plan is not cut and
 runs on one shard if it has operators above a cut whose result depends on the position of tuples of equal time (count
@@ -145,7 +145,7 @@ class _Cut:
         plan = with_placeholders(plan, below)
         inputs = [
             self.hole(part, k) if apart else self.fit(part, k)
-            for part, k, apart in zip(plan.inputs, below, out_of_step(plan), strict=True)
+            for part, k, apart in zip(plan.inputs, below, out_of_step(plan, below), strict=True)
         ]
         if not any(_holes(part) for part in inputs):
             return plan.with_inputs(tuple(inputs))

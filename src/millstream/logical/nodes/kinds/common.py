@@ -25,6 +25,7 @@ class Leaf(Plan):
     stateless = False
     positional = False
     holds_time = False
+    holds_punctuation = False
     punctuates: Names = frozenset()
     equal_columns: Groups = ()
 
@@ -71,6 +72,7 @@ class Passing(Plan):
     __slots__ = ()
 
     holds_time = False
+    holds_punctuation = False
 
     input: Plan
 

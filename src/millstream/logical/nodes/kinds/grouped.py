@@ -195,6 +195,12 @@ class Grouped(Plan):
     def reads_time(self) -> bool:
         return self.timed or bool(self.following)
 
+    holds_punctuation = False
+
+    def reads_punctuation(self, place: int, columns: Names) -> bool:
+        closing = {*self.windowing}
+        return columns <= {*self.group} | closing and not (self.timed and columns <= closing)
+
     def hash_keys(self) -> Iterable[Key]:
         return subsets(list(self.group))
 

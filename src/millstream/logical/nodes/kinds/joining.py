@@ -177,6 +177,14 @@ class Joining(Plan):
 
     # --- partitioning -----------------------------------------------------------------------------------------------
 
+    @property
+    def holds_punctuation(self) -> bool:
+        return not self.stateless
+
+    def reads_punctuation(self, place: int, columns: Names) -> bool:
+        side = self.sides[place]
+        return not columns.isdisjoint(side.keys) and columns <= {*side.keys, *side.schema.times}
+
     def hash_keys(self) -> Iterable[Key]:
         return subsets([names[0] for names in self.equal])
 

@@ -1,0 +1,73 @@
+"""What aggregates mean, tuple at a time over whole streams. The end of a stream closes every window and group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.early import FINAL, FINALITY
+from millstream.algebra.schema import TS
+from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
+from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from tests.reference.aggregate import apply
+from tests.reference.meaning.relation import Row, Rows
+
+
+def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
+    groups: dict[tuple[Any, ...], list[tuple[Row, int]]] = {}
+    for row, ts in rows:
+        key = tuple(row[name] for name in plan.group)
+        for end in ends(plan, ts):
+            groups.setdefault((end, *key), []).append((row, ts))
+    found: Rows = []
+    for (end, *key), members in groups.items():
+        made: Row = {} if plan.range is None else {WINDOW_START: end - plan.range, WINDOW_END: end}
+        made |= dict(zip(plan.group, key, strict=True))
+        inside = [row | {TS: ts} for row, ts in members]
+        made |= {call.name: (merged if plan.over_panes else apply)(call, inside) for call in plan.aggregates}
+        made |= {FINALITY: FINAL} if plan.finality else {}
+        found.append((made, max(ts for _, ts in members) if plan.range is None else end - 1))
+    return found
+
+
+def ends(plan: WindowAggregate, time: int) -> list[int | None]:
+    if plan.range is None or plan.slide is None:
+        return [None]
+    first = (time // plan.slide + 1) * plan.slide
+    return [end for end in range(first, time + plan.range + 1, plan.slide) if end - plan.range <= time < end]
+
+
+def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row, ts in rows:
+        end = (ts // plan.pane + 1) * plan.pane
+        groups.setdefault((end, *(row[name] for name in plan.group)), []).append(row | {TS: ts})
+    found: Rows = []
+    for (end, *key), members in groups.items():
+        made = {PANE_END: end} | dict(zip(plan.group, key, strict=True))
+        for call in plan.aggregates:
+            if call.function == "AVG":
+                values = non_null(members, call.argument)
+                made |= {f"{call.name}__sum": sum(values) if values else None, f"{call.name}__count": len(values)}
+            else:
+                made[call.name] = apply(call, members)
+        found.append((made, end - 1))
+    return found
+
+
+def non_null(rows: list[Row], name: str | None) -> list[Any]:
+    return [row[name] for row in rows if name is None or row[name] is not None] if name else [1] * len(rows)
+
+
+def merged(call: AggregateCall, panes: list[Row]) -> Any:
+    if call.function == "AVG":
+        count = sum(pane[f"{call.name}__count"] for pane in panes)
+        total = sum(pane[f"{call.name}__sum"] or 0 for pane in panes)
+        return total / count if count else None
+    values = [pane[call.name] for pane in panes if pane[call.name] is not None]
+    if call.function == "COUNT":
+        return sum(values)
+    merge: dict[str, Callable[[list[Any]], Any]] = {"SUM": sum, "MIN": min, "MAX": max}
+    return merge[call.function](values) if values else None

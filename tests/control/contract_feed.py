@@ -1,7 +1,8 @@
 """Endless streams that keep their promises: keys open and close, and time advances.
 
 Step i inserts a tuple with key `i // 5` into the first stream, and into the second if the key is even. `v` is the
-number of the step, counted from 1, in the first stream and its negative in the second, so no two streams share a value.
+number of the step, counted from 1, in the first stream and its negative in the others, so that the first shares no
+value with them. If the streams `meet`, all of them get the tuples of the first.
 Each stream that declares it closes keys and numbers that are over, whether or not it has had them.
 """
 
@@ -26,13 +27,15 @@ LASTING = 100
 
 @dataclass
 class Feed:
-    """`streams`: declarations by name; `silent`: a stream without tuples; `steps`: the number of steps so far; `peaks`:
-    the most tuples that each operator held after a round, in its state and at its inputs."""
+    """`streams`: declarations by name; `silent`: a stream without tuples; `meet`: equal tuples in all streams; `steps`:
+    the number of steps so far; `peaks`: the most tuples that each operator held after a round, in its state and at its
+    inputs."""
 
     streams: dict[str, str]
     query: str
     options: Options = field(default_factory=Options)
     silent: str = ""
+    meet: bool = False
     steps: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
 
@@ -52,12 +55,16 @@ class Feed:
         return sum(self.peaks.values())
 
     def held(self) -> Counter[str]:
-        """The tuples that each operator holds now."""
+        """The tuples that each operator holds now, and its guards."""
         held: Counter[str] = Counter()
         for graph in self.mill.statistics("q"):
             for name, node in graph.items():
-                held[name] += node.state + node.buffered
+                held[name] += node.state + node.buffered + len(node.guards)
         return held
+
+    def guards(self) -> Counter[str]:
+        """The guards of each operator now."""
+        return Counter({name: len(node.guards) for graph in self.mill.statistics("q") for name, node in graph.items()})
 
     def close(self) -> None:
         """Close everything, as declared: all keys and numbers, and all time."""
@@ -84,7 +91,8 @@ class Feed:
         while self.steps < until:
             steps = range(self.steps, self.steps + EVERY)
             for place, name in enumerate(self.streams):
-                rows = [(i // KEY, -1 - i if place else i + 1, i) for i in steps if place == 0 or i // KEY % 2 == 0]
+                other = bool(place) and not self.meet
+                rows = [(i // KEY, -1 - i if other else i + 1, i) for i in steps if not other or i // KEY % 2 == 0]
                 self.mill.insert(name, rows if name != self.silent else [])
             self.steps += EVERY
             for name, clauses in self.streams.items():

@@ -114,7 +114,7 @@ def closed(feed: Feed) -> None:
     feed.close()
     held = feed.held()
     for made in contract_of(feed).walk():
-        if all(part.drains and part.rows is None for part in made.parts):
+        if all(part.drains and not part.rows for part in made.parts):
             told = f"#{made.number} of {feed.streams} {feed.query} {feed.options}\n{feed.contract}"
             assert held[operator_name(made.plan)] == 0, told
 
@@ -134,6 +134,21 @@ def test_unbounded_state_grows(first: str, second: str, query: str, parts: int) 
     assert feed.contract.endswith(f"\ncontract: unbounded: {parts} part{'s' if parts > 1 else ''}"), feed.contract
     short = feed.run(120)
     assert feed.run(800) >= 3 * short > 0, feed.contract
+
+
+def test_the_guards_of_a_thrifty_join_have_to_end() -> None:
+    query = JOIN.format(" [RANGE 6]", " [RANGE 9]", "k", "k").replace("JOIN", "THRIFTY JOIN")
+    lasting = Feed({"s1": ORDERED, "s2": KEYED}, query)
+    assert "guards: UNBOUNDED: no punctuation of x closes (k)" in lasting.contract
+    lasting.run(120)
+    few = sum(lasting.guards().values())
+    lasting.run(480)
+    assert sum(lasting.guards().values()) >= 3 * few > 0
+    ending = Feed({"s1": KEYED, "s2": KEYED}, query)
+    assert ending.bounded and "guards: BOUNDED by s1 PUNCTUATED ON (k #)" in ending.contract
+    short = ending.run(120)
+    assert ending.run(480) <= short + 4
+    closed(ending)
 
 
 def test_heartbeats_move_the_time_of_latent_streams() -> None:

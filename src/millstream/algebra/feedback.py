@@ -29,6 +29,10 @@ from millstream.algebra.upstream import Answer, Upstream
 from millstream.algebra.values import record, value
 from millstream.errors import PatternError
 
+MOST_DESIRED = 256
+"""Most patterns of desired feedback that a reader, or an operator with pending work, remembers: it is a hint, and the
+latest one counts."""
+
 
 @value("intent")
 class Intent(Enum):
@@ -76,6 +80,15 @@ class Feedback(Upstream):
 
     def __str__(self) -> str:
         return f"{self.intent.value}{self.pattern}"
+
+
+def added(messages: Sequence[Feedback], new: Feedback) -> list[Feedback]:
+    """Return messages with a new one, in place of those that it covers, without the oldest of too many desired ones."""
+    kept = [each for each in messages if not new.covers(each)]
+    desired = [each for each in kept if each.intent is Intent.DESIRED] if new.intent is Intent.DESIRED else []
+    if len(desired) >= MOST_DESIRED:
+        kept.remove(desired[0])
+    return [*kept, new]
 
 
 @record("withdrawal")

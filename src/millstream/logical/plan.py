@@ -172,8 +172,9 @@ class Plan(ABC):
         that a condition would drop that is pushed down."""
         return omitted(self, pattern)
 
-    def feedback_sent(self) -> tuple[FeedbackScheme, ...]:
-        """Return the feedback that it sends to each input by itself, whatever it receives; by default none."""
+    def feedback_sent(self, inputs: tuple[Offers, ...]) -> tuple[FeedbackScheme, ...]:
+        """Return the assumed feedback that it sends to each input by itself, whatever it receives, if inputs promise
+        this; by default none."""
         return (NO_FEEDBACK,) * len(self.inputs)
 
     def watched(self, pattern: Pattern) -> Pattern | None:

@@ -28,7 +28,7 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask
 from millstream.algebra.expression import Column, Expression
-from millstream.algebra.feedback import Feedback, Intent
+from millstream.algebra.feedback import MOST_DESIRED, Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
@@ -138,7 +138,7 @@ class Expensive(Operator):
     def desire(self, pattern: Pattern) -> None:
         """Work on tuples that match before others."""
         if self._name not in pattern.attributes and not any(each.covers(pattern) for each in self._desired):
-            self._desired = [*(each for each in self._desired if not pattern.covers(each)), pattern]
+            self._desired = [*(each for each in self._desired if not pattern.covers(each)), pattern][-MOST_DESIRED:]
 
     # --- punctuation and time -----------------------------------------------------------------------------------------
 

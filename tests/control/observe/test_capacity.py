@@ -58,3 +58,25 @@ def test_no_bound_without_a_period() -> None:
     mill.batch()
     assert progress_of(mill, "q").bounds.rows is None
     assert progress_of(mill, "r").bounds.rows == 0 and "at most" in str(progress_of(mill, "r"))
+
+
+def test_the_bound_of_groups_over_a_join_follows_from_its_measured_results(caplog: pytest.LogCaptureFixture) -> None:
+    mill = LocalMill()
+    mill.execute(f"{STREAM}; {STREAM.replace('bids', 'asks')}")
+    mill.execute(
+        "CREATE QUERY q AS SELECT auction, COUNT(*) AS n"
+        " FROM (SELECT b.auction FROM bids b JOIN asks a ON b.auction = a.auction) x GROUP BY auction"
+    )
+    watch = CapacityWatch(mill)
+    caplog.clear()
+    for second in range(40):
+        for stream in ("bids", "asks"):
+            mill.insert(stream, [(20 * second + number, 1) for number in range(20)])
+            if second >= 9:
+                mill.punctuate(stream, *(f"[auction = {20 * (second - 9) + number}]" for number in range(20)))
+        mill.batch()
+        mill.advance(MICROS)
+        watch.look()
+    progress = progress_of(mill, "q")
+    assert progress.bounds.rows is not None and 500 <= progress.state_rows <= progress.bounds.rows <= 1000
+    assert not warned(caplog)

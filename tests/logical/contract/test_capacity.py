@@ -68,7 +68,15 @@ def test_the_faster_of_two_promises_counts() -> None:
     assert of(query, fast, fast).rows(RATES) == 12 * 3
 
 
-def test_no_bound_behind_a_join() -> None:
+def test_behind_a_join_the_rate_of_its_results_is_measured() -> None:
     found = of(f"SELECT k, COUNT(*) AS n FROM ({JOIN.replace('a.v', 'a.k')}) x GROUP BY k", MINUTE, MINUTE)
     assert found.rows(RATES) is None
     assert [each.seconds for each in found.residences] == [60, 60, 120]
+    assert found.rows(RATES | {"results of WindowJoin": 5.0}) == 60 * 12 + 120 * 5
+
+
+def test_joins_of_a_kind_are_measured_together() -> None:
+    """Each of both sides of the last join may hold all results."""
+    sides = [f"({JOIN.replace('a.v', 'a.k, b.v AS w')}) {name}" for name in "xy"]
+    found = of(f"SELECT x.w FROM {sides[0]} THRIFTY JOIN {sides[1]} ON x.k = y.k", MINUTE, MINUTE)
+    assert found.rows(RATES | {"results of WindowJoin": 5.0}) == 2 * 60 * 12 + 2 * 120 * 5

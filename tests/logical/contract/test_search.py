@@ -80,26 +80,36 @@ FEEDBACK = st.sampled_from([NO_FEEDBACK, NO_FEEDBACK, ANY_FEEDBACK, RISING, SING
 
 
 @st.composite
-def plans(draw: st.DrawFn, shared: bool) -> list[Vertex]:
-    """A tree, or a DAG if operators are shared; the last vertex is the root, which reads all without a reader."""
+def plans(draw: st.DrawFn) -> list[Vertex]:
+    """A tree; the last vertex is the root, which reads all without a reader."""
     size, vertices, unread = draw(st.integers(2, 6)), list[Vertex](), list[int]()
     for place in range(size):
-        if place == size - 1:
-            inputs = tuple(unread)
-        else:
-            wanted = draw(st.integers(0, min(2, len(unread))))
-            inputs = tuple(unread[-wanted:]) if wanted else ()
-            if shared and place and draw(st.booleans()):
-                inputs = tuple(dict.fromkeys((*inputs, draw(st.integers(0, place - 1)))))
+        wanted = draw(st.integers(0, min(2, len(unread)))) if place < size - 1 else len(unread)
+        inputs = tuple(unread[-wanted:]) if wanted else ()
         unread = [each for each in unread if each not in inputs] + [place]
-        contract = st.builds(
-            Contract,
-            st.tuples(*[SCHEMES] * len(inputs)),
-            SCHEMES,
-            FEEDBACK,
-            st.tuples(*[FEEDBACK] * len(inputs)),
-        )
+        ins, sent = st.tuples(*[SCHEMES] * len(inputs)), st.tuples(*[FEEDBACK] * len(inputs))
+        contract = st.builds(Contract, ins, SCHEMES, FEEDBACK, sent)
         vertices.append(Vertex(inputs, tuple(draw(st.lists(contract, min_size=1, max_size=4)))))
+    return vertices
+
+
+@st.composite
+def diamonds(draw: st.DrawFn) -> list[Vertex]:
+    """A DAG: one or two sources, two to three operators that read them or each other, and a root that reads all of
+    these. Most contracts of two operators fit, so that it often decides whether readers agree."""
+    sources, middle = draw(st.integers(1, 2)), draw(st.integers(2, 3))
+    scheme, sent = st.integers(0, 1), st.sampled_from([NO_FEEDBACK] * 6 + [RISING])
+    vertices: list[Vertex] = []
+    for place in range(sources + middle + 1):
+        if place < sources:
+            inputs: tuple[int, ...] = ()
+        elif place < sources + middle:
+            inputs = tuple(draw(st.lists(st.integers(0, place - 1), min_size=1, max_size=2, unique=True)))
+        else:
+            inputs = tuple(range(sources, sources + middle))
+        ins, told = st.tuples(*[scheme] * len(inputs)), st.tuples(*[sent] * len(inputs))
+        contract = st.builds(Contract, ins, scheme, st.sampled_from([ANY_FEEDBACK] * 3 + [RISING, NO_FEEDBACK]), told)
+        vertices.append(Vertex(inputs, tuple(draw(st.lists(contract, min_size=2, max_size=4)))))
     return vertices
 
 
@@ -116,7 +126,7 @@ def every_accordance(vertices: list[Vertex]) -> list[tuple[Contract, ...]]:
 
 
 @settings(max_examples=tries(300))
-@given(plans(shared=False))
+@given(plans())
 def test_brute_force_on_trees(vertices: list[Vertex]) -> None:
     every, found, left = every_accordance(vertices), search(vertices), reduced(vertices)
     if isinstance(found, Refusal):
@@ -128,7 +138,7 @@ def test_brute_force_on_trees(vertices: list[Vertex]) -> None:
 
 
 @settings(max_examples=tries(300))
-@given(plans(shared=True))
+@given(diamonds())
 def test_brute_force_on_plans_that_share_operators(vertices: list[Vertex]) -> None:
     every, found = every_accordance(vertices), search(vertices)
     assert (found.contracts in every) if isinstance(found, Accordance) else not every

@@ -1,5 +1,6 @@
 """The capacity of running queries: the most state that they hold and the longest delay of their results, by the periods
-of their streams (`contract.capacity`) and the highest rates measured since the connection was opened.
+of their streams (`contract.capacity`) and the highest rates measured since the connection was opened: of streams, and
+of the results of joins that other state of a query holds.
 
 A query whose state passes its bound is reported once (M5066), until the state is within the bound again: a stream does
 not punctuate as it declares, or rows come faster than measured.
@@ -10,7 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from millstream.algebra.types import MICROS
@@ -18,7 +21,7 @@ from millstream.control.mill.contracts import declared
 from millstream.control.observe.losses import losses
 from millstream.errors import InputError, MillstreamError
 from millstream.logical.contract.accordance import accordance
-from millstream.logical.contract.capacity import Capacity, capacity
+from millstream.logical.contract.capacity import Capacity, capacity, measured, results
 from millstream.logical.contract.offers import Declarations
 from millstream.logical.plan import Plan
 
@@ -64,6 +67,8 @@ class Capacities:
     def __init__(self, mill: Mill) -> None:
         self._mill, self._begun = mill, mill.clock.now()
         self._rates: dict[str, PeakRate] = {}
+        self._results: dict[tuple[str, str], PeakRate] = {}
+        """Of queries and kinds of operators."""
         self._known: dict[str, tuple[Plan, Declarations, Capacity | None]] = {}
 
     def rates(self) -> dict[str, float]:
@@ -72,6 +77,13 @@ class Capacities:
         for stream, held in losses(self._mill).items():
             self._rates.setdefault(stream, PeakRate(self._begun)).add(now, held.accepted)
         return {stream: rate.peak for stream, rate in self._rates.items()}
+
+    def results(self, name: str, emitted: Mapping[str, int]) -> dict[str, float]:
+        """Measure, and return the highest rates of the results of a query's operators, by kind."""
+        now = self._mill.clock.now()
+        for kind, rows in emitted.items():
+            self._results.setdefault((name, kind), PeakRate(self._begun)).add(now, rows)
+        return {results(kind): self._results[name, kind].peak for kind in emitted}
 
     def of(self, name: str) -> Capacity | None:
         """The capacity of a running query; None if it has no accordance."""
@@ -83,11 +95,15 @@ class Capacities:
             held = self._known[name] = (plan, declarations, found)
         return held[2]
 
-    def bounds(self, name: str, state_rows: int, state_bytes: int, batch_seconds: float) -> Bounds:
-        """Return the bounds of a query. The size of a row is measured; what a batch takes meanwhile is added."""
+    def bounds(self, name: str, state: tuple[int, int], batch_seconds: float, emitted: Mapping[str, int]) -> Bounds:
+        """Return the bounds of a query, given rows and bytes of its state and the results so far by kind of operator.
+        The size of a row is measured; what a batch takes meanwhile is added."""
         found, rates = self.of(name), self.rates()
         if found is None:
             return Bounds()
+        if rates and any(map(measured, chain.from_iterable(found.growth.values()))):
+            rates |= self.results(name, emitted)
+        state_rows, state_bytes = state
         rows = found.rows(rates)
         if rows is None or not rates:
             return Bounds(delay=found.delay)

@@ -7,7 +7,8 @@ query.progress().to_dict()        # plain values, for JSON
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -190,9 +191,17 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         shards=tuple(status.seconds for status in statuses),
         durations=durations(job),
         sink=None if outlet is None else outlet.trouble,
-        bounds=mill.capacities.bounds(name, held, size, last.seconds),
+        bounds=mill.capacities.bounds(name, (held, size), last.seconds, _emitted(operators)),
         finished=query.finished is not None,
     )
+
+
+def _emitted(operators: Iterable[OperatorProgress]) -> Counter[str]:
+    """Return the tuples that operators have emitted on all shards, by their kind."""
+    found = Counter[str]()
+    for operator in operators:
+        found[operator.reading.kind] += operator.reading.tuples_out
+    return found
 
 
 def _ended(query: RunningQuery, batch: int, rows: int = 0, error: str | None = None) -> Progress:

@@ -144,8 +144,9 @@ class _Planned:
     def _offering(self, plan: Plan, inputs: tuple[int, ...], made: Outcome) -> Offering:
         if not made.bounded:
             return ()
-        ins = tuple(self._outcomes[place].out.bare for place in inputs)
-        accepted, own = covering(plan.schema, made.out), plan.feedback_sent()
+        offered = tuple(self._outcomes[place].out for place in inputs)
+        ins = tuple(offers.bare for offers in offered)
+        accepted, own = covering(plan.schema, made.out), plan.feedback_sent(offered)
         told = tuple(map(_together, translated(plan, accepted), own))
         ignoring = Contract(ins, made.out.bare, ANY_FEEDBACK, own, exploits=False)
         if not accepted.templates:

@@ -5,12 +5,14 @@ part of the state keeps a tuple until a promise purges it: for the lag of the pr
 length of the window before. So it holds at most rate × residence tuples (Little's law). If several promises purge a
 part, the fastest counts. An operator with state passes on punctuation later by the longest residence in it.
 
-No bound is known of state that is purged by punctuation without `EVERY`, nor behind a join: the rate of its results
-does not follow from the rates of its inputs.
+The rate of the results of a join does not follow from the rates of its inputs. It is measured too, under the name of
+`results`. No bound is known of state that is purged by punctuation without `EVERY`: a period that is measured is no
+promise.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -44,28 +46,39 @@ class Residence:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What is known before a query runs. `growth`: for each node, the tuples that it emits at most for each tuple of
-    each stream below; None: unknown."""
+    """What is known before a query runs. `growth`: by node and input, the tuples that come at most for each tuple of
+    each stream below, and for each result of joins below."""
 
     residences: tuple[Residence, ...]
     delay: float | None
     """Seconds after which the results of a tuple are emitted at the latest."""
-    growth: Mapping[tuple[int, int], Mapping[str, float] | None]
-    """By node and input."""
+    growth: Mapping[tuple[int, int], Mapping[str, float]]
 
     def rows(self, rates: Mapping[str, float]) -> float | None:
-        """Return the most entries that all operators hold, given tuples per second of each stream; None: unknown."""
+        """Return the most entries that all operators hold, given tuples per second of each stream, and of the results
+        of joins; None: unknown."""
         total = 0.0
         for each in self.residences:
             if each.rows is not None:
                 total += each.rows
                 continue
-            grown = [self.growth[each.number, side] for side in each.sides]
-            if each.seconds is None or any(one is None for one in grown):
+            grown = Counter[str]()
+            for side in each.sides:
+                grown.update(self.growth[each.number, side])
+            if each.seconds is None or any(measured(name) and name not in rates for name in grown):
                 return None
-            rate = sum(rates.get(stream, 0.0) * factor for one in grown if one for stream, factor in one.items())
+            rate = sum(rates.get(name, 0.0) * factor for name, factor in grown.items())
             total += rate * each.seconds * each.copies
         return total
+
+
+def results(kind: str) -> str:
+    """The name of the rate of results of all operators of a kind in a query."""
+    return f"results of {kind}"
+
+
+def measured(name: str) -> bool:
+    return name.startswith("results of ")
 
 
 @dataclass(slots=True)
@@ -74,7 +87,7 @@ class _Edge:
 
     lags: dict[str, float | None] = field(default_factory=dict)
     time: float | None = None
-    growth: dict[str, float] | None = None
+    growth: dict[str, float] = field(default_factory=dict)
     delay: float | None = 0.0
 
     def lag(self, promise: Offer | Time) -> float | None:
@@ -98,7 +111,7 @@ class _Finder:
     def __init__(self, declarations: Declarations) -> None:
         self._declarations = declarations
         self.residences: list[Residence] = []
-        self.growth: dict[tuple[int, int], Mapping[str, float] | None] = {}
+        self.growth: dict[tuple[int, int], Mapping[str, float]] = {}
 
     def edge(self, node: Agreed) -> _Edge:
         if isinstance(node.plan, Scan):
@@ -182,15 +195,14 @@ def _delays(plan: Plan, part: str) -> bool:
     return part == WAITING or isinstance(plan, Grouped) or plan.holds_time
 
 
-def _grown(plan: Plan, below: list[dict[str, float] | None]) -> dict[str, float] | None:
-    """Return the tuples that a node emits at most for each tuple of each stream; None: unknown."""
-    many = isinstance(plan, Joining) or (isinstance(plan, Over) and any(isinstance(c, RowCall) for c in plan.calls))
-    if many or any(one is None for one in below):
-        return None
+def _grown(plan: Plan, below: list[dict[str, float]]) -> dict[str, float]:
+    """Return the tuples that a node emits at most for each tuple of each stream, and each result of joins."""
+    if isinstance(plan, Joining) or (isinstance(plan, Over) and any(isinstance(c, RowCall) for c in plan.calls)):
+        return {results(type(plan).__name__): 1.0}
     copies = plan.lengths[1] if isinstance(plan, Grouped) else 1
     found: dict[str, float] = {}
     for one in below:
-        for stream, factor in (one or {}).items():
+        for stream, factor in one.items():
             found[stream] = found.get(stream, 0.0) + factor * copies
     return found
 

@@ -36,6 +36,7 @@ from millstream.logical.contract.accordance import Agreed, Refused
 from millstream.logical.contract.hints import hint
 from millstream.logical.contract.offers import Declarations, Offers
 from millstream.logical.contract.query_contract import QueryContract, contract_of
+from millstream.logical.contract.state_parts import NONE_MOUNTED
 from millstream.logical.explain import branches
 from millstream.logical.plan import Plan
 
@@ -63,6 +64,8 @@ def _lines(node: Agreed, contract: QueryContract) -> Iterator[str]:
     yield f"#{node.number} {node.plan.describe()}"
     margin = "│    " if node.inputs else "     "
     for part in node.parts:
+        if part.bounds == (NONE_MOUNTED,):
+            continue
         if part.bounded:
             late = "" if part.delivers else "; its results are emitted when the stream ends"
             yield f"{margin}{part.name}: BOUNDED by {'; by '.join(part.bounds)}{late}"

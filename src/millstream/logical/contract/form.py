@@ -2,8 +2,8 @@
 
 A node of the plan answers `state_parts` and `passes_on` for given schemes. It thereby offers every contract
 `<In1, …, Ink, Out>` whose inputs bound all parts of its state, and whose output is what it then passes on, or less: an
-operator may drop punctuation. Both answers are monotone: an input that promises more never bounds less, nor makes the
-operator promise less. So
+operator may drop punctuation. Both answers are monotone, but for guards: an input that promises more never bounds fewer
+tuples, nor makes the operator promise less. So
 
 - if the strongest schemes that are there do not bound its state, no weaker ones do: it has no contract;
 - all its contracts lie between the strongest one and the weakest ones, which promise just enough.

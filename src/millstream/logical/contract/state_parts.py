@@ -21,6 +21,10 @@ from millstream.logical.contract.offers import Offers, Time, slowest
 from millstream.logical.plan import Plan
 
 WAITING = "waiting"
+GUARDS = "guards"
+"""Guards of feedback that an operator sends by itself. This part alone is not monotone (`form`): an input that promises
+more may make the operator send more."""
+NONE_MOUNTED = "sending no feedback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,8 @@ class StatePart:
 
     `purged`: every entry is purged sooner or later, so punctuation that waits for it is passed on. `delivers`: its
     results are emitted sooner or later, not only when the stream ends. `side` is the position of the input that the
-    part belongs to. For capacity: it holds at most `rows` entries; or its entries are kept for `length` units of time,
-    until time passes it, `copies` of them for each tuple.
+    part belongs to. For capacity: it holds at most `rows` tuples, none if it consists of guards; or its tuples are kept
+    for `length` units of time, until time passes it, `copies` of them for each tuple.
     """
 
     name: str

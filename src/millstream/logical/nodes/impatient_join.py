@@ -1,4 +1,8 @@
-"""A join that tells its right side which keys the left side holds: their tuples are wanted first."""
+"""A join that tells its right side which keys the left side holds: their tuples are wanted first.
+
+That is desired feedback, which drops nothing and mounts no guard; readers remember the latest messages of it alone. In
+contracts, whose feedback is assumed feedback, it therefore sends none.
+"""
 
 from __future__ import annotations
 

@@ -69,10 +69,10 @@ class Pace(Merging):
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         return Merging.pruned(self, kept | {self.column})
 
-    def feedback_sent(self) -> tuple[FeedbackScheme, ...]:
-        """Upper bounds on the paced column of each member."""
+    def feedback_sent(self, inputs: tuple[Offers, ...]) -> tuple[FeedbackScheme, ...]:
+        """Upper bounds on the paced column of each member. A bound replaces those before it."""
         if not self.feedback:
-            return Merging.feedback_sent(self)
+            return Merging.feedback_sent(self, inputs)
         columns = [dict(self.copied(self.column))[place] for place in range(len(self.members))]
         return tuple(Scheme.of(Template(((column, UP_TO),))) for column in columns)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
-from millstream.algebra.feedback import Feedback, Intent, Withdrawal
+from millstream.algebra.feedback import Feedback, Intent, Withdrawal, added
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema, TimeKind
@@ -35,13 +35,13 @@ def mount(reader: Port | Sink, message: Feedback) -> None:
     """Add feedback to the guard of a reader, in place of feedback that it covers."""
     sent = [each for each in _sent(reader) if isinstance(each, Feedback)]
     if not any(each.covers(message) for each in sent):
-        _remember(reader, [*(each for each in sent if not message.covers(each)), message])
+        _remember(reader, [*added(sent, message)])
 
 
 def issue(port: Port, message: Upstream) -> None:
     """Note that an operator has sent feedback by itself: it stands whatever readers the operator has."""
     if isinstance(message, Feedback) and not any(each.covers(message) for each in port.issued):
-        port.issued = (*(each for each in port.issued if not message.covers(each)), message)
+        port.issued = tuple(added(port.issued, message))
 
 
 def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Pattern]:

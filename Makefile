@@ -46,7 +46,7 @@ test: setup lint types
 	@$(BIN)/millstream test tests/transcripts
 
 fuzz: setup  # every property on twenty times as many examples, never the same ones
-	@MILLSTREAM_TRIES=5 $(BIN)/python -m pytest -n 2 tests --ignore tests/spark
+	@MILLSTREAM_TRIES=5 $(BIN)/python -m pytest -n 2 --timeout 7200 tests --ignore tests/spark
 
 soak: setup
 	@$(BIN)/python -m tests.scripts.on_spark 200

@@ -55,7 +55,7 @@ def send(graph: Graph, sent: Sent, *, passed_on: bool) -> None:
         return
     port = ports[place % len(ports)]
     name = numbers(port)[column % len(numbers(port))]
-    low, high = (value * 8 if "ts" in name or "window" in name else value for value in sorted(values))
+    low, high = (value * 8 if "ts" in name or "window" in name or "pane" in name else value for value in sorted(values))
     schema = port.buffer.producer.operator.schema  # type: ignore[union-attr]
     message = parse_feedback(f"~[{name} {form.format(low, high)}]", schema)
     event(f"to {type(port.buffer.producer.operator).__name__}")  # type: ignore[union-attr]

@@ -161,3 +161,47 @@ def test_mistakes(joined: str, column: int) -> None:
     with pytest.raises(MillstreamError, match="M3034") as caught:
         mill.add_query("q", f"SELECT a.v FROM {joined}")
     assert caught.value.column == column
+
+
+@pytest.mark.parametrize(
+    ("query", "operator", "told"),
+    [
+        (BY_KEY.format("THRIFTY"), "thriftyjoin", "~[k = 3]"),
+        (BY_KEY.format("IMPATIENT"), "impatientjoin", "?[k = 2]"),
+        ("SELECT k, COUNT(*) AS n FROM c WHERE v > 0 GROUP BY k HAVING COUNT(*) < 2", "windowaggregate", "~[k = 2]"),
+        ("SELECT k, COUNT(*) AS n FROM c WHERE v > 0 GROUP BY k HAVING COUNT(*) < 2", "project", "~[k = 2]"),
+    ],
+)
+def test_an_operator_that_passes_nothing_on_keeps_what_it_finds_to_itself(query: str, operator: str, told: str) -> None:
+    """It drops the tuples itself."""
+    for propagate, passed_on in ((f"on; {operator}: off", False), ("on", True)):
+        mill = mill_with()
+        mill.set_option("propagate", propagate)
+        mill.add_query("q0", query)
+        mill.insert("c", [(2, 1), (2, 1)])
+        mill.punctuate("d", "[3, *]")
+        mill.batch()
+        assert any(operator not in name.lower() for name in senders(mill, told)) is passed_on
+
+
+def test_an_operator_that_is_switched_on_tells_what_it_has_found() -> None:
+    mill = mill_with(BY_KEY.format("THRIFTY"))
+    mill.set_option("propagate", "on; thriftyjoin: off")
+    mill.punctuate("d", "[2, *]")
+    mill.batch()
+    assert len(senders(mill, "~[k = 2]")) == 1
+    mill = mill.restarted()
+    mill.insert("c", [(2, 1), (3, 1)])
+    mill.batch()
+    assert mill.state_rows("q0") == 1
+    mill.execute("SET propagate = 'on'")
+    mill.batch()
+    assert len(senders(mill, "~[k = 2]")) > 1
+
+
+def senders(mill: LocalMill, text: str) -> set[str]:
+    """The readers that have sent a message."""
+    shards = [shard for job in mill.placements.jobs() for shard in job._shards.values()]  # type: ignore[attr-defined]
+    buffers = [buffer for shard in shards for buffer in shard.host.graph.buffers()]
+    found = [(name, str(message)) for buffer in buffers for name, sent in buffer.remembered.items() for message in sent]
+    return {name for name, message in found if message == text}

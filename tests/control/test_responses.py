@@ -61,6 +61,27 @@ def test_windows_become_times() -> None:
     assert str(times_of(equal(6), 2, 2)) == "[4, 6)"
 
 
+@pytest.mark.parametrize(
+    ("said", "below"),
+    [
+        ("[window_end <= 30]", {"[pane_end <= 20]", "[ts < 20]"}),
+        ("[window_end > 30]", {"[pane_end > 30]", "[ts >= 30]"}),
+        ("[window_end in [20, 50]]", {"[pane_end (10, 40]]", "[ts [10, 40)]"}),
+        ("[k = 1, window_end < 30]", {"[k = 1, pane_end <= 10]", "[k = 1, ts < 10]"}),
+        ("[window_end = 30]", set()),
+        ("[window_start < 30]", set()),
+    ],
+)
+def test_windows_become_panes(said: str, below: set[str]) -> None:
+    """A pane is dropped if all its windows are disclaimed: with its guard, in both aggregates."""
+    mill = mill_with("SELECT window_start, window_end, k, SUM(v) AS total FROM s [RANGE 20 SLIDE 10] GROUP BY k")
+    mill.insert("s", [(1, 1, 5), (1, 1, 15)])
+    mill.feedback("q", f"~{said}")
+    mill.batch()
+    found = {guard.partition(": ")[2] for guard in guards(mill)}
+    assert {text for text in found if "window" not in text} == below
+
+
 def test_the_punctuation_that_covers_a_guard_removes_it() -> None:
     mill = LocalMill()
     mill.execute("CREATE STREAM s (wid BIGINT, v BIGINT) PUNCTUATED ON (wid +) PUNCTUATED ON (wid #)")

@@ -1,4 +1,4 @@
-"""Windows that are not wanted, as the tuples that belong to no other window.
+"""Windows that are not wanted, as the tuples, or the panes, that belong to no other window.
 
 A tuple at time t is in the windows `[end - range, end)` with `t < end <= t + range`, whose ends are multiples of the
 slide. It may be omitted if all these ends match the restriction.
@@ -8,6 +8,11 @@ slide. It may be omitted if all these ends match the restriction.
 ['< 20', '< 30', '>= 30', '>= 20']
 >>> str(times_of(equal(30), 10, 10)), str(times_of(equal(30), 20, 10)), str(times_of(below(30, closed=True), 20, 10))
 ('[20, 30)', '∅', '< 20')
+
+Panes do not cross the ends of windows, so all instants of a pane are in the same windows.
+
+>>> str(panes_of(below(30, closed=True), 20, 10)), str(panes_of(above(30), 20, 10))
+('<= 20', '> 30')
 """
 
 from __future__ import annotations
@@ -32,6 +37,12 @@ def times_of(ends: Restriction, range_: int, slide: int) -> Restriction:
     first = None if lo is None else _first(_integer(lo), lo_closed, slide)
     last = None if hi is None else _last(_integer(hi), hi_closed, slide) + slide - range_
     return between(_value(first, dated), _value(last, dated), True, False)
+
+
+def panes_of(ends: Restriction, range_: int, slide: int) -> Restriction:
+    """Return the ends of the panes all of whose windows have ends that match; `∅` if none is known."""
+    times = times_of(ends, range_, slide)
+    return times if times.is_empty else between(times.lo, times.hi, False, True)
 
 
 def _first(end: int, closed: bool, slide: int) -> int:

@@ -14,6 +14,7 @@ from millstream.algebra.schema import TS
 from millstream.runtime.distinct import Distinct
 from millstream.runtime.engine import Graph, OperatorNode
 from millstream.runtime.limit import Limit
+from millstream.switches import Switch
 from tests.runtime.driving import frame
 from tests.runtime.test_limit import READINGS
 
@@ -44,6 +45,15 @@ def test_the_operator_before_it_holds_nothing_any_more() -> None:
     assert distinct.operator.state_rows() == 0 and distinct.guarded
     rows([4])
     assert distinct.operator.state_rows() == 0
+    assert sum(element.tuples for element in out) == 2
+
+
+def test_a_limit_that_passes_nothing_on() -> None:
+    graph, distinct, rows, out = graph_of(1)
+    limit = graph.operators["limit"]
+    limit.switch = Switch(propagate=False)
+    rows([1, 2, 3])
+    assert distinct.operator.state_rows() == 3 and not distinct.guarded and limit.guarded
     assert sum(element.tuples for element in out) == 2
 
 

@@ -44,6 +44,10 @@ class PaneAggregate(Grouped):
         return (self.pane if self.timed else None), 1
 
     @property
+    def spans(self) -> tuple[int, int] | None:
+        return self.pane, self.pane
+
+    @property
     def panes(self) -> tuple[int, tuple[int, int] | None] | None:
         return (self.pane, None) if self.attribute is None and not self.partials else None
 

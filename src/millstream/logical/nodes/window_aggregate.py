@@ -8,11 +8,11 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.early import FINALITY
-from millstream.algebra.punctuation.restriction import ANY, Restriction
+from millstream.algebra.punctuation.restriction import Restriction
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
-from millstream.algebra.window import MOST_PANES, WINDOW_END, WINDOW_START
-from millstream.algebra.window_patterns import times_of
+from millstream.algebra.window import MOST_PANES, PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.window_patterns import panes_of
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.grouped import Grouped
@@ -117,12 +117,13 @@ class WindowAggregate(Grouped):
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def tuples_of(self, name: str, restriction: Restriction) -> tuple[str | None, Restriction]:
-        column = self.attribute or self.input.schema.time
-        if name != WINDOW_END or self.range is None or self.slide is None or self.over_panes or column is None:
-            return None, ANY
-        if self.input.schema.type_of(column) is not self.schema.type_of(WINDOW_END):
-            return None, ANY
-        return column, times_of(restriction, self.range, self.slide)
+        if self.over_panes and name == WINDOW_END and self.range is not None and self.slide is not None:
+            return PANE_END, panes_of(restriction, self.range, self.slide)
+        return Grouped.tuples_of(self, name, restriction)
+
+    @property
+    def spans(self) -> tuple[int, int] | None:
+        return None if self.range is None else (self.range, self.slide or self.range)
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         """Drop calls whose result is not read, but keep at least one."""

@@ -110,7 +110,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
         upstream.abandon(graph, node, pattern)
     for port, message in output.upstream:
         issue(node.ports[port], message)
-        upstream.send(graph, node.ports[port], message)
+        upstream.tell(graph, node.ports[port], message)
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
 
 

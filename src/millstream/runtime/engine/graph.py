@@ -371,6 +371,11 @@ class Graph:
         `run`."""
         upstream.send(self, branch, message)
 
+    def repeat_own(self, port: Port) -> None:
+        """Send once more what the operator of a port has issued itself."""
+        for message in (*port.standing, *port.issued):
+            upstream.tell(self, port, message)
+
     def run(self, max_steps: int | None = None) -> int:
         """Process until nothing changes or `max_steps` steps have been taken; return the number of steps."""
         start = self.steps

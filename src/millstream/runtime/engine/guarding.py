@@ -64,6 +64,11 @@ def sent_by(reader: Port | Sink) -> list[Upstream]:
     return [*_sent(reader), *(reader.standing if isinstance(reader, Port) else ())]
 
 
+def passed_on(reader: Port | Sink) -> list[Upstream]:
+    """Return the messages that a reader has sent to the producer: none if it passes no feedback on."""
+    return [] if isinstance(reader, Port) and not reader.node.switch.propagate else sent_by(reader)
+
+
 def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
     name = reader_name(reader)
     if messages:
@@ -185,9 +190,11 @@ def repeat(graph: Graph) -> None:
     """Send the feedback of all sinks, and what operators have issued by themselves, once more: readers of a buffer that
     others have stopped reading may disclaim more together."""
     for reader in [*graph.readers()]:
-        messages = sent_by(reader) if isinstance(reader, Sink) else (*reader.standing, *reader.issued)
-        for message in messages:
-            graph.send(reader, message)
+        if isinstance(reader, Port):
+            graph.repeat_own(reader)
+        else:
+            for message in sent_by(reader):
+                graph.send(reader, message)
 
 
 def _disarm(node: Producer, issued: list[tuple[Port, Feedback]]) -> bool:

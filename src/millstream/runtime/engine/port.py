@@ -15,7 +15,6 @@ from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
-from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.buffer import Buffer, Entry
 from millstream.runtime.engine.guard import Guard
 from millstream.runtime.engine.reorder import Reorder
@@ -35,7 +34,7 @@ class Port:
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
     `guard`    drops the rows that the operator has disclaimed.
     `issued`   the feedback among it that the operator has sent by itself, whatever its readers have disclaimed.
-        `standing` feedback that holds as long as the operator reads: it ignores matching rows by its condition.
+    `standing` feedback that holds as long as the operator reads: it ignores matching rows by its condition.
     """
 
     __slots__ = (
@@ -58,7 +57,7 @@ class Port:
         self.reorder = Reorder() if merging and not ordered else None
         self.guard: Guard | None = None
         self.issued: tuple[Feedback, ...] = ()
-        self.standing: tuple[Upstream, ...] = ()
+        self.standing: tuple[Feedback, ...] = ()
 
     @property
     def unread(self) -> bool:

@@ -119,14 +119,20 @@ def passed(node: OperatorNode, message: Feedback) -> Passed:
 
 
 def set_switches(graph: Graph, switches: Switches, owners: Mapping[str, Collection[Owner]]) -> None:
-    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on, and for what
-    readers always ignore."""
+    """Set the switches of every operator; `owners` has its queries. They hold for feedback from now on, and for
+    what operators ignore by themselves."""
     for name, own in owners.items():
         node = graph.operators[name]
-        acted, node.switch = node.switch.exploit == "on", switches.of(own)
+        before, node.switch = node.switch, switches.of(own)
+        acted = before.exploit == "on"
         if acted and node.switch.exploit != "on":
             node.operator.unwatch(lambda _: True)
         elif not acted and node.switch.exploit == "on":
             for port in node.buffer.ports:
-                for message in port.standing:
-                    graph.send(port, message)
+                graph.repeat_own(port)
+        if node.switch.propagate and not before.propagate:
+            for port in node.ports:
+                graph.repeat_own(port)
+        elif before.propagate and not node.switch.propagate:
+            for message in node.port.standing:
+                graph.send(node.port, Withdrawal(message.pattern))

@@ -25,7 +25,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OperatorError, reason_of
 from millstream.runtime.engine import responding
-from millstream.runtime.engine.guarding import mount, reader_name, sent_by, unmount
+from millstream.runtime.engine.guarding import mount, passed_on, reader_name, unmount
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.port import Port
 
@@ -85,11 +85,19 @@ def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
     elif message.remembered:
         buffer.remembered.setdefault(name, []).append(message)
     others = [other for other in buffer.readers() if other is not branch]
-    return message.at_fork([sent_by(other) for other in others]) if others else message
+    return message.at_fork([passed_on(other) for other in others]) if others else message
 
 
 def _stands(branch: Port | Sink, message: Feedback) -> bool:
     return isinstance(branch, Port) and message in branch.standing
+
+
+def tell(graph: Graph, port: Port, message: Upstream) -> None:
+    """Send a message that an operator issues itself. One that passes no feedback on drops the tuples itself."""
+    if port.node.switch.propagate or not isinstance(message, Feedback):
+        send(graph, port, message)
+    elif message.intent is Intent.ASSUMED and not _stands(port, message):
+        mount(port, message)
 
 
 def abandon(graph: Graph, node: OperatorNode, pattern: Pattern) -> None:

@@ -23,6 +23,7 @@ from millstream.algebra.punctuation.restriction import ANY, Form, Restriction
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.window_patterns import times_of
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import StatePart, finite, listed, stream_names, time_stands
@@ -46,7 +47,7 @@ class Grouped(Plan):
 
     rules = (
         Rule(
-            "groups, ends of windows that are not made of panes",
+            "groups, ends of windows",
             Reach.EVERY,
             purges="groups that match",
             passes="the same",
@@ -60,8 +61,8 @@ class Grouped(Plan):
             relays=False,
         ),
         Rule(
-            "any other value, or end of a window made of panes",
-            why="a further tuple may move the value out of the pattern, and a pane is in several windows",
+            "any other value; ends of windows that share all their tuples with others",
+            why="a further tuple may move the value out of the pattern, and other windows need the tuples",
         ),
     )
     stateless = False
@@ -92,6 +93,11 @@ class Grouped(Plan):
     @abstractmethod
     def lengths(self) -> tuple[int | None, int]:
         """How long a window or pane lasts, if the hidden timestamp decides it, and in how many of them a tuple is."""
+
+    @property
+    @abstractmethod
+    def spans(self) -> tuple[int, int] | None:
+        """Range and slide of its windows or panes; None without windows."""
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -162,7 +168,11 @@ class Grouped(Plan):
     def tuples_of(self, name: str, restriction: Restriction) -> tuple[str | None, Restriction]:
         """Return the tuples that are only in windows with matching values of a column, as an input column and its
         restriction; no column: none are known."""
-        return None, ANY
+        source, column = self.input.schema, self.attribute or self.input.schema.time
+        if name != self.end or self.spans is None or column is None:
+            return None, ANY
+        known = source.type_of(column) is self.end_type(source)
+        return (column, times_of(restriction, *self.spans)) if known else (None, ANY)
 
     def watched(self, pattern: Pattern) -> Pattern | None:
         """A pattern over groups, ends and values that only move on into it."""

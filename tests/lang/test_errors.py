@@ -92,8 +92,8 @@ CASES = [
     ("SELECT SUM(a) OVER (ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM s", "M1001", 1, 50, "CURRENT ROW", "later"),
     ("SELECT a FROM s MATCH_RECOGNIZE (x)", "M1090", 1, 17, "MATCH_RECOGNIZE: not available yet", ""),
     ("SELECT * FROM a, b WHERE EVENT SEQ(a, b)", "M1090", 1, 26, "event patterns", ""),
-    ("SELECT a FROM s WHERE a IN (SELECT b FROM t)", "M1090", 1, 29, "a subquery inside an expression", "FROM"),
-    ("SELECT a FROM s WHERE EXISTS (SELECT 1 FROM t)", "M1090", 1, 23, "EXISTS", ""),
+    ("INSERT INTO t VALUES ((SELECT 1 FROM t))", "M1090", 1, 24, "a subquery inside an expression", "FROM"),
+    ("INSERT INTO t VALUES (EXISTS (SELECT 1 FROM t))", "M1090", 1, 23, "EXISTS", ""),
     ("SELECT a FROM s NATURAL JOIN t", "M1090", 1, 17, "NATURAL JOIN", "USING"),
     ("SELECT a FROM s GROUP BY ROLLUP (a)", "M1090", 1, 26, "GROUP BY ROLLUP", ""),
 ]

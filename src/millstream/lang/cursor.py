@@ -32,7 +32,9 @@ class Cursor:
         self._index = 0
         self._depth = 0
         self.subquery: Callable[[Cursor], ast.Query] | None = None
-        """The grammar of subqueries inside expressions; None where an expression has none."""
+        """The grammar of subqueries inside expressions; None outside queries and statements."""
+        self.in_body = False
+        """True in a block of an aggregate, and in conditions and values of UPDATE and DELETE."""
 
     @property
     def token(self) -> Token:
@@ -155,7 +157,7 @@ class Cursor:
         """Raise SqlSyntaxError: the next token is not the expected one. A construct of another dialect is named, and
         so is a misspelt one of the keywords, which may have been taken as an alias."""
         # the statements of a body are not those of a script
-        if self.subquery is None and (found := foreign.find(self._tokens, self._index)):
+        if not self.in_body and (found := foreign.find(self._tokens, self._index)):
             self.error(found.code, found.message, hint=found.hint, token=found.token)
         if keywords and (word := foreign.misspelt(self._tokens, self._index, keywords)):
             token, meant = word
@@ -180,12 +182,22 @@ class Cursor:
 
     @contextmanager
     def subqueries(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
-        """Accept subqueries inside expressions, and queries without FROM."""
+        """Accept subqueries inside expressions."""
         outside, self.subquery = self.subquery, grammar
         try:
             yield
         finally:
             self.subquery = outside
+
+    @contextmanager
+    def body(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
+        """Accept subqueries inside expressions, and queries without FROM."""
+        outside, self.in_body = self.in_body, True
+        try:
+            with self.subqueries(grammar):
+                yield
+        finally:
+            self.in_body = outside
 
     @contextmanager
     def nested(self) -> Iterator[None]:

@@ -200,7 +200,7 @@ def _word(cursor: Cursor) -> ast.Expr:
             cursor.not_yet("event patterns (EVENT)", hint="SEQ(a, b) MODE RECENT pairs two streams")
         case "EXISTS" if called:
             return _exists(cursor)
-        case "OLDEST" if called and cursor.subquery is not None:
+        case "OLDEST" if called and cursor.in_body:
             return _oldest(cursor)
     if called and token.upper not in RESERVED:
         return _function(cursor)

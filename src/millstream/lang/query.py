@@ -35,7 +35,7 @@ def query_into(cursor: Cursor) -> tuple[ast.Query, str | None, ast.Options]:
 
 def query(cursor: Cursor) -> ast.Query:
     """Parse a SELECT, or several combined by UNION ALL."""
-    with cursor.nested():
+    with cursor.nested(), cursor.subqueries(query):
         made: ast.Query = _member(cursor)
         while cursor.at_any("UNION", "INTERSECT", "EXCEPT"):
             token = cursor.advance()
@@ -68,7 +68,7 @@ def _select(cursor: Cursor) -> ast.Select:
     sources: tuple[ast.JoinedSource, ...] = ()
     if cursor.accept("FROM"):
         sources = _sources(cursor)
-    elif cursor.subquery is None:
+    elif not cursor.in_body:
         ended = cursor.token.kind is Kind.END
         hint = "every query reads a stream: SELECT … FROM s" if ended or cursor.at_any(*_CLAUSES) else ""
         cursor.fail("FROM and a stream" if ended else "',' or FROM", hint=hint, keywords=("FROM",))

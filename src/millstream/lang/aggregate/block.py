@@ -17,7 +17,7 @@ def statements(cursor: Cursor) -> tuple[body.Local, ...]:
     """Parse `{ statement; … }`."""
     cursor.expect_symbol("{")
     found: list[body.Local] = []
-    with cursor.subqueries(query):
+    with cursor.body(query):
         while not cursor.accept_symbol("}"):
             if cursor.accept_symbol(";"):
                 continue

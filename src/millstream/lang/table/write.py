@@ -82,12 +82,12 @@ def _delete(cursor: Cursor, here: Place) -> Write:
 
 
 def _assignments(cursor: Cursor) -> tuple[body.Assignment, ...]:
-    with cursor.subqueries(query):
+    with cursor.body(query):
         return cursor.listed(assignment)
 
 
 def _where(cursor: Cursor) -> ast.Expr | None:
-    with cursor.subqueries(query):
+    with cursor.body(query):
         return where(cursor)
 
 

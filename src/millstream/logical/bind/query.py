@@ -23,6 +23,7 @@ from millstream.logical.bind.operators import binary
 from millstream.logical.bind.over import OverBinder
 from millstream.logical.bind.pacing import paced
 from millstream.logical.bind.scope import Entry, Scope
+from millstream.logical.bind.subqueries import refuse_subqueries
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
@@ -117,6 +118,7 @@ def _as_types(plan: Plan, types: list[Type]) -> Plan:
 def _select(select: ast.Select, catalog: Catalog) -> Plan:
     select = with_user_calls(select, catalog)
     entries = bind_entries(select.sources, catalog, _query)
+    refuse_subqueries(select)
     scope = replace(scope_of(entries), aliases=frozenset(item.alias for item in select.items if item.alias))
     plan, scope = _from(select, entries, scope)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)

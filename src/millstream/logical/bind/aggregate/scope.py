@@ -89,6 +89,6 @@ def as_written() -> Iterator[None]:
         yield
     except MillstreamError as error:
         error.message, error.detail, error.hint = (
-            re.sub(r"(?<=\w)#\d+\.", ".", text) for text in (error.message, error.detail, error.hint)
+            re.sub(r"(?<=\w)#\d+\b", "", text) for text in (error.message, error.detail, error.hint)
         )
         raise

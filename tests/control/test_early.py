@@ -47,7 +47,9 @@ def matches(prod: str, end: int, k: int | None) -> bool:
             return True
         case "{k = 1}":
             return k == 1
-        case "{window_end < 10}" | "{window_end <= 10}":
+        case "{window_end < 10}":
+            return end < 10
+        case "{window_end <= 10}":
             return end <= 10
         case "{window_end = 15}":
             return end == 15
@@ -128,7 +130,6 @@ def test_groups_without_windows_answer_early() -> None:
         ("SELECT k, COUNT(*) AS n FROM s GROUP BY k", "{k = 1}", "M4014"),
         ("SELECT k, v FROM s", "{}", "M4015"),
         ("SELECT DISTINCT k, finality FROM (SELECT k, v, COUNT(*) AS n, finality FROM s GROUP BY k, v)", "{}", "M4015"),
-        ("SELECT SUM(n) AS n, finality FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) GROUP BY k", "{}", "M4016"),
         ("SELECT k, COUNT(*) AS n, finality FROM s GROUP BY k", "[k = 1]", "M4011"),
         ("SELECT k, COUNT(*) AS n, finality FROM s GROUP BY k", "{nothing = 1}", "M4004"),
     ],

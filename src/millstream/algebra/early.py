@@ -1,80 +1,160 @@
-"""Early answers: a reader demands the results of a query so far, and gets them as early rows.
+"""Early answers: a prod demands the results so far, and sweeps them through the plan as early rows.
 
-| | direction | |
+A prod is an element of a stream. It keeps its position: every operator has taken the tuples before it and none after
+it. An aggregate that answers gives it the results so far of the open windows and groups that it asks for. They travel
+with the prod, as its rows, to the operator above, which computes what it would make of them, and keeps nothing: so
+neither state nor final results change. The prod itself goes on whatever happens.
+
+| a prod of | speaks of | is answered by |
 |---|---|---|
-| `Demand` | upstream | which results are wanted now, as a pattern over the output of the operator that receives it |
-| `Early` | downstream | the rows that answer it, for the reader that asked |
-
-An aggregate answers with the partial results of the open windows and groups that match, which it keeps. Early rows pass
-selections and projections, which hold nothing; no other operator takes them, and no other reader gets them. So neither
-state nor final results change.
+| a stream, `{ts <= 20, k = 5}` | the columns of the stream, under new names as it passes operators | all aggregates |
+| a query (`reader`), `{window_end = 20}` | the output of the query's topmost aggregate | this one; others give all |
 
 >>> from millstream.algebra.types import Type
->>> schema = Schema.of(("window_end", Type.BIGINT), ("k", Type.BIGINT))
->>> [str(parse_demand(text, schema).pattern) for text in ("{window_end < 20}", "{*, 5}", "{}")]
-['[window_end < 20]', '[k = 5]', '[]']
+>>> schema = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), time="ts")
+>>> prod = stream_prod(parse_prod("{<= 20, 5}", schema), schema)
+>>> print(prod)
+{k = 5, ts <= 20}
+>>> print(prod.renamed({"k": ("key",)}), "lost" if prod.renamed({}).lost else "")
+{key = 5, ts <= 20} lost
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+from uuid import uuid4
 
 import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
-from millstream.algebra.schema import TS, Schema
-from millstream.algebra.upstream import Answer, Upstream
+from millstream.algebra.punctuation.restriction import Form, Restriction, between, one_of
+from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.values import record, value
 from millstream.errors import PatternError
 
-FINALITY = "finality"
-"""The column of an aggregate that tells early rows from final ones."""
+FINALITY, REVISION = "finality", "revision"
+"""Columns of an aggregate: the one tells early rows from final ones, the other counts the answers."""
 FINAL, EARLY = "final", "early"
+EVERYTHING = Pattern()
 
 
-@record("demand")
-class Demand(Upstream):
-    """Asks for results now, though they are partial. `reader`: the sink that asked."""
+@record("asked")
+class Asked:
+    """What a prod asks of one column of its stream. `names`: the columns that have its values here. `time`: it is the
+    stream's time, and the restriction is one of integers, as the hidden timestamp is."""
 
-    first: ClassVar[bool] = True
+    names: tuple[str, ...]
+    restriction: Restriction
+    time: bool = False
 
-    pattern: Pattern
+
+@value("prod")
+@dataclass(frozen=True, slots=True, eq=False)
+class Prod(Element):
+    """A demand for the results so far, and the early rows that answer it at its place in the plan.
+
+    `number` is the same for all copies of a prod, in whichever stream, shard or branch of a plan. `lost`: it asks for
+    something that no column has here, so no aggregate answers. `stamp`: the highest timestamp of the tuples before it
+    in its stream, as long as no operator has held tuples back."""
+
+    number: str
+    asked: tuple[Asked, ...] = ()
     reader: str = ""
+    pattern: Pattern = EVERYTHING
+    lost: bool = False
+    stamp: int = NEVER
+    rows: pl.DataFrame | None = None
 
-    def unanswered(self, arity: int) -> Answer:  # noqa: ARG002
-        return Answer()
-
-    def at_fork(self, others: Sequence[Sequence[Upstream]]) -> Upstream | None:  # noqa: ARG002
-        return self
-
-    def __str__(self) -> str:
-        return f"{{{str(self.pattern)[1:-1]}}}"
-
-
-@value("early_rows", fields=("frame", "reader"))
-class Early(Element):
-    """Early rows for one reader. They are no tuples of the stream: they raise no time, and nothing counts them."""
-
-    __slots__ = ("frame", "reader")
-
-    def __init__(self, frame: pl.DataFrame, reader: str) -> None:
-        self.frame, self.reader = frame, reader
-
-    punctuation_count: int = 0
+    punctuation_count = 0
 
     def __bool__(self) -> bool:
-        return self.frame.height > 0
+        return True
 
-    def select(self, names: Mapping[str, str]) -> Early:
-        return Early(self.frame.select(*(pl.col(old).alias(new) for old, new in names.items()), TS), self.reader)
+    def select(self, names: Mapping[str, str]) -> Prod:
+        return self.renamed({old: (new,) for old, new in names.items()})
+
+    def renamed(self, names: Mapping[str, tuple[str, ...]]) -> Prod:
+        """The prod behind an operator; `names`: the columns of its output that copy a column of its input."""
+        passed = [
+            replace(each, names=tuple(new for old in each.names for new in names.get(old, ()))) for each in self.asked
+        ]
+        lost = any(not each.names and not each.time for each in passed)
+        return replace(self, asked=tuple(passed), lost=self.lost or lost)
+
+    def with_rows(self, rows: pl.DataFrame | None) -> Prod:
+        """The prod with other early rows."""
+        return replace(self, rows=None if rows is None or not rows.height else rows)
+
+    def concerns(self, query: str) -> bool:
+        """Return whether a query gets its answer."""
+        return self.reader in ("", query)
+
+    def __str__(self) -> str:
+        named = {each.names[0] if each.names else "time": each.restriction for each in self.asked}
+        pattern = Pattern.of(named) if self.asked else self.pattern
+        return f"{{{str(pattern)[1:-1]}}}"
 
 
-def parse_demand(text: str, schema: Schema) -> Demand:
-    """Parse a prod `{…}` on the columns of a query; raise PatternError if it is malformed or does not fit."""
+def parse_prod(text: str, schema: Schema) -> Pattern:
+    """Parse a prod `{…}` on these columns; raise PatternError if it is malformed or does not fit."""
     written = text.strip()
     if not (written.startswith("{") and written.endswith("}")):
         raise PatternError("M4011", "a prod is a pattern in braces", detail=f"In {text}", hint="such as {k = 5}, or {}")
     inner = written[1:-1].strip()
-    return Demand(parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern())
+    return parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern()
+
+
+def stream_prod(pattern: Pattern, schema: Schema) -> Prod:
+    """A prod of a stream, for a pattern over its columns."""
+    asked = [Asked((name,), _timed(r) if name == schema.time else r, name == schema.time) for name, r in pattern.items]
+    return Prod(uuid4().hex, tuple(asked), lost=pattern.is_empty)
+
+
+def query_prod(pattern: Pattern, reader: str) -> Prod:
+    """A prod of a query, for a pattern over the output of its topmost aggregate."""
+    return Prod(uuid4().hex, reader=reader, pattern=pattern)
+
+
+def as_integer(held: Any) -> Any:
+    """A time as the integer for window arithmetic: microseconds, or the plain number."""
+    if isinstance(held, date):
+        moment = held if isinstance(held, datetime) else datetime(held.year, held.month, held.day)
+        return int(pl.Series([moment], dtype=pl.Datetime("us")).cast(pl.Int64)[0])
+    return held
+
+
+def _timed(restriction: Restriction) -> Restriction:
+    return mapped(restriction, as_integer)
+
+
+def mapped(restriction: Restriction, change: Callable[[Any], Any]) -> Restriction:
+    """The restriction with other values."""
+    if restriction.form is Form.ONE_OF:
+        return one_of(map(change, restriction.values))
+    if restriction.form is not Form.INTERVAL:
+        return restriction
+    low, high = (None if end is None else change(end) for end in (restriction.lo, restriction.hi))
+    return between(low, high, restriction.lo_closed, restriction.hi_closed)
+
+
+def ends_asked(restriction: Restriction, slide: int) -> Restriction:
+    """The ends of windows that a restriction of time, as integers, asks for. A bound from above includes the end at it
+    and is rounded down to a multiple of the slide, as `=` is.
+
+    >>> from millstream.algebra.punctuation.restriction import below, equal
+    >>> str(ends_asked(below(239), 20)), str(ends_asked(equal(130), 10)), str(ends_asked(equal(19), 20))
+    ('<= 220', '130', '0')
+    """
+
+    def rounded(held: Any) -> int:
+        return int(held // slide) * slide
+
+    if restriction.form is Form.ONE_OF:
+        return one_of(map(rounded, restriction.values))
+    if restriction.form is not Form.INTERVAL or restriction.hi is None:
+        return restriction
+    return between(restriction.lo, rounded(restriction.hi), restriction.lo_closed, hi_closed=True)

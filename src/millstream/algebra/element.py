@@ -4,7 +4,7 @@
 |---|---|---|
 | `Page` | tuples, as columns with the hidden timestamp | among other pages |
 | `Punctuations` | patterns that no later tuple matches, and progress of time | no: may follow all tuples of its step |
-| `Early` (`early.py`) | rows that answer a reader early, and are no tuples of the stream | yes |
+| `Prod` (`early.py`) | a demand for the results so far, with the early rows that answer it | yes |
 
 A step of an operator consumes tuples, then punctuations. An element that keeps its position is never consumed together
 with tuples: the operator has consumed every tuple before it and none after it. `upstream.py` lists all messages, also

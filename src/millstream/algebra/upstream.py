@@ -3,11 +3,10 @@
 | direction | message | from → to | carried by |
 |---|---|---|---|
 | downstream | `Page`, `Punctuations` (`element.py`) | sources → operators → sinks | buffers, and the job |
-| downstream | `Early` (`early.py`) | an aggregate → the sink that asked | buffers |
+| downstream | `Prod` (`early.py`) | sources → operators → sinks, with early rows | buffers, and the job |
 | upstream | `TimeRequest` | an operator that waits → the sources that it waits for | walk, router, control log |
 | upstream | `PunctuationRequest` | the reader of a query → its joins | control log, router |
 | upstream | `Feedback`, `Withdrawal` (`feedback.py`) | the reader of a query → operators | control log, router |
-| upstream | `Demand` (`early.py`) | the reader of a query → its aggregate | control log, router |
 | to a shard | records (`physical/wire/records.py`) | driver → shards | control log |
 | from a shard | `Status` (`physical/shard/batch.py`) | shard → driver | the job |
 
@@ -28,7 +27,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from millstream.algebra.element import Element
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.values import record
 
@@ -36,13 +34,11 @@ from millstream.algebra.values import record
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of an operator to a message: the messages that it passes on, by port. `then` runs once the operators
-    before it have run theirs and their output has arrived. `abandoned`: patterns over its output that it gives up.
-    `emitted`: elements that it emits at once."""
+    before it have run theirs and their output has arrived. `abandoned`: patterns over its output that it gives up."""
 
     passed: tuple[tuple[int, Upstream], ...] = ()
     then: Callable[[], None] | None = None
     abandoned: tuple[Pattern, ...] = ()
-    emitted: tuple[Element, ...] = ()
 
 
 class Upstream(ABC):
@@ -50,13 +46,11 @@ class Upstream(ABC):
 
     `everywhere`: a message for a query is delivered to all parts of the query at once, in whichever stage they are.
     `remembered`: the buffer that a reader reads keeps its messages.
-    `first`: a later stage receives it before what other stages send in the same batch, not after it.
     """
 
     __slots__ = ()
     everywhere: ClassVar[bool] = False
     remembered: ClassVar[bool] = False
-    first: ClassVar[bool] = False
 
     @abstractmethod
     def unanswered(self, arity: int) -> Answer:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers
+from millstream.algebra.early import Prod, parse_prod, stream_prod
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
@@ -95,10 +96,14 @@ class _Gathering:
 
     def take(self, element: Any) -> None:
         if isinstance(element, str):
-            if (pattern := read_element(element, self.schema)) is None:
+            found = read_element(element, self.schema)
+            if found is None:
                 self.lines.append(element)
                 return
-            element = pattern
+            if isinstance(found, Prod):
+                hint = f"feed it by itself: mill.insert(…, '{element.strip()[:40]}')"
+                raise InputError("M5012", f"{element.strip()[:80]} is a prod, which has no place among rows", hint=hint)
+            element = found
         self._end_lines()
         if isinstance(element, RejectedLine):
             self.bad.append(pl.DataFrame([(element.text, element.reason)], schema=BAD_SCHEMA, orient="row"))
@@ -166,15 +171,16 @@ class _Gathering:
         return Arrivals(rows, PlacedPunctuations.interleave(self.placed), bad)
 
 
-def read_element(line: str, schema: Schema) -> Pattern | None:
-    """Return the punctuation on a line of text, or None if the line is a tuple."""
+def read_element(line: str, schema: Schema) -> Pattern | Prod | None:
+    """Return the punctuation or the prod on a line of text, or None if the line is a tuple."""
     text = line.strip()
     if text.startswith("["):
         return parse_pattern(text, schema)
-    for brackets, kind in (("{}", "a prod"), ("()", "a herald")):
-        if text.startswith(brackets[0]) and text.endswith(brackets[1]):
-            hint = f"Quote the first value of a tuple that starts with '{brackets[0]}'."
-            raise InputError("M5012", f"{text[:80]} is {kind}, which streams do not accept yet", hint=hint)
+    if text.startswith("{") and text.endswith("}"):
+        return stream_prod(parse_prod(text, schema), schema)
+    if text.startswith("(") and text.endswith(")"):
+        hint = "Quote the first value of a tuple that starts with '('."
+        raise InputError("M5012", f"{text[:80]} is a herald, which streams do not accept yet", hint=hint)
     return None
 
 

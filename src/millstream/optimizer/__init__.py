@@ -11,6 +11,7 @@ from millstream.logical.contract.offers import Declarations
 from millstream.logical.plan import Plan
 from millstream.optimizer.canonical import canonical_predicates
 from millstream.optimizer.context import Context, Rule
+from millstream.optimizer.early import answering_aggregates
 from millstream.optimizer.join_contracts import accorded_joins
 from millstream.optimizer.join_grouping import group_joins
 from millstream.optimizer.panes import paned_aggregates
@@ -28,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     merge_projections,
     prune_columns,
     merge_projections,
+    answering_aggregates,
     paned_aggregates,
 )
 

@@ -29,10 +29,12 @@ def _paned(plan: Plan) -> Plan:
         return plan
     pane = gcd(plan.range, plan.slide)
     mergeable = all(call.mergeable for call in plan.aggregates)
-    if plan.finality:  # an open pane has tuples that an early answer must count
-        return plan
     if plan.range <= plan.slide or plan.range // pane > MOST_PANES or not mergeable:
         return plan
-    below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute)
+    # An open pane has tuples that an early answer must count. It may hand them over for good, unless it has early rows
+    # of another aggregate, which are not for good.
+    nested = any(isinstance(part, WindowAggregate) for part in plan.input.walk())
+    early = "" if not plan.early else "keep" if nested else "release"
+    below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute, early=early)
     attribute = None if plan.attribute is None else PANE_END
-    return replace(plan, input=below, attribute=attribute, over_panes=True)
+    return replace(plan, input=below, attribute=attribute, over_panes=True, increments=early == "release")

@@ -18,6 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, Schema
@@ -45,6 +48,9 @@ class Exchange(Operator):
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
         return Output(elements=(element,))
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
+        return rows[0]
 
     def answer(self, message: Upstream) -> Answer:
         if not isinstance(message, TimeRequest):

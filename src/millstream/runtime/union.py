@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
+from millstream.algebra.early import Prod
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.join.kernel import named
@@ -63,6 +64,9 @@ class Union(Operator):
         out = self._release() if arrived or (risen and any(map(len, self._waiting))) else NO_PUNCTUATIONS
         out = out.with_progress(self._progress())
         return Output(rows, out or None)
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
+        return self._merge(rows)
 
     def _progress(self) -> int:
         """Return the progress to emit after this step, or NEVER."""

@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.clock import Clock, SystemClock, VirtualClock
-from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
@@ -27,7 +26,7 @@ from millstream.control.mill import changing, starting
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
-from millstream.control.mill.demand import send_demand
+from millstream.control.mill.demand import send_prod
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
 from millstream.control.mill.endings import Endings
@@ -326,11 +325,11 @@ class Mill(Registration):
         self.batch()
         send_feedback(self, self.query(name).name, text)
 
-    def prod(self, name: str, text: str | Demand = "{}") -> None:
+    def prod(self, name: str, text: str = "{}") -> None:
         """Ask a query for its results so far: a pattern over its windows and groups. It takes effect with the next
         batch."""
         self.batch()
-        send_demand(self, self.query(name).name, text)
+        send_prod(self, self.query(name).name, text)
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""

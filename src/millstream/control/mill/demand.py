@@ -1,47 +1,53 @@
-"""Prods: a query is asked for its results so far.
+"""Prods of a query: it is asked for its results so far.
 
-The demand goes to the topmost part of the query, which has the aggregate that answers; between it and the top there are
-selections and projections only. It takes effect with the next batch, before the rows of that batch.
+The prod is fed to every stream that the query reads, so that it passes all operators of the query, in whichever stage
+they are, and meets what is on its way there. It speaks of the output of the topmost aggregate. Other queries pass it on
+unanswered. It takes effect with the next batch, before the rows of that batch.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.algebra.early import FINALITY, Demand, parse_demand
+from millstream.algebra.early import FINALITY, parse_prod, query_prod
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.errors import PatternError
-from millstream.logical.nodes.project import Project
-from millstream.logical.nodes.select import Select
-from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.early import PASSING, asked_of_topmost, topmost
+from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
-from millstream.physical.wire.records import Send
+from millstream.physical.plan.exchange import exchanged
+from millstream.physical.wire.records import Feed
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
 
 
-def send_demand(mill: Mill, name: str, prod: str | Demand) -> None:
+def send_prod(mill: Mill, name: str, prod: str | Pattern) -> None:
     """Send a prod to a query; raise PatternError if the query gives no early answers."""
-    message = parse_demand(prod, mill.schema(name)) if isinstance(prod, str) else prod
-    _check(name, mill.query(name).plan)
+    pattern = parse_prod(prod, mill.schema(name)) if isinstance(prod, str) else prod
+    plan = mill.query(name).plan
+    _check(name, plan)
+    asked = asked_of_topmost(plan, pattern)
+    if asked is None:
+        return  # a computed column is neither a window nor a group
     placement = mill.placement(name)
-    top = placement.parts[0]
-    _check(name, top.started.plan)
-    mill.placements.append(Send(mill.name, message, top.name), placement.job)
+    made = query_prod(asked, name)
+    scans = (scan for part in placement.parts for scan in part.started.plan.walk() if isinstance(scan, Scan))
+    streams = dict.fromkeys(scan.stream for scan in scans if not exchanged(scan.stream))
+    elements = tuple((stream, made) for stream in streams)
+    mill.placements.append(Feed(mill.name, mill.clock.now(), elements), placement.job)
     mill.take_effect()
 
 
 def _check(name: str, plan: Plan) -> None:
-    """Refuse a query that has no aggregate at the top, or does not tell early rows from final ones."""
-    while isinstance(plan, Project | Select):
-        plan = plan.input
-    if isinstance(plan, WindowAggregate):
-        if any(isinstance(part, WindowAggregate) for part in plan.input.walk()):
-            message = f"query '{name}' aggregates the results of another aggregate, and does not answer early"
-            raise PatternError("M4016", message, hint="prod a query of the inner aggregate alone")
-        if plan.finality:
-            return
-        hint = f"add {FINALITY} to its select list: early rows have 'early' there, the others 'final'"
-        raise PatternError("M4014", f"query '{name}' does not tell early rows from final ones", hint=hint)
-    detail = f"Its topmost operator, but for selections and projections, is {type(plan).__name__}."
-    raise PatternError("M4015", f"query '{name}' has no aggregate at the top that could answer early", detail=detail)
+    """Refuse a query that has no aggregate at the top, or does not ask for early answers."""
+    top = topmost(plan)
+    if top is None:
+        while isinstance(plan, PASSING):
+            plan = plan.input
+        detail = f"Its topmost operator, but for selections and projections, is {type(plan).__name__}."
+        message = f"query '{name}' has no aggregate at the top that could answer early"
+        raise PatternError("M4015", message, detail=detail)
+    if not top.early:
+        hint = f"add EMIT EARLY, or {FINALITY} to its select list: early rows have 'early' there, the others 'final'"
+        raise PatternError("M4014", f"query '{name}' does not ask for early answers", hint=hint)

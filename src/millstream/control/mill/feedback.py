@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback, Intent, parse_feedback
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.control.mill.demand import send_demand
+from millstream.control.mill.demand import send_prod
 from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
 from millstream.logical.nodes.table_write import TableWrite
@@ -31,7 +30,7 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
         raise PatternError("M4013", f"query '{name}' writes a table, and emits no rows")
     message = parse_feedback(text, mill.schema(name)) if isinstance(text, str) else text
     if message.intent is Intent.DEMANDED:
-        send_demand(mill, name, Demand(message.pattern))
+        send_prod(mill, name, message.pattern)
         return
     placement = mill.placement(name)
     readers: dict[str, int] = {}

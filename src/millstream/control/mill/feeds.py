@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, takewhile
 from typing import Any
 
 from millstream.algebra.clock import Clock
+from millstream.algebra.early import Prod, parse_prod, stream_prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import NEVER
@@ -57,6 +58,11 @@ class Feeds:
         parsed = [parse_pattern(p, schema) if isinstance(p, str) else check_pattern(p, schema) for p in patterns]
         self._arrived += [(name, pattern) for pattern in parsed]
 
+    def prod(self, name: str, text: str) -> None:
+        """Queue a prod among the elements of a stream."""
+        schema = self.sources[name].schema
+        self._arrived.append((name, stream_prod(parse_prod(text, schema), schema)))
+
     def line(self, name: str, line: str) -> None:
         """Queue one line of text; a malformed line becomes a bad row."""
         try:
@@ -70,15 +76,28 @@ class Feeds:
         name = self._arrived[0][0]
         run = [element for _, element in takewhile(lambda arrival: arrival[0] == name, self._arrived)]
         source = self.sources[name]
-        taken = source.take(run)
+        elements: list[tuple[str, Element]] = []
+        for is_prod, part in groupby(run, lambda element: isinstance(element, Prod)):
+            # A prod is behind the time that the tuples before it imply, on every shard.
+            if is_prod:
+                elements += [(name, source.placed(prod)) for prod in part]
+            else:
+                elements += self._taken(name, part)
         self.losses[name] = self.losses.get(name, Losses()) + source.take_losses()
         del self._arrived[: len(run)]
-        elements: list[tuple[str, Element]] = [(name, element) for element in taken.elements]
-        if (order := source.order()) is not None:
-            elements.append((name, order))  # for readers without a tuple: behind a filter, on another shard
-        elements += [(f"{name}__late", Page(taken.late))] if taken.late.height else []
-        elements += [(f"{name}__bad", Page(taken.bad))] if taken.bad.height else []
         return elements
+
+    def _taken(self, name: str, arrived: Iterable[Any]) -> Iterator[tuple[str, Element]]:
+        """Take arrivals between two prods through the source of their stream."""
+        source = self.sources[name]
+        taken = source.take(arrived)
+        yield from ((name, element) for element in taken.elements)
+        if (order := source.order()) is not None:
+            yield name, order  # for readers without a tuple: behind a filter, on another shard
+        if taken.late.height:
+            yield f"{name}__late", Page(taken.late)
+        if taken.bad.height:
+            yield f"{name}__bad", Page(taken.bad)
 
     def __bool__(self) -> bool:
         """True if there are arrivals."""

@@ -18,6 +18,7 @@ from millstream.errors import BindError, MillstreamError, OptionError, did_you_m
 from millstream.lang import ast
 from millstream.lang.names import new_name
 from millstream.lang.spelling import spelled
+from millstream.logical.early import owned
 from millstream.logical.nodes.window_aggregate import window_starts
 from millstream.logical.plan import Plan
 from millstream.logical.repeats import repeats
@@ -41,7 +42,7 @@ def start_query(
         raise BindError("M2091", f"query '{name}' exists already", hint=f"DROP QUERY {spelled(name)} first")
     if start.how not in ast.STARTS:
         raise OptionError("M6002", f"start cannot be '{start.how}'", hint=did_you_mean(str(start.how), ast.STARTS))
-    plan = mill.plan(select)
+    plan = owned(mill.plan(select), name)
     if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
         sink = None  # its output is what `take_rows` takes
     refuse_unbounded(mill, name, plan)

@@ -13,14 +13,14 @@ from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.fold import FoldCall
 from millstream.algebra.aggregate.function import AggregateFunction
-from millstream.algebra.early import FINALITY
+from millstream.algebra.early import FINALITY, REVISION
 from millstream.algebra.expression import Column, Expression, Literal
 from millstream.algebra.frame import Frame
 from millstream.algebra.program.expression import Applied
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
-from millstream.algebra.window import WINDOW_TIME
+from millstream.algebra.window import WINDOW_END, WINDOW_TIME
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate.ast import UserCall
@@ -30,6 +30,7 @@ from millstream.logical.bind.aggregate_call import BoundCall, bind_call, needs_o
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, is_built_in_aggregate
 from millstream.logical.bind.scope import PSEUDO_COLUMNS, Scope
 from millstream.logical.nodes.project import Project, copies
+from millstream.logical.nodes.revise import Revise
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 
@@ -62,6 +63,8 @@ class AggregateBinder:
     computed: dict[Expression, str] = field(default_factory=dict)
     finality: bool = False
     """True if the query shows whether a row is early or final."""
+    revision: bool = False
+    """True if the query shows which answer for its window and group a row is."""
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
@@ -111,6 +114,9 @@ class AggregateBinder:
             name = node.parts[0]
             if not any(name in entry.schema for entry in self.scope.entries):
                 return self.binder("SELECT").bind(self.aliases[name])
+        if is_pseudo(node, REVISION, self.scope):
+            hint = "a row that HAVING drops is no answer, and is not counted"
+            raise PlanError("M3016", "revision is not known in HAVING", hint=hint, **node.place)
         return self._hook(node)
 
     def _hook(self, node: ast.Expr) -> Expression | None:
@@ -119,9 +125,12 @@ class AggregateBinder:
         if isinstance(node, ast.Function) and is_built_in_aggregate(node):
             call = self._call(node, aggregates.lookup(node.name))
             return Column(call.type, call.name)
-        if is_finality(node, self.scope):
+        if is_pseudo(node, FINALITY, self.scope):
             self.finality = True
             return Column(Type.VARCHAR, FINALITY)
+        if is_pseudo(node, REVISION, self.scope):
+            self.revision = True
+            return Column(Type.BIGINT, REVISION)
         if (pseudo := self._pseudo(node)) == WINDOW_TIME:
             return Column(Type.BIGINT if self.input.schema.unit == 1 else Type.TIMESTAMP, TS)
         if pseudo is not None:
@@ -205,13 +214,18 @@ class AggregateBinder:
         groups = tuple(name for _, name in self.groups)
         window, calls = self.window, tuple(self.calls.values())
         made = WindowAggregate(source, window.range, window.slide, groups, calls, window.attribute)
-        return replace(made, finality=self.finality)
+        return replace(made, finality=self.finality, early="top" if self.revision else "")
+
+    def revised(self, plan: Plan) -> Plan:
+        """Return the result of the aggregate with the numbers of its answers, if the query shows them."""
+        ends = (WINDOW_END,) if self.window.range is not None else ()
+        return Revise(plan, (*ends, *(name for _, name in self.groups))) if self.revision else plan
 
 
-def is_finality(node: ast.Expr, scope: Scope) -> bool:
-    """Return whether a name is the pseudo-column of early and final rows: no stream has a column of that name."""
-    named = isinstance(node, ast.Name) and node.parts == (FINALITY,)
-    return named and not any(FINALITY in entry.schema for entry in scope.entries)
+def is_pseudo(node: ast.Expr, name: str, scope: Scope) -> bool:
+    """Return whether a name is a pseudo-column of early answers: no stream has a column of that name."""
+    named = isinstance(node, ast.Name) and node.parts == (name,)
+    return named and not any(name in entry.schema for entry in scope.entries)
 
 
 def meant(written: ast.Expr, select: ast.Select, scope: Scope) -> ast.Expr:

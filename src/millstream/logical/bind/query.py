@@ -266,7 +266,7 @@ def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, pl
     having = None if select.having is None else aggregate.binder("HAVING").condition(select.having)
     items = _items(select, scope, aggregate.binder("SELECT"), grouped=True)
     grouped = aggregate.plan()
-    return _projected(grouped if having is None else Select(grouped, having), items)
+    return _projected(aggregate.revised(grouped if having is None else Select(grouped, having)), items)
 
 
 def _running(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:

@@ -26,6 +26,8 @@ class PaneAggregate(Grouped):
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None = None
     partials: bool = field(default=False, repr=False)
+    early: str = ""
+    """Prods take its partial results along: "keep", or "release" if it starts afresh then; "": they do not."""
 
     held = "panes"
     end = PANE_END
@@ -52,7 +54,9 @@ class PaneAggregate(Grouped):
         return (self.pane, None) if self.attribute is None and not self.partials else None
 
     def describe(self) -> str:
-        return f"PaneAggregate [PANE {spelled(self.pane, self.unit(self.input.schema))}{self._over()}]{self._calls()}"
+        early = f" early {self.early}" if self.early else ""
+        pane = spelled(self.pane, self.unit(self.input.schema))
+        return f"PaneAggregate [PANE {pane}{self._over()}]{self._calls()}{early}"
 
     def parameters(self) -> dict[str, Any]:
-        return Grouped.parameters(self) | self.values("pane")
+        return Grouped.parameters(self) | self.values("pane", "early")

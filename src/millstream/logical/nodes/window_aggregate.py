@@ -42,7 +42,11 @@ class WindowAggregate(Grouped):
     over_panes: bool = False
     partials: bool = field(default=False, repr=False)
     finality: bool = False
-    """True if it answers early, and a last column tells early rows from final ones."""
+    """True if a last column tells early rows from final ones."""
+    early: str = ""
+    """"top": it answers prods for the reader of the query; "inner": for an aggregate above; "": it does not."""
+    increments: bool = False
+    """True if the panes below are released by prods."""
 
     @property
     def schema(self) -> Schema:
@@ -109,6 +113,7 @@ class WindowAggregate(Grouped):
             lengths = f"RANGE {spelled(self.range, unit)} SLIDE {spelled(self.slide, unit)}"
             window = f" [{lengths}{self._over()}]"
         early = " finality" if self.finality else ""
+        early += " early" if self.early and not (self.finality and self.early == "top") else ""
         return f"WindowAggregate{window}{self._calls()}{' over panes' if self.over_panes else ''}{early}"
 
     def push(self, conditions: Conditions) -> Pushed:
@@ -140,7 +145,7 @@ class WindowAggregate(Grouped):
         return ["give it a window"] if self.range is None and inputs[0].time is not Time.STILL else []
 
     def parameters(self) -> dict[str, Any]:
-        return Grouped.parameters(self) | self.values("range", "slide", "over_panes", "finality")
+        return Grouped.parameters(self) | self.values("range", "slide", "over_panes", "finality", "early", "increments")
 
 
 def window_starts(plan: Plan) -> Names:

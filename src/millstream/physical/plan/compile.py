@@ -13,6 +13,7 @@ from functools import partial
 
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Column
 from millstream.algebra.feedback import Feedback, Intent
@@ -32,6 +33,7 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.logical.refused import refused
+from millstream.physical.plan.copies import Copies
 from millstream.physical.plan.operators import ALONE, build, build_pipeline
 from millstream.physical.wire.hashing import shard_of
 from millstream.runtime.engine import Graph, Sink, Source, ports
@@ -193,6 +195,12 @@ class Compiler:
         if stream in self._sources:
             self._graph.push(self._sources[stream], element)
 
+    def prod(self, copies: Sequence[tuple[str, Prod]]) -> None:
+        """Push the copies of one prod to the streams that queries read."""
+        read = [(self._sources[stream], prod) for stream, prod in copies if stream in self._sources]
+        if read:
+            self._graph.prod(read)
+
     def reads(self, stream: str) -> bool:
         """Return whether a query reads a stream, or a partial stream made of it."""
         return any(name == stream or name.startswith(f"{stream}~") for name in self._sources)
@@ -264,6 +272,7 @@ class Compiler:
                 respond=partial(responded, chain),
                 standing=[Feedback(Intent.ASSUMED, pattern) for pattern in refused(chain[-1])],
             )
+            node.copies = Copies(chain)
             compiled = _Compiled(node, operator)
         self._compiled[key] = compiled
         return compiled

@@ -10,10 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -36,17 +38,23 @@ from millstream.runtime.engine.demand import Levels
 from millstream.runtime.pipeline.divert import Divert
 from millstream.runtime.table.written_table import WrittenTable
 
+Place = tuple[int, int]
+"""Where an element is in a batch: the number of prods before it in all streams, and of prods in its own stream since
+the last of them."""
+FIRST: Place = (0, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
     """An element that a shard sends to the shard `label` of a later stage, as part of a stream; `now` is the sender's
-    clock, of punctuations only."""
+    clock, of punctuations only. Prods keep their place among what is sent, and so do the elements between them."""
 
     stage: int
     label: int
     stream: str
     now: int
     element: Element
+    place: Place = FIRST
 
 
 @dataclass(slots=True)
@@ -59,18 +67,24 @@ class Given:
     sent: list[Sent] = field(default_factory=list)
 
     def records(self) -> list[Record]:
-        """The control records, with the elements that other shards sent as one record: tuples before punctuations.
-        Messages to queries come last, unless they come `first`: the senders have applied them too, and their answers
-        are among those elements."""
+        """The control records, with the elements that other shards sent as one record, or one between two prods: tuples
+        before punctuations, and these before a prod. Messages to queries come last: the senders have applied them too,
+        and their answers are among those elements."""
         if not self.sent:
             return self.control.records
-        in_order = sorted(self.sent, key=lambda sent: not isinstance(sent.element, Page))
-        elements = tuple((sent.stream, sent.element) for sent in in_order)
-        feed = Feed("", max(sent.now for sent in self.sent), elements)
-        messages = [
-            r for r in self.control.records if isinstance(r, Send) and r.query is not None and not r.message.first
-        ]
-        return [*(record for record in self.control.records if record not in messages), feed, *messages]
+        now = max(sent.now for sent in self.sent)
+        feeds = []
+        for place, found in groupby(sorted(self.sent, key=_order), lambda sent: sent.place):
+            feeds.append(Feed("", now, tuple((sent.stream, sent.element) for sent in found), epoch=place[0]))
+        messages = [record for record in self.control.records if isinstance(record, Send) and record.query is not None]
+        return [*(record for record in self.control.records if record not in messages), *feeds, *messages]
+
+
+def _order(sent: Sent) -> tuple[Place, int, str]:
+    """The order in which a shard takes what others send: copies of a prod one after the other."""
+    if isinstance(sent.element, Prod):
+        return sent.place, 2, sent.element.number
+    return sent.place, not isinstance(sent.element, Page), ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +174,7 @@ def run_batch(
     the batch, to find the row that an operator fails on; `previous` as it was before the last batch."""
     records, splits = given.records(), given.splits
     parked = park(records, host, previous)
+    host.epoch = 0
     isolation = Isolation(host, fresh, lambda: list(events(records, given.control.now, splits)))
     rows_in: Counter[str] = Counter()
     for record in records:
@@ -236,42 +251,56 @@ def _diverted(host: ShardHost) -> dict[str, tuple[str, int, int]]:
 
 
 def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:
-    """Collect one page of rows and one batch of punctuations per query. Rows may come first: none that a punctuation
-    excludes is emitted after it."""
-    rows: defaultdict[str, list[pl.DataFrame]] = defaultdict(list)
-    punctuations: defaultdict[str, list[Punctuations]] = defaultdict(list)
-    for query, element in host.take_outputs():
+    """Collect one page of rows and one batch of punctuations per query, or between two prods that it sends on. Rows may
+    come first: none that a punctuation excludes is emitted after it."""
+    rows: defaultdict[tuple[str, Place], list[pl.DataFrame]] = defaultdict(list)
+    punctuations: defaultdict[tuple[str, Place], list[Punctuations]] = defaultdict(list)
+    elements: list[tuple[str, Place, Page | Punctuations | Prod]] = []
+    places: dict[str, Place] = {}
+    for query, element, epoch in host.take_outputs():
+        known = places.get(query, FIRST)
+        if known[0] < epoch and host.sending(query) is not None:
+            # A prod that an operator has held back comes behind what was sent since; others begin their epoch.
+            known = places[query] = (epoch, 0)
         match element:
             case Page():
-                rows[query].append(element.frame)
+                rows[query, known].append(element.frame)
             case Punctuations() if element:
-                punctuations[query].append(element)
-    elements: list[tuple[str, Page | Punctuations]] = []
-    elements += [(query, Page(pl.concat(frames, rechunk=False))) for query, frames in rows.items()]
-    elements += [(query, Punctuations.concat(batches)) for query, batches in punctuations.items()]
+                punctuations[query, known].append(element)
+            case Prod():
+                at_once = (query, known) not in rows and (query, known) not in punctuations and not known[1]
+                elements.append((query, (epoch, -1) if at_once and epoch else known, element))
+                places[query] = (epoch, known[1] + (0 if at_once and epoch else 1))
+    elements += [(query, place, Page(pl.concat(frames, rechunk=False))) for (query, place), frames in rows.items()]
+    elements += [(query, place, Punctuations.concat(found)) for (query, place), found in punctuations.items()]
     results: list[tuple[str, Element]] = []
     sent: list[Sent] = []
-    for query, element in elements:
+    for query, place, element in elements:
         sending = host.sending(query)
         if sending is not None:
-            sent += _addressed(host, sending, element)
-        elif isinstance(element, Page) or len(element):
+            sent += [replace(each, place=place) for each in _addressed(host, sending, element)]
+        elif isinstance(element, Page) or (isinstance(element, Punctuations) and len(element)):
             results.append((query, element))
     return results, sent
 
 
 def _addressed(host: ShardHost, sending: Sending, element: Element) -> Iterator[Sent]:
-    """Address an element to shards of the next stage: rows by the hash of their key, punctuations to all."""
-    stream = f"{sending.stream}.{host.setup.number}"
-    if not isinstance(element, Page):
-        for label in sending.labels:
-            yield Sent(sending.stage, label, stream, host.clock.now(), element)
-        return
-    if sending.key is None:
-        yield Sent(sending.stage, sending.labels[0], stream, 0, element)
-        return
-    shards = shard_of(element.frame, sending.key, len(sending.labels))
+    """Address an element to shards of the next stage: rows by the hash of their key, also those of a prod; punctuations
+    and prods to all."""
+    stream, now = f"{sending.stream}.{host.setup.number}", host.clock.now()
+    frame = element.frame if isinstance(element, Page) else element.rows if isinstance(element, Prod) else None
+    shards = None
+    if frame is not None and sending.key is not None:
+        shards = shard_of(frame, sending.key, len(sending.labels))
     for number, label in enumerate(sending.labels):
-        part = Page(element.frame.filter(pl.Series(shards == number)))
-        if part:
-            yield Sent(sending.stage, label, stream, 0, part)
+        part = frame if frame is None or shards is None else frame.filter(pl.Series(shards == number))
+        match element:
+            case Page():
+                if part is not None and part.height:
+                    yield Sent(sending.stage, label, stream, 0, Page(part))
+            case Prod():
+                yield Sent(sending.stage, label, stream, now, element.with_rows(part))
+            case _:
+                yield Sent(sending.stage, label, stream, now, element)
+        if sending.key is None and isinstance(element, Page):
+            return

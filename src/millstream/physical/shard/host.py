@@ -6,15 +6,17 @@ returns the output of queries and the messages of operators to streams (`promise
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import polars as pl
 
 from millstream.algebra.clock import VirtualClock
-from millstream.algebra.element import Element
+from millstream.algebra.early import Prod
+from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
@@ -67,7 +69,9 @@ class ShardHost:
         self.intake = Intake(self.compiler.push)
         self.sources = self.intake.sources
         self.promises = Promises(self.sources)
-        self.outputs: list[tuple[str, Element]] = []
+        self.outputs: list[tuple[str, Element, int]] = []
+        """What queries have emitted, each with the number of prods before it in the batch."""
+        self.epoch = 0
         self.inputs = 0
         """How often it has received elements or time: where a query that starts now reads from."""
         self.reported: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -118,12 +122,12 @@ class ShardHost:
                 self.promises.forget(name)
             case StopQuery(name=name):
                 self._stop(name)
-            case Feed(now=now, elements=elements, skipped=skipped):
+            case Feed(now=now, elements=elements, skipped=skipped, epoch=epoch):
                 self.inputs += 1
                 self.intake.note_skipped({s: c for s, c in skipped.items() if self.compiler.reads(s)})
                 self.reach(now)
-                for stream, element in elements:
-                    self.compiler.push(stream, element)
+                self.epoch = epoch if epoch >= 0 else self.epoch
+                self._take_elements(elements, counts=epoch < 0)
                 self.graph.run()
             case Promise(now=now, times=times, beat=beat):
                 self.reach(now)
@@ -145,6 +149,18 @@ class ShardHost:
                 self.promises.want(streams)
                 self.inputs += self.promises.give(streams)
                 self.graph.run()
+
+    def _take_elements(self, elements: Sequence[tuple[str, Element]], *, counts: bool) -> None:
+        """Push elements to their streams. A prod is pushed with all of its copies, behind everything before it."""
+        for number, run in groupby(elements, lambda each: each[1].number if isinstance(each[1], Prod) else ""):
+            if not number:
+                for stream, element in run:
+                    self.compiler.push(stream, element)
+                continue
+            copies = [(stream, element) for stream, element in run if isinstance(element, Prod)]
+            self.graph.run()
+            self.epoch += counts
+            self.compiler.prod(copies)
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -208,7 +224,7 @@ class ShardHost:
             self.setup.failed.add(name)
             self.compiler.remove(name)
         self.setup_changed = True
-        self.outputs = [(query, element) for query, element in self.outputs if query not in self.setup.failed]
+        self.outputs = [output for output in self.outputs if output[0] not in self.setup.failed]
         self._schedule()
 
     def owners(self, node: str) -> list[str]:
@@ -255,8 +271,12 @@ class ShardHost:
                 self.reported[stream] = numbers[stream], own
 
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
+        if isinstance(element, Prod) and self.sending(query) is None:
+            if element.rows is None or not element.concerns(query):
+                return
+            element = Page(element.rows)
         if punctuated or not isinstance(element, Punctuations):
-            self.outputs.append((query, element))
+            self.outputs.append((query, element, self.epoch))
 
     def sending(self, query: str) -> Sending | None:
         """The destination of a query's output in a later stage; None: the driver."""
@@ -300,7 +320,7 @@ class ShardHost:
 
     # --- results ----------------------------------------------------------------------------------------------------
 
-    def take_outputs(self) -> list[tuple[str, Element]]:
+    def take_outputs(self) -> list[tuple[str, Element, int]]:
         taken, self.outputs = self.outputs, []
         return taken
 

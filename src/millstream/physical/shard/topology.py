@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.ingest.paged.wanted import Skipped, unwanted_rows
@@ -294,8 +295,8 @@ def _divided(feed: Feed, group: _Group) -> Iterator[tuple[int, Feed]]:
     labels, keys, reads = group.opened.labels, group.opened.keys, group.reads
     shares: list[list[tuple[str, Element]]] = [[] for _ in labels]
     for stream, element in feed.elements:
-        if stream not in reads:
-            continue
+        if stream not in reads and not (isinstance(element, Prod) and group.opened.stage == 0):
+            continue  # all shards of the first stage count prods, in the same order
         if len(labels) == 1 or not isinstance(element, Page) or (keys or {})[stream] == EVERYWHERE:
             for share in shares:
                 share.append((stream, element))

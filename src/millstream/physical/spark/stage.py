@@ -19,7 +19,7 @@ from millstream.algebra.element import Page
 from millstream.algebra.schema import TS
 from millstream.physical.failure.transport import reporting
 from millstream.physical.shard import durable
-from millstream.physical.shard.batch import Given, Sent, brief_status, full_status, run_batch
+from millstream.physical.shard.batch import FIRST, Given, Sent, brief_status, full_status, run_batch
 from millstream.physical.spark.worker import freeze_once
 from millstream.physical.wire.address import (
     CONTROL,
@@ -97,7 +97,8 @@ class Stage:
             kind, page = SENT_ROWS, encode(sent.element.frame)
         else:
             kind, page = SENT_PUNCTUATIONS, values.encode((sent.now, sent.element))
-        return Row(shard=shard, seq=seq, kind=kind, stream=sent.stream, head=b"", page=page)
+        head = b"" if sent.place == FIRST else values.encode(sent.place)
+        return Row(shard=shard, seq=seq, kind=kind, stream=sent.stream, head=head, page=page)
 
 
 def _given(rows: Iterator[Any]) -> Given:
@@ -110,7 +111,8 @@ def _given(rows: Iterator[Any]) -> Given:
             given.splits.append(ShardSplit.from_bytes(row.stream, row.head, row.page))
         else:
             now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else values.decode(row.page)
-            given.sent.append(Sent(0, 0, row.stream, now, element))
+            place = tuple(values.decode(row.head)) if row.head else FIRST
+            given.sent.append(Sent(0, 0, row.stream, now, element, place))
     return given
 
 

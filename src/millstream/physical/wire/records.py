@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
-from millstream.algebra.early import Demand
+from millstream.algebra.early import Prod  # noqa: F401 - among the elements of a feed
 from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.program import call  # noqa: F401
@@ -200,6 +200,8 @@ class Feed:
     elements: tuple[tuple[str, Element], ...]
     skipped: Mapping[str, Skipped] = field(default_factory=dict)
     """Rows that were dropped on the way to the shards because no reader wants them; the first shard has it."""
+    epoch: int = -1
+    """The number of prods before it in the batch, of elements that another stage sends; -1: the shard counts them."""
 
 
 @value("promise")
@@ -213,7 +215,7 @@ class Promise:
     beat: bool = False
 
 
-MESSAGES = (TimeRequest, PunctuationRequest, Feedback, Demand)
+MESSAGES = (TimeRequest, PunctuationRequest, Feedback)
 """The kinds of messages that a log may have."""
 
 

@@ -24,10 +24,11 @@ import numpy.typing as npt
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.early import Prod
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.aggregate.asked import AskedGroups
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.aggregate.doomed import Doomed
 from millstream.runtime.aggregate.state import GroupState
@@ -51,6 +52,7 @@ class GroupedAggregate(Operator):
         self.schema, self._following = schema, state.closing
         self.timed = state.timed or bool(state.closing)
         self._state, self._slide, self._time = state, state.slide, state.closed_by
+        self._asked = AskedGroups(state)
         stamp = pl.col(TS) if state.end is None or not state.timed else pl.col(state.end).to_physical() - 1
         self._stamp = stamp.alias(TS)
         self._finish = [*columns, self._stamp]
@@ -154,7 +156,10 @@ class GroupedAggregate(Operator):
     def _drain(self, end: int | None = None) -> pl.DataFrame:
         """Return the waiting tuples (with `end`, those of windows that end by then) as partial results, without closed
         groups."""
-        partials = self._state.drain(end)
+        return self._open(self._state.drain(end))
+
+    def _open(self, partials: pl.DataFrame) -> pl.DataFrame:
+        """Return the partial results without those of closed groups."""
         if not partials.height:
             return partials
         late = self._ended(partials)
@@ -205,18 +210,21 @@ class GroupedAggregate(Operator):
             self._fold()
             self._state.table.keep(~pattern.match(self._state.table.frame()))
 
-    def so_far(self, pattern: Pattern) -> pl.DataFrame | None:
-        """Return the partial results of the groups held that match a pattern, in the order of windows and groups; None
-        if it restricts anything but ends of windows and groups. An upper bound on the end includes the end."""
-        if not pattern.attributes <= {*self._state.keys}:
+    def so_far(self, prod: Prod, rows: pl.DataFrame | None = None) -> pl.DataFrame | None:
+        """Return the partial results of the open groups that a prod asks for, in the order of windows and groups; None
+        if it asks for none. `rows`: early tuples that count as well, and are not kept."""
+        wanted = self._asked.expression(prod)
+        if wanted is None:
             return None
-        end, wanted = self._state.end, dict(pattern.items)
-        if end is not None and (bound := wanted.get(end)) is not None and bound.is_upper:
-            wanted[end] = below(bound.hi, closed=True)
         self._fold()
         groups = self._state.merged()
-        found = where(groups, Pattern.of(wanted).match(groups))
+        if rows is not None and rows.height:
+            groups = self._state.merged_with(self._open(self._state.partials(rows)))
+        found = groups.filter(wanted)
         return found.sort(self._state.keys, nulls_last=True) if self._state.keys else found
+
+    def passed(self, prod: Prod, arrived: Prod) -> Prod:
+        return self._asked.passed(prod, arrived)
 
     def watch(self, pattern: Pattern) -> tuple[Pattern, ...]:
         if self._doomed.watch(pattern):

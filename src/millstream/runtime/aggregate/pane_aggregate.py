@@ -14,13 +14,20 @@
 A window aggregate over the panes merges them; it does not expect a fixed number of panes. A pane lies in the windows
 that its last instant lies in, so both levels together close exactly the windows that a single level closes. With
 `partials` the input consists of partial results, as for a window aggregate.
+
+A prod that is answered above takes all partial results along. If it `releases` them, the pane starts afresh: later
+tuples of the pane make another fragment of it, and the windows have the sum of all fragments. Otherwise the pane keeps
+them, and the windows do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.early import Prod
 from millstream.algebra.schema import Schema
 from millstream.algebra.window import PANE_END
 from millstream.runtime.aggregate.grouped import GroupedAggregate
@@ -39,9 +46,25 @@ class PaneAggregate(GroupedAggregate):
         aggregates: tuple[AggregateCall, ...],
         attribute: str | None = None,
         partials: bool = False,
+        early: str = "",
     ) -> None:
         end = PANE_END, schema.type_of(PANE_END).polars
         state = GroupState(
             input_schema, group, aggregates, end=end, range_=pane, slide=pane, attribute=attribute, partials=partials
         )
         super().__init__(schema, state, [pl.col(name) for name in schema.names])
+        self.answers, self._releases = bool(early), early == "release"
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+        if not self.answers or prod.lost:
+            return None
+        if rows[0] is not None or not self._releases:
+            given = None if rows[0] is None else self._open(self._state.partials(rows[0]))
+            self._fold()
+            held = self._state.merged() if given is None else self._state.merged_with(given)
+        else:
+            held = self._state.close(self._drain(), lambda frame: pl.repeat(True, frame.height, eager=True))
+        return held.select(self._finish) if held.height else None
+
+    def passed(self, prod: Prod, arrived: Prod) -> Prod:
+        return self._asked.passed(prod, arrived, rounded=False)

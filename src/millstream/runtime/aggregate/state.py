@@ -87,6 +87,8 @@ class GroupState:
             first = PaneFold(self._time, gcd(range_, slide), group, reductions, end[0])
             self._folds = first, PaneFold(pl.col(end[0]).cast(pl.Int64) - slide, slide, group, merges, end[0])
         self._nullable = attribute if end and not panes else None
+        self.windowing = attribute if end else None
+        """The windowing attribute, if it is not the stream's time."""
         self._pending: list[pl.DataFrame] = []
         self._waiting = 0
         self._merged_rows = 0  # rows of the table after the last merge
@@ -184,6 +186,20 @@ class GroupState:
     def merged(self) -> pl.DataFrame:
         """Return the partial results held, one row per group."""
         return self.table.frame() if self._distinct else self._merge(self.table.frame())
+
+    def partials(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the partial results of these tuples alone, and hold nothing of them."""
+        held = self._pending, self._waiting
+        self._pending, self._waiting = [], 0
+        self.take(rows)
+        made = self.drain()
+        self._pending, self._waiting = held
+        return made
+
+    def merged_with(self, partials: pl.DataFrame) -> pl.DataFrame:
+        """Return the partial results held and these, one row per group."""
+        held = self.table.frame()
+        return self._merge(stack([held, pick(partials, held.columns)])) if held.height else partials
 
     def first_end(self) -> int:
         """Return the lowest end of a window that holds a tuple."""

@@ -18,8 +18,9 @@ no windows, and only punctuation closes it. Without a range, or over another att
 are stamped with the newest timestamp of their tuples; windows over another attribute are closed by punctuation on it
 only.
 
-A demand is answered with the results so far of the open windows and groups that match it, if the query shows their
-`finality`; the state stays as it is.
+A prod is answered with the results so far of the open windows and groups that it asks for, if the aggregate `answers`
+prods; the state stays as it is. Early rows of an aggregate below count in the answer and are not kept. Only increments
+are: a pane that a prod has released is merged into the windows, and counts there from then on.
 
 With `over_panes` the input is the output of a PaneAggregate of the same groups and calls. Pane rows are stamped like
 windows, one tick before their end.
@@ -31,13 +32,14 @@ pane and group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
-from millstream.algebra.early import EARLY, FINAL, FINALITY, Demand, Early
+from millstream.algebra.early import EARLY, FINAL, FINALITY, Prod
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
-from millstream.algebra.upstream import Answer, Upstream
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
@@ -59,13 +61,15 @@ class WindowAggregate(GroupedAggregate):
         over_panes: bool = False,
         partials: bool = False,
         finality: bool = False,
+        early: str = "",
+        increments: bool = False,
     ) -> None:
         columns: list[pl.Expr] = []
         if range is not None:
             start = (pl.col(WINDOW_END).to_physical() - range).cast(schema.type_of(WINDOW_START).polars)
             columns += [start.alias(WINDOW_START), pl.col(WINDOW_END)]
         columns += [pl.col(name) for name in group] + [aggregate.result() for aggregate in aggregates]
-        self._early = [*columns, pl.lit(EARLY).alias(FINALITY)] if finality else None
+        early_columns = [*columns, *([pl.lit(EARLY).alias(FINALITY)] if finality else [])]
         columns += [pl.lit(FINAL).alias(FINALITY)] if finality else []
         state = GroupState(
             input_schema,
@@ -79,22 +83,26 @@ class WindowAggregate(GroupedAggregate):
             partials=partials,
         )
         super().__init__(schema, state, columns, aggregates)
+        self.answers, self._asked.inner = bool(early), early == "inner"
+        self._early, self._increments = [*early_columns, self._stamp], increments
         self._range = range
         self._check = ResultCheck(aggregates, group, state.end, range or 0)
 
     def check(self, groups: pl.DataFrame) -> pl.DataFrame | None:
         return self._check(groups)
 
-    def answer(self, message: Upstream) -> Answer:
-        if not isinstance(message, Demand) or self._early is None:
-            return super().answer(message)
-        found = self.so_far(message.pattern)
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+        given = rows[0]
+        if given is not None and self._increments:
+            self._state.take(given)
+            given = None
+        found = self.so_far(prod, given) if self.answers else None
         if found is None or not found.height:
-            return Answer()
+            return None
         exceeding = self._check(found)
         if exceeding is not None:
             found = found.filter(exceeding.select(pl.all_horizontal(pl.all().is_null())).to_series())
-        return Answer(emitted=(Early(found.select(*self._early, self._stamp), message.reader),))
+        return found.select(self._early)
 
     def closed(self, punctuations: Punctuations) -> Punctuations:
         """Return the punctuations, and after them those on the end of a window once more, on its start."""

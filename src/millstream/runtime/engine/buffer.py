@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
@@ -44,7 +45,8 @@ class Ledger:
 
 class Entry:
     """An element in a buffer, with the values that scheduling reads often. An element without rows is a batch of
-    punctuations, unless it keeps its position."""
+    punctuations, unless it keeps its position. Where tuples are taken in the order of time, a prod with a stamp has
+    that time."""
 
     __slots__ = ("_stamps", "element", "first", "last", "rows", "sequence", "weight")
 
@@ -58,7 +60,7 @@ class Entry:
             self.last = self.first if self.rows == 1 else element.last
         else:
             self.rows, self.weight = 0, element.weight
-            self.first = self.last = NEVER
+            self.first = self.last = element.stamp if isinstance(element, Prod) else NEVER
 
     @property
     def page(self) -> pl.DataFrame:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PanicException
 
-from millstream.algebra.early import Early
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
-from millstream.runtime.engine import responding, upstream
+from millstream.runtime.engine import prodding, upstream
 from millstream.runtime.engine.guarding import guarded, issue
 from millstream.runtime.engine.nodes import OperatorNode, Taken
 from millstream.runtime.expression.overflow import EXCEEDS
-from millstream.runtime.operator.contract import NOTHING, Ahead, Input, Output
+from millstream.runtime.operator.contract import Ahead, Input, Output
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -99,7 +99,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
         node.sent = max(node.sent, NEVER if punctuations is None else punctuations.progress)
         for element in (punctuations, *output.elements) if punctuations else output.elements:
             counters.punctuations_out += element.punctuation_count
-            responding.emit(node, element)
+            node.buffer.append(element)
         punctuations = None
     if node.prone and passes_time:
         punctuations = _add_time(graph, node, taken, punctuations, silent=rows is None)
@@ -115,10 +115,8 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
 
 
 def _meet(node: OperatorNode, port: int, element: Element) -> Output:
-    """Hand an operator an element that keeps its position; early rows only if it passes them on."""
-    if isinstance(element, Early) and not node.operator.passes_early:
-        return NOTHING
-    return node.operator.meet(port, element)
+    """Hand an operator an element that keeps its position."""
+    return prodding.meet(node, port, element) if isinstance(element, Prod) else node.operator.meet(port, element)
 
 
 def _refuse_used(node: OperatorNode, rows: pl.DataFrame, exceeding: pl.DataFrame) -> None:

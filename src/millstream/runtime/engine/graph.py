@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.pattern import Pattern
@@ -18,7 +19,7 @@ from millstream.algebra.response import Respond
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
-from millstream.runtime.engine import breaks, guarding, scheduler, snapshot, upstream
+from millstream.runtime.engine import breaks, guarding, prodding, scheduler, snapshot, upstream
 from millstream.runtime.engine.breaks import components
 from millstream.runtime.engine.buffer import Buffer, Ledger
 from millstream.runtime.engine.merge import MergeNode
@@ -354,6 +355,10 @@ class Graph:
         to = self.sources[source] if isinstance(source, str) else source
         if element:
             to.put(element)
+
+    def prod(self, copies: Sequence[tuple[Source, Prod]]) -> None:
+        """Push the copies of a prod to sources, and run."""
+        prodding.push(self, copies)
 
     def readers(self) -> set[Port | Sink]:
         """All readers of all buffers."""

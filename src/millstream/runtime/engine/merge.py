@@ -82,7 +82,7 @@ class MergeNode(OperatorNode):
                 if port.punctuations is not None:
                     punctuations.setdefault(index, []).append(port.punctuations)
             full = pages >= self.strategy.k * len(self.ports)
-            taken = None if full or not self.more() or self._placed() is not None else self._take_heads()
+            taken = None if full or not self.more() or self._at_element() else self._take_heads()
         return batch_of(self.ports, rows, punctuations, latest, pages)
 
     def _take_heads(self) -> Taken | None:
@@ -94,7 +94,10 @@ class MergeNode(OperatorNode):
             if taken is not None:
                 return taken
         assert limits is not None
-        return self._take_rows(limits)
+        taken = self._take_rows(limits)
+        if taken is None and (stamped := self._stamped(limits)) is not None:
+            return take_element(self.ports, stamped.index)
+        return taken
 
     def idle(self) -> bool:
         if self.plain:
@@ -140,13 +143,13 @@ class MergeNode(OperatorNode):
             if port.at != port.buffer.tail:
                 entry = port.buffer.entries[port.at]
                 if entry.rows != 1:
-                    if not entry.rows:
+                    if not entry.rows and entry.first == NEVER:
                         return NEVER, NEVER, False
                     single = False
                 first = entry.stamp(port.offset)
                 if first < lowest:
                     lowest = first
-                if entry.last > own:
+                if entry.last > own or not entry.rows:
                     own = entry.last
             if own < limit:
                 limit = own
@@ -179,9 +182,9 @@ class MergeNode(OperatorNode):
             limit = port.register
             if port.reorder is None and port.at != port.buffer.tail:
                 entry = port.buffer.entries[port.at]
-                if not entry.rows:
+                if not entry.rows and entry.first == NEVER:
                     return None
-                if entry.last > limit:
+                if entry.last > limit or not entry.rows:
                     limit = entry.last
             limits.append(limit)
         return limits
@@ -204,15 +207,33 @@ class MergeNode(OperatorNode):
 
     def _placed(self) -> Port | None:
         """Return a port whose next element keeps its position and may be taken: no tuple of the port precedes it. It
-        does not wait for other ports."""
+        does not wait for other ports, unless it is a prod with a stamp."""
         for port in self.ports:
             if port.reorder is not None:
                 waiting = port.reorder.pending
                 if waiting and waiting[0].element.keeps_position and port.reorder.element_ready():
                     return port
-            elif (entry := port.head()) is not None and entry.element.keeps_position:
+            elif (entry := port.head()) is not None and entry.element.keeps_position and entry.first == NEVER:
                 return port
         return None
+
+    def _stamped(self, limits: Sequence[int]) -> Port | None:
+        """Return a port with a prod that may be taken, since all ports have reached the time of the tuples before it:
+        so it does not depend on which of them are on this shard. No row may be taken before it."""
+        for port in self.ports:
+            entry = port.head() if port.reorder is None else None
+            if entry is not None and not entry.rows and entry.first <= self._threshold(port.index, limits):
+                return port
+        return None
+
+    def _at_element(self) -> bool:
+        """Return whether an element that keeps its position is next at a port."""
+        heads = (port.head() for port in self.ports if port.reorder is None)
+        return self._placed() is not None or any(e is not None and e.element.keeps_position for e in heads)
+
+    @staticmethod
+    def _at_prod(port: Port) -> bool:
+        return port.reorder is None and not port.buffer.entries[port.at].rows
 
     def _take_punctuations(self) -> Taken | None:
         """Take the punctuations at the heads of all ports, without rows."""
@@ -232,7 +253,7 @@ class MergeNode(OperatorNode):
     def _take_rows(self, limits: Sequence[int]) -> Taken | None:
         found: list[pl.DataFrame | None] = [None] * len(self.ports)
         count, latest = 0, NEVER
-        occupied = [port for port in self.precedence if port.occupied]
+        occupied = [port for port in self.precedence if port.occupied and not self._at_prod(port)]
         one_by_one = all(port.reorder is None and port.buffer.entries[port.at].rows == 1 for port in occupied)
         for port in occupied:
             threshold = self._threshold(port.index, limits)

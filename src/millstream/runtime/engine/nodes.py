@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 import polars as pl
 
-from millstream.algebra.early import Demand, Early
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.feedback import Feedback, Withdrawal
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -78,13 +78,12 @@ class Sink:
         self.seen = Seen()
 
     def deliver(self, element: Element) -> None:
-        if isinstance(element, Early):
-            if element.reader != self.name or not element:
-                return
-            element = Page(element.frame)
         if isinstance(element, Punctuations):
             if len(element):
                 self.seen.add(element)
+        elif isinstance(element, Prod):
+            if self.guard is not None and element.rows is not None:
+                element = element.with_rows(self.guard.filter(element.rows))
         elif self.guard is not None and isinstance(element, Page):
             rows = self.guard.filter(element.frame)
             self.counters.disclaimed += element.tuples - (0 if rows is None else rows.height)
@@ -198,6 +197,12 @@ class OperatorNode(ABC):
         self.switch = ON
         self.guarded = False
         """True if it has sent feedback to an input."""
+        self.copies: Sequence[Mapping[str, tuple[str, ...]]] = [{} for _ in self.ports]
+        """For each port, the columns of the output that copy a column of its input."""
+        self.expected: dict[str, int] = {}
+        """The number of copies of a prod that reach it, where there are several, by the number of the prod."""
+        self.met: dict[str, list[tuple[int, Prod]]] = {}
+        """The copies that have reached it so far, each with its port."""
 
     @abstractmethod
     def more(self) -> bool:
@@ -209,7 +214,7 @@ class OperatorNode(ABC):
 
     def answer(self, message: Upstream) -> Answer:
         """Answer a message against the data."""
-        if isinstance(message, Feedback | Withdrawal | Demand):
+        if isinstance(message, Feedback | Withdrawal):
             return responding.answer(self, message)
         return self.operator.answer(message)
 

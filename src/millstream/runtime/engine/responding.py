@@ -5,7 +5,7 @@
 | assumed `~` | guards the inputs that may omit tuples, drops what it holds of them, and passes the patterns on |
 | | or watches its groups for those that match for good, and gives them up |
 | desired `?` | passes on which tuples of its inputs are wanted first |
-| demanded `!` | answers with early rows (`Operator.answer`), or passes a `Demand` on |
+| demanded `!` | never sees it: it is a prod (`algebra/early.py`) |
 
 Feedback that no input can act on stops here; it is counted.
 """
@@ -16,8 +16,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.algebra.early import Demand, Early
-from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.response import Response
 from millstream.algebra.upstream import Answer, Upstream
@@ -26,16 +24,13 @@ from millstream.switches import Switches
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
-    from millstream.runtime.engine.nodes import OperatorNode, Sink
-    from millstream.runtime.engine.port import Port
+    from millstream.runtime.engine.nodes import OperatorNode
 
 Passed = tuple[tuple[int, Upstream], ...]
 
 
-def answer(node: OperatorNode, message: Feedback | Withdrawal | Demand) -> Answer:
-    """Return the answer of an operator to feedback, or to its withdrawal, or to a demand."""
-    if isinstance(message, Demand):
-        return _demanded(node, message)
+def answer(node: OperatorNode, message: Feedback | Withdrawal) -> Answer:
+    """Return the answer of an operator to feedback, or to its withdrawal."""
     if isinstance(message, Withdrawal):
         node.operator.unwatch(message.pattern.covers)
         omitted = () if node.respond is None else node.respond(message.pattern).omitted
@@ -60,32 +55,6 @@ def _nothing_wanted(node: OperatorNode, message: Feedback) -> Answer:
         return Answer()
     node.operator.disclaim(message.pattern, everything)
     return Answer(tuple((port, message) for port in range(len(node.ports))))
-
-
-def _demanded(node: OperatorNode, message: Demand) -> Answer:
-    """Let an operator answer with early rows, or pass the demand on if early rows can pass it."""
-    node.counters.told += 1
-    own = node.operator.answer(message)
-    if own.emitted or not node.operator.passes_early or node.respond is None:
-        node.counters.stopped += not own.emitted
-        return own
-    below = node.respond(message.pattern).omitted if message.pattern.items else (message.pattern,) * len(node.ports)
-    return Answer(tuple((port, replace(message, pattern=p)) for port, p in enumerate(below) if p is not None))
-
-
-def emit(node: OperatorNode, element: Element) -> None:
-    """Append an element that an operator emits; early rows go to the readers that take them."""
-    if isinstance(element, Early):
-        if not element:
-            return
-        node.buffer.append_for(element, [reader for reader in node.buffer.readers() if _takes_early(reader)])
-    else:
-        node.buffer.append(element)
-
-
-def _takes_early(reader: Port | Sink) -> bool:
-    node = getattr(reader, "node", None)
-    return node is None or node.operator.passes_early
 
 
 def _assumed(node: OperatorNode, message: Feedback, response: Response) -> Answer:

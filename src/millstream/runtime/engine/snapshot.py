@@ -157,6 +157,7 @@ def _take_operator(node: OperatorNode) -> dict[str, Any]:
         "latest_out": node.latest_out,
         "in_band": node.in_band,
         "told": node.seen_bound if isinstance(node, TimedNode) else None,
+        "prods": (dict(node.expected), dict(node.met)),
     }
 
 
@@ -168,6 +169,8 @@ def _restore_operator(node: OperatorNode, value: dict[str, Any]) -> None:
     node.sent, node.latest_out, node.in_band = value["sent"], value["latest_out"], value["in_band"]
     if isinstance(node, TimedNode):
         node.seen_bound = value["told"]
+    expected, met = value.get("prods", ({}, {}))
+    node.expected, node.met = dict(expected), {number: [*copies] for number, copies in met.items()}
 
 
 def _take_port(port: Port) -> dict[str, Any]:

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from polars.exceptions import PanicException
 
-from millstream.algebra.early import Demand
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.upstream import Upstream
@@ -37,8 +35,6 @@ Result = TypeVar("Result")
 
 def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
     """Carry a message from a reader of a buffer to the producer and further upstream."""
-    if isinstance(message, Demand) and isinstance(branch, Sink):
-        message = replace(message, reader=branch.name)
     todo: deque[tuple[Port | Sink, Upstream]] = deque([(branch, message)])
     received: set[tuple[OperatorNode | Source, Upstream]] = set()
     deferred: list[tuple[OperatorNode, Callable[[], None]]] = []
@@ -53,8 +49,6 @@ def send(graph: Graph, branch: Port | Sink, message: Upstream) -> None:
             continue
         answer = _naming(node, partial(node.answer, passed))
         todo += _forwarded(node, answer.passed)
-        for element in answer.emitted:
-            responding.emit(node, element)
         for pattern in answer.abandoned:
             todo += _forwarded(node, responding.passed(node, Feedback(Intent.ASSUMED, pattern)))
         if answer.then is not None:

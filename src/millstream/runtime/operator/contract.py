@@ -8,6 +8,7 @@ without changing the results, so an operator sees whole columns of both and purg
 |---|---|
 | `process` | tuples and punctuations of all inputs, and how far their time has advanced |
 | `meet` | an element that keeps its position, after all tuples of its input before it and before those after it |
+| `early` | early rows, to compute on and not to keep, after all tuples before their prod (`algebra/early.py`) |
 | `answer` | a message against the data |
 """
 
@@ -15,15 +16,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import FOREVER, NEVER, Schema
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.errors import PlanError
 from millstream.runtime.expression.overflow import EXCEEDS
@@ -84,7 +87,8 @@ class Operator(ABC):
     `timed`      true: the passing of time alone makes it act (window aggregate), so it is called with a raised bound
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
-    `passes_early` true: it holds nothing, and `meet` takes early rows (`algebra/early.py`).
+    `passes_early` true: it holds no tuples, so that `process` does not keep early rows.
+    `answers`    true: it answers prods with the results so far.
     `late`       number of tuples that it has counted as late.
     `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
                  that match whether or not its inputs may omit them.
@@ -99,6 +103,7 @@ class Operator(ABC):
     timed: bool = False
     looks_ahead: bool = False
     passes_early: ClassVar[bool] = False
+    answers: bool = False
     late: int = 0
     holds_results: bool = False
     pruned: int = 0
@@ -117,6 +122,22 @@ class Operator(ABC):
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
         """Process an element that keeps its position."""
         raise PlanError("M3091", f"{type(self).__name__} does not take a {type(element).__name__} among its tuples")
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
+        """Return what the operator would emit for these early rows, by port, and keep nothing of them. One that
+        `answers` is asked without any, too."""
+        reader = self if self.passes_early else deepcopy(self)
+        if self.merges:
+            rows = [None if each is None else each.sort(TS, maintain_order=True) for each in rows]
+        return reader.process([Input(each) for each in rows]).rows
+
+    def passed(self, prod: Prod, arrived: Prod) -> Prod:  # noqa: ARG002
+        """Return a prod to pass on, in terms of the output; `prod` has the names of copied columns already."""
+        return prod
+
+    def released(self, prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
+        """Take out and return what a prod releases for good: partial results that the operator above merges."""
+        return None
 
     def answer(self, message: Upstream) -> Answer:
         """Answer a message against the data: the messages to pass on, by input."""

@@ -21,7 +21,6 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.early import Early
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Expression
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -57,9 +56,6 @@ class Pipeline(Operator):
         return self._columns.uses(rows, column)
 
     def meet(self, port: int, element: Element) -> Output:
-        if isinstance(element, Early):
-            rows = self._columns(element.frame)
-            return Output() if rows is None else Output(elements=(Early(rows, element.reader),))
         for stage in self.stages:
             (element,) = stage.meet(port, element).elements
         return Output(elements=(element,))

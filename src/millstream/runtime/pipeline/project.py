@@ -24,7 +24,6 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.early import Early
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.monotone import first_of_each, rising
@@ -139,9 +138,6 @@ class Project(Operator):
         return self._columns.uses(rows, column)
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
-        if isinstance(element, Early):
-            rows = self._columns(element.frame)
-            return Output() if rows is None else Output(elements=(Early(rows, element.reader),))
         return Output(elements=(element.select(self._names),))
 
     def pass_on(self, punctuations: Punctuations) -> Punctuations:

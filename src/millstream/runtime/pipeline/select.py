@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from millstream.algebra.early import Early
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -45,8 +44,6 @@ class Select(Operator):
         return rows_using(rows, column, self._predicate, [Column(self.schema.type_of(column), column)])
 
     def meet(self, port: int, element: Element) -> Output:  # noqa: ARG002
-        if isinstance(element, Early):
-            element = Early(self._condition.filter(element.frame), element.reader)
         return Output(elements=(element,))
 
     def pass_on(self, punctuations: Punctuations) -> Punctuations:

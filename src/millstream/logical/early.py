@@ -1,0 +1,39 @@
+"""Early answers in a plan: the aggregate that answers for the query, and what it would be asked."""
+
+from __future__ import annotations
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.revise import Revise
+from millstream.logical.nodes.select import Select
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import Plan
+
+PASSING = (Project, Select, Revise)
+"""What may be above the aggregate that answers."""
+
+
+def topmost(plan: Plan) -> WindowAggregate | None:
+    """The aggregate that gives the results of a query; None if another operator does."""
+    while isinstance(plan, PASSING):
+        plan = plan.input
+    return plan if isinstance(plan, WindowAggregate) else None
+
+
+def owned(plan: Plan, query: str) -> Plan:
+    """The plan of a query, whose counts of answers are its own."""
+    if not isinstance(plan, PASSING):
+        return plan
+    made = plan.with_inputs((owned(plan.input, query),))
+    return made.altered(owner=query) if isinstance(made, Revise) else made
+
+
+def asked_of_topmost(plan: Plan, pattern: Pattern) -> Pattern | None:
+    """A pattern over the columns of a query, as one over those of its topmost aggregate; None if they have no copies of
+    the columns."""
+    while isinstance(plan, PASSING):
+        names = {name: column for name in pattern.attributes for _, column in plan.copied(name)}
+        if names.keys() != pattern.attributes:
+            return None
+        pattern, plan = pattern.rename(names), plan.input
+    return pattern

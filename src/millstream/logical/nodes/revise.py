@@ -1,0 +1,65 @@
+"""Numbers the answers for each window and group of an aggregate: early rows, and the final one.
+
+All answers for a window and group have the same keys, so the node runs where the aggregate does. Its counts belong to
+one query, since another may be asked more often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.algebra.early import REVISION
+from millstream.algebra.response import Reach, Rule
+from millstream.algebra.schema import Attribute, Schema
+from millstream.algebra.types import Type
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.requirements import Punctuated, Requirement
+from millstream.logical.contract.state_parts import StatePart
+from millstream.logical.nodes.kinds.common import Passing
+from millstream.logical.plan import Key, Names, Need, Plan, subsets
+
+
+@dataclass(frozen=True, slots=True)
+class Revise(Passing):
+    """`keys`: the columns that name a window and group. `owner`: the query; empty while it is planned."""
+
+    stem = "revise"
+    rules = (Rule("any column but the number", Reach.EVERY, passes="the same"),)
+    stateless = False
+    positional = False
+    punctuates = Names()
+
+    input: Plan
+    keys: tuple[str, ...]
+    owner: str = ""
+
+    @property
+    def schema(self) -> Schema:
+        source = self.input.schema
+        return source.with_attributes((*source, Attribute(REVISION, Type.BIGINT)))
+
+    def describe(self) -> str:
+        return f"Revise BY {', '.join(self.keys)}"
+
+    def copied(self, column: str) -> tuple[tuple[int, str], ...]:
+        return ((0, column),) if column != REVISION else ()
+
+    def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
+        return self, (Need((kept | {*self.keys}) - {REVISION}),)
+
+    def hash_keys(self) -> Iterable[Key]:
+        return subsets(list(self.keys))
+
+    def keys_below(self, key: Key) -> list[Key] | None:
+        return [key] if {*key} <= {*self.keys} else None
+
+    def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
+        return (StatePart("answers", ("the final rows of the aggregate",)),)
+
+    def requirements(self, part: StatePart) -> Iterator[Requirement]:
+        yield Punctuated(self.input, self.keys)
+
+    def parameters(self) -> dict[str, Any]:
+        return self.values("schema", "keys", "owner")

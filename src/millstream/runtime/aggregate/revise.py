@@ -1,0 +1,71 @@
+"""Numbers the answers for each window and group of an aggregate.
+
+| | |
+|---|---|
+| computes | its input, with the number of the answer for the window and group, from 1 |
+| state | the number of early answers, by window and group, until the final one |
+| punctuation in → purged → out | any → the windows and groups that match it → itself |
+| early rows | are numbered and counted, if they answer the query that owns it |
+| cost | none without prods; a join of the rows with the state with them |
+
+Without early answers the final one has the number 1. A row that HAVING drops is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from millstream.algebra.early import REVISION, Prod
+from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.state.table import StateTable
+
+
+@carries_out("revise")
+class Revise(Operator):
+    def __init__(self, schema: Schema, keys: tuple[str, ...], owner: str = "") -> None:
+        self.schema, self._keys, self._owner = schema, list(keys), owner
+        self._counts = StateTable({name: schema.polars[name] for name in keys} | {REVISION: pl.Int64()})
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        (port,) = inputs
+        rows = None if port.rows is None else self._numbered(port.rows)
+        if rows is not None and len(self._counts):
+            final = self._counts.frame().join(rows, on=self._keys, how="semi", nulls_equal=True)
+            self._forget(final)
+        if port.punctuations is not None and len(self._counts):
+            if port.punctuations.progress == FOREVER:
+                self._counts.replace(self._counts.frame().clear())
+            else:
+                closed = port.punctuations.select({name: name for name in self._keys})
+                self._counts.keep(~closed.match(self._counts.frame()))
+        return Output(rows, port.punctuations)
+
+    def _numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
+        names = [*self.schema.names, TS]
+        if not len(self._counts):
+            return rows.with_columns(pl.lit(1, pl.Int64).alias(REVISION)).select(names)
+        counts = self._counts.frame()
+        joined = rows.join(counts, on=self._keys, how="left", nulls_equal=True, maintain_order="left")
+        return joined.with_columns(pl.col(REVISION).fill_null(0) + 1).select(names)
+
+    def _forget(self, counted: pl.DataFrame) -> None:
+        if counted.height:
+            kept = self._counts.frame().join(counted, on=self._keys, how="anti", nulls_equal=True)
+            self._counts.replace(kept)
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+        given = rows[0]
+        if given is None or not given.height or not prod.concerns(self._owner):
+            return None
+        numbered = self._numbered(given)
+        counted = numbered.select([*self._keys, REVISION])
+        self._forget(counted)
+        self._counts.append(counted)
+        return numbered
+
+    def tables(self) -> Mapping[str, StateTable]:
+        return {"answers": self._counts}

@@ -51,7 +51,7 @@ MISPLACED: dict[str, tuple[str, str]] = {
     "^ INSTRUMENT": ("INSTRUMENT stands in FROM", "SELECT * FROM INSTRUMENT(TABLE s, '~[k = 5]', ONCE)"),
     "^ DENOISE": ("DENOISE stands in FROM", "SELECT * FROM DENOISE(TABLE s, DESCRIPTOR(k), INTERVAL '1' SECOND, 6)"),
     "^ SELECT … WITH (": ("options stand after the name of a query, or of its sink", _OPTIONS),
-    "^ CREATE QUERY … WITH (": ("options stand after the name of a query, or of its sink", _OPTIONS),
+    "^ CREATE QUERY name AS SELECT … WITH (": ("options stand after the name of a query, or of its sink", _OPTIONS),
     "INTO name (": _SINK_OPTIONS,
     "INTO name string": _SINK_OPTIONS,
     "WINDOW number": ("a window stands in brackets", "FROM s [RANGE 10 SECONDS]"),

@@ -56,6 +56,12 @@ def check_seconds(value: Any, name: str) -> None:
         raise OptionError("M6002", f"{name} cannot be {value!r}", hint=f"a number of seconds: {name}=60")
 
 
+def check_flag(value: Any, name: str) -> None:
+    """Raise OptionError unless this is True or False."""
+    if not isinstance(value, bool):
+        raise OptionError("M6002", f"{name} cannot be {value!r}", hint="True or False")
+
+
 def check_text(value: Any, name: str, such_as: str) -> None:
     """Raise OptionError unless this is a text."""
     if not isinstance(value, str):

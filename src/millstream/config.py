@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from millstream.errors import OptionError, advice, did_you_mean
@@ -159,6 +159,13 @@ class Options(BaseSettings):
             "join_listeners": self.join_listeners != DEFAULT,
         }
         return [name for name, is_set in changed.items() if is_set]
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_flag_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ValueError("it is neither on nor off")  # True would be 1
+        return value
 
     @classmethod
     def read(cls, **given: Any) -> Options:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
 from millstream.errors import OptionError, did_you_mean
 
@@ -37,6 +37,13 @@ class TextOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
     passed: ClassVar[frozenset[str]] = frozenset()
     """Options that Millstream sets itself; hints do not mention them."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _printable(cls, value: Any) -> Any:
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("it has a NUL character")
+        return value
 
 
 def read_options(kind: type[Read], given: Mapping[str, str], owner: str = "") -> Read:

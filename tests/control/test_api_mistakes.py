@@ -41,6 +41,12 @@ CONNECT = [
     ({"checkpoint": f"{__file__}/below"}, "M6062: cannot write to the checkpoint"),
     ({"spark": "local[2]"}, "M6052: 'local[2]' is not a Spark session"),
     ({"local": True, "settings": {"spark.x": "1"}}, "M6052: local with settings"),
+    ({"local": True, "log": "spark.log"}, "M6052: local with a log"),
+    ({"local": "no"}, "M6002: local cannot be 'no'"),
+    ({"local": True, "resume": "no"}, "M6002: resume cannot be 'no'"),
+    ({"local": True, "shards": True}, "M6002: option 'shards' cannot be True"),
+    ({"local": True, "checkpoint": "a\0b"}, "M6002: checkpoint cannot be 'a\\x00b'"),
+    ({"log_format": "xml"}, "M6002: the format of a log cannot be 'xml'"),
 ]
 
 

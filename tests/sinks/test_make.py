@@ -79,3 +79,8 @@ def test_invalid_specifications(spec: Any, options: dict[str, str], code: str, m
     with pytest.raises(OptionError) as caught:
         make_sink(spec, options)
     assert caught.value.code == code and message in str(caught.value)
+
+
+def test_a_path_that_no_file_system_takes() -> None:
+    with pytest.raises(OptionError, match=r"M6002: option 'path' cannot be .*: it has a NUL character"):
+        make_sink("parquet", {"path": "a\0b"})

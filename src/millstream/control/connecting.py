@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.arguments import check_flag
 from millstream.config import Options
 from millstream.control.connection import Connection
 from millstream.control.folders import checkpoint_folder, log_file
 from millstream.control.job.jobs import check_jobs
 from millstream.control.job.ownership import check_unowned
+from millstream.control.observe.log_file import check_format
 from millstream.control.spark.environment import check_session
 from millstream.control.spark.job import SparkJob
 from millstream.control.spark.session import current_session, separate_session, start_session
@@ -47,6 +49,9 @@ def connect(
     `resume`      start the queries of the checkpoint at once; False: with the next query, or at the end of `together`.
     `options`     Millstream's options, such as strategy, ets, page_rows, shards.
     """
+    check_flag(local, "local")
+    check_flag(resume, "resume")
+    check_format(log_format)
     read = _read_options(options)  # mistakes are reported before Spark starts
     folder = checkpoint_folder(checkpoint)
     if local:
@@ -54,6 +59,9 @@ def connect(
             raise OptionError("M6052", "local with a session or a master", hint="local=True needs neither")
         if settings is not None:
             raise OptionError("M6052", "local with settings", hint="settings are those of a new session of Spark")
+        if log is not None:
+            hint = "it is that of Spark; logging.getLogger('millstream') has the messages of this process"
+            raise OptionError("M6052", "local with a log", hint=hint)
         return Connection(None, folder, read, own=False, resume=resume)
     if spark is not None:
         check_session(spark, master=master, settings=settings, log=log)

@@ -47,7 +47,7 @@ def log_file(given: Any) -> Path | None:
 
 
 def _path(given: Any, name: str) -> Path:
-    if not isinstance(given, str | os.PathLike) or not str(given):
+    if not isinstance(given, str | os.PathLike) or not str(given) or "\0" in str(given):
         raise OptionError("M6002", f"{name} cannot be {given!r}", hint=f"{name}='a path'")
     if "://" in str(given) and not str(given).startswith("file://"):
         hint = "a path of a file system that is mounted on the driver and all workers"

@@ -12,9 +12,9 @@ from typing import Any
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import Schema
 from millstream.control.mill.base import Mill
-from millstream.ingest.lines import parse_line
 from millstream.lang import ast, parse
 from millstream.logical.bind import bind_select
+from millstream.logical.catalog import BAD, LATE
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
@@ -28,13 +28,14 @@ Bag = Counter[tuple[Any, ...]]
 
 @dataclass
 class Stream:
-    """A stream as its front end accepts it: what was accepted, with the time of each tuple. `folder`: of its files, if
-    it has a connector; `waiting`: rows in files that it has not read."""
+    """A stream as its front end accepts it: what was accepted, with the time of each tuple, what was late, and what was
+    bad. `folder`: of its files, if it has a connector; `waiting`: rows in files that it has not read."""
 
     text: str
     folder: str | None = None
     front: SourceReference = field(init=False)
     accepted: Rows = field(default_factory=list)
+    bad: Rows = field(default_factory=list)
     waiting: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -46,7 +47,16 @@ class Stream:
     def clocked(self) -> bool:
         return "ORDER BY ts" not in self.text
 
-    def take(self, row: Row, now: int = 0) -> None:
+    def rows(self, name: str) -> Rows:
+        """What a scan of the stream, or of a companion of that name, has emitted."""
+        late: Rows = [(row, 0) for row in self.front.late]
+        return late if name.endswith(LATE) else self.bad if name.endswith(BAD) else self.accepted
+
+    def take(self, row: Row, now: int = 0, text: str = "") -> None:
+        missing = not self.clocked and row["ts"] is None
+        if missing or any(isinstance(item, str) for item in row.values()):
+            self.bad.append(({"input": text, "reason": ""}, 0))
+            return
         late = len(self.front.late)
         self.front.take(row)
         if len(self.front.late) == late:
@@ -113,9 +123,9 @@ class Answers:
         elif made.start.how == "beginning":
             self.queries[made.name] = query = Query(plan, {})
             for name in scanned(plan):
-                stream = self.streams[name]
+                stream = self.streams[base(name)]
                 again = Stream(stream.text, stream.folder)
-                again.waiting = list(self.files[str(stream.folder)])
+                again.waiting = list(self.files.get(str(stream.folder), ()))
                 query.streams[name] = again, 0
         else:
             self.queries[made.name] = self._now(plan)
@@ -126,7 +136,8 @@ class Answers:
         self.queries[name] = self._now(bind_select(made.select, mill.catalog))
 
     def _now(self, plan: Plan) -> Query:
-        return Query(plan, {s: (self.streams[s], len(self.streams[s].accepted)) for s in scanned(plan)})
+        read = {name: self.streams[base(name)] for name in scanned(plan)}
+        return Query(plan, {name: (stream, len(stream.rows(name))) for name, stream in read.items()})
 
     def feed(self, name: str, lines: Iterable[str], mill: Mill) -> None:
         stream, schema = self.streams[name], mill.catalog.stream(name).schema
@@ -134,7 +145,8 @@ class Answers:
             if line.startswith("["):
                 stream.front.take(parse_pattern(line, schema))
             else:
-                stream.take(dict(zip(schema.names, parse_line(line, schema), strict=True)), mill.clock.now())
+                values = map(number, line.replace(" ", "").split("|"))
+                stream.take(dict(zip(schema.names, values, strict=True)), mill.clock.now(), line)
 
     def file(self, name: str, lines: Iterable[str]) -> None:
         folder = name.split("/")[0]
@@ -143,7 +155,7 @@ class Answers:
         else:
             head, *rest = lines
             names = head.split(",")
-            rows = [dict(zip(names, (int(v) if v else None for v in line.split(",")), strict=True)) for line in rest]
+            rows = [dict(zip(names, map(number, line.split(",")), strict=True)) for line in rest]
         self.files.setdefault(folder, []).extend(rows)
         for stream in self._streams():
             if stream.folder == folder:
@@ -168,12 +180,14 @@ class Answers:
             assert not matched(query.unwanted, row, schema), f"{name}: {row} is not wanted"
         query.rows.update(rows)
 
-    def late(self, name: str, number: int) -> None:
+    def counted(self, name: str, what: str, found: int) -> None:
         """Of several readings of a stream, the one counts that has read most."""
-        again = (q.streams[name][0] for q in self.queries.values() if not q.dropped and name in q.streams)
-        counts = [(len(s.accepted), len(s.front.late)) for s in (self.streams[name], *again)]
-        allowed = {late for accepted, late in counts if accepted + late == max(map(sum, counts))}
-        assert number in allowed, f"late {name}: {number}, but the reference has {allowed}"
+        live = [query for query in self.queries.values() if not query.dropped]
+        again = (stream for query in live for read, (stream, _) in query.streams.items() if base(read) == name)
+        counts = [(len(s.accepted), len(s.front.late), len(s.bad)) for s in (self.streams[name], *again)]
+        place = ("accepted", "late", "bad").index(what)
+        allowed = {count[place] for count in counts if sum(count) == max(map(sum, counts))}
+        assert found in allowed, f"{what} {name}: {found}, but the reference has {allowed}"
 
     def check(self) -> None:
         """A query that ran to the end of its streams emitted all its rows; any other, some of them."""
@@ -183,7 +197,7 @@ class Answers:
             for table, plan in self.writers.items()
         }
         for name, query in self.queries.items():
-            read = {stream: made.accepted[since:] for stream, (made, since) in query.streams.items()}
+            read = {scan: made.rows(scan)[since:] for scan, (made, since) in query.streams.items()}
             meant = Counter(tuple(row.values()) for row, _ in run(query.plan, read, {}, histories))
             found = query.rows + query.taken
             extra, missing = found - meant, Counter() if query.open else meant - found
@@ -195,6 +209,16 @@ class Answers:
 def matched(patterns: list[Pattern], row: tuple[Any, ...], schema: Schema) -> bool:
     values = dict(zip(schema.names, row, strict=True))
     return any(pattern.matches(values) for pattern in patterns)
+
+
+def number(text: str) -> int | str | None:
+    """The value of a text; one that is no number stays a text."""
+    return None if text in ("", "NULL") else text if text == "x" else int(text)
+
+
+def base(scanned_name: str) -> str:
+    """The stream of a companion."""
+    return scanned_name.removesuffix(LATE).removesuffix(BAD)
 
 
 def scanned(plan: Plan) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from millstream.testing.compare import show
+from millstream.ingest.lines import write_line
 from millstream.testing.runner import LOCAL, Run, Variant
 from millstream.testing.transcript import Count, Expect, Feed, File, Statement, Step, Tell, parse_transcript
 from tests.scripts.answers import Answers
@@ -40,13 +40,13 @@ class Recorder(Run):
     def _expect(self, step: Expect) -> None:
         rows, _ = self._output(step.query)
         self.answers.emitted(step.query, rows, self.mill.schema(step.query))
-        self.found.append("\n".join([f"expect {step.query}", *map(show, rows)]))
+        self.found.append("\n".join([f"expect {step.query}", *map(write_line, rows)]))
         rows.clear()
 
     def _count(self, step: Count) -> None:
         number = self.mill.state_rows(step.name) if step.what == "state" else self.mill.counts(step.name)[step.what]
-        if step.what == "late":
-            self.answers.late(step.name, number)
+        if step.what in ("late", "bad"):
+            self.answers.counted(step.name, step.what, number)
         self.found.append(f"{step.what} {step.name} {number}")
 
 

@@ -17,6 +17,8 @@ EXTERNAL = ("ordered", "punctuated", "watermarked")
 SKEWED = ("ordered", "skewed", "lagging")
 CLOCKED = ("latent", "internal", "internal")
 COLUMNS = ("k", "v", "ts")
+KEYS = ("1", "3", "10")
+"""Values of k that are on different shards, of two as of three."""
 STREAMS = ("s1", "s2", "s3")
 STRATEGIES = ("dfs", "bfs", "rr", "batch:2", "dfs; union: bfs; windowaggregate: rr", "batch:4; select: bfs")
 SETTINGS = (
@@ -30,6 +32,8 @@ TABLE = "w"
 WRITER = "written"
 """The stream that writes the table."""
 END = "[*, *, *]"
+NO_NUMBER = "x"
+"""What makes a row a bad one."""
 MOST_QUERIES = 6
 
 
@@ -63,7 +67,7 @@ class Script:
         source = ""
         if kind in ("ordered", "watermarked") and self.chance.random() < 0.4:
             self.made += 1
-            format_ = self.chance.choice(("csv", "csv", "json"))
+            format_ = self.chance.choice(("csv", "csv", "json", "parquet"))
             self.files[name] = f"{name}-{self.made}-{format_}"
             source = f" WITH (connector = '{format_}', path = '{self.files[name]}')"
             self._write(name)
@@ -99,13 +103,20 @@ class Script:
         if equal and self.chance.random() < 0.3:
             text = self.queries[self.chance.choice(equal)]
         else:
-            text = query(self.chance, (*sorted(self.kinds), *sorted(self.derived)), self.kinds | self._bases())
+            text = self._text()
         self.queries[name] = text
         start = self._start(text)
         if start:
             self.add("statement", f"CREATE QUERY {name} WITH (start = '{start}') AS", text)
         else:
             self.add(f"query {name}", text)
+
+    def _text(self) -> str:
+        if self.chance.random() < 0.1:
+            stream = self.chance.choice(sorted(self.kinds))
+            column = "1 AS one" if stream in self.files else "input"  # a file has the row in a text of its own
+            return self.chance.choice((f"SELECT k, v, ts FROM {stream}__late", f"SELECT {column} FROM {stream}__bad"))
+        return query(self.chance, (*sorted(self.kinds), *sorted(self.derived)), self.kinds | self._bases())
 
     def _start(self, text: str) -> str:
         draw = self.chance.random()
@@ -153,12 +164,15 @@ class Script:
         self.made += 1
         elements = self._elements("ordered" if self.allowed is SKEWED else "watermarked")
         rows = [row.replace(" ", "").split("|") for row in elements]
-        if self.files[stream].endswith("json"):
-            objects = (", ".join(f'"{n}": {v.lower()}' for n, v in zip(COLUMNS, row, strict=True)) for row in rows)
-            self.add(f"file {self.files[stream]}/{self.made:03}.json", *(f"{{{line}}}" for line in objects))
-        else:
-            lines = (",".join(row).replace("NULL", "") for row in rows)
-            self.add(f"file {self.files[stream]}/{self.made:03}.csv", ",".join(COLUMNS), *lines)
+        format_ = self.files[stream].split("-")[-1]
+        name = f"file {self.files[stream]}/{self.made:03}.{format_}"
+        if format_ == "json":
+            values = [[f'"{v}"' if v == NO_NUMBER else v.lower() for v in row] for row in rows]
+            objects = (", ".join(f'"{n}": {v}' for n, v in zip(COLUMNS, row, strict=True)) for row in values)
+            self.add(name, *(f"{{{line}}}" for line in objects))
+        else:  # a column of a parquet file has one type
+            typed = [row for row in rows if format_ == "csv" or NO_NUMBER not in row] or [["1", "1", str(self.now)]]
+            self.add(name, ",".join(COLUMNS), *(",".join(row).replace("NULL", "") for row in typed))
 
     def _elements(self, kind: str) -> list[str]:
         return [self._element(kind) for _ in range(self.chance.randint(1, 5))]
@@ -167,10 +181,15 @@ class Script:
         chance = self.chance
         self.now += chance.randint(0, 3)
         if kind == "punctuated" and chance.random() < 0.3:
-            return chance.choice((f"[*, *, < {self.now - 3}]", f"[{chance.randint(0, 2)}, *, *]"))
+            return chance.choice((f"[*, *, < {self.now - 3}]", f"[{chance.choice(KEYS)}, *, *]"))
         strict = kind in IN_ORDER and (self.allowed is SKEWED or chance.random() < 0.9)
         jitter = 0 if strict else -chance.randint(0, 3)
-        return f"{chance.choice(('0', '1', '2', 'NULL'))} | {chance.randint(0, 6)} | {self.now + jitter}"
+        row = [chance.choice((*KEYS, "NULL")), str(chance.randint(0, 6)), str(self.now + jitter)]
+        if chance.random() < 0.05:
+            row[chance.randrange(3)] = NO_NUMBER
+        elif self.allowed is not CLOCKED and chance.random() < 0.03:
+            row[2] = "NULL"  # no time
+        return " | ".join(row)
 
     def observe(self, name: str) -> None:
         self.add(f"expect {name}")
@@ -182,7 +201,7 @@ class Script:
             self.observe(self.chance.choice(sorted(self.queries)))
 
     def count(self) -> None:
-        self.add(f"late {self.chance.choice(sorted(self.kinds))} 0")
+        self.add(f"{self.chance.choice(('late', 'bad'))} {self.chance.choice(sorted(self.kinds))} 0")
 
     def advance(self) -> None:
         seconds = self.chance.choice((1, 2, 5))
@@ -198,7 +217,7 @@ class Script:
         if told:
             name = self.chance.choice(told)
             self.add(f"expect {name}")
-            self.add(f"feedback {name} ~[k = {self.chance.randint(0, 2)}]")
+            self.add(f"feedback {name} ~[k = {self.chance.choice(KEYS)}]")
 
     def restart(self) -> None:
         self.add("restart")
@@ -214,10 +233,12 @@ class Script:
             self.add(f"state {name} 0")
         for stream in sorted(self.kinds):
             self.add(f"late {stream} 0")
+            self.add(f"bad {stream} 0")
 
 
 def words(text: str) -> set[str]:
-    return {*text.replace("(", " ").replace(")", " ").split()}
+    """The words of a query; a companion of a stream counts as the stream."""
+    return {word.partition("__")[0] for word in text.replace("(", " ").replace(")", " ").split()}
 
 
 STEPS = (

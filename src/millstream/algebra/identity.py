@@ -1,7 +1,8 @@
 """Digests of values: identifiers that are the same in every process, release of Python and release of Millstream.
 
 A digest is the hash of a value's canonical form: types by their registered names, fields by name, sets and dicts
-sorted. Fields that have their default are left out, so that a later release can add fields.
+sorted. Fields that have their default are left out, so that a later release can add fields, and so are those that are
+not compared: equal values have equal digests.
 
 >>> digest({"b": 2, "a": (1, None)}) == digest({"a": (1, None), "b": 2})
 True
@@ -45,7 +46,7 @@ def _canonical(held: Any) -> Any:
 
 
 def _canonical_kind(kind: Kind, held: Any) -> list[Any]:
-    omitted = {part.name for part in kind.parts if _is_default(part, getattr(held, part.name))}
+    omitted = {part.name for part in kind.parts if not part.compare or _is_default(part, getattr(held, part.name))}
     taken = zip(kind.fields, kind.take(held), strict=True)
     return [kind.name, *([name, _canonical(item)] for name, item in sorted(taken) if name not in omitted)]
 

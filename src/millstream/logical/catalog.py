@@ -81,14 +81,18 @@ class StreamDefinition:
 
     @property
     def promised(self) -> tuple[Template, ...]:
-        """The templates of its punctuation, whether it is sent or derived from its tuples."""
+        """The templates of its punctuation, whether it is sent or derived from its tuples. Any stream may send bounds
+        on its time."""
+        rising = dict.fromkeys((*self.ascending, *((self.schema.time,) if self.schema.time else ())))
         key = (Template(tuple((name, SINGLE) for name in self.primary_key)),) if self.primary_key else ()
-        return (*self.templates, *(Template(((name, UP_TO),)) for name in self.ascending), *key)
+        found = (*self.templates, *(Template(((name, UP_TO),)) for name in rising), *key)
+        return tuple(dict.fromkeys(found))
 
     @property
     def punctuated(self) -> frozenset[str]:
         """The columns that punctuation of this stream may restrict."""
-        return frozenset(name for template in self.promised for name in template.attributes)
+        declared = frozenset(name for template in self.templates for name in template.attributes)
+        return declared | set(self.primary_key) | set(self.ascending)
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema
@@ -18,8 +18,8 @@ class Scan(Leaf):
 
     stream: str
     stream_schema: Schema
-    templates: tuple[Template, ...] = ()
-    """The punctuation that its declaration promises."""
+    templates: tuple[Template, ...] = field(default=(), compare=False)
+    """The punctuation that its declaration promises; it is no part of its identity."""
 
     @property
     def schema(self) -> Schema:

@@ -8,8 +8,8 @@ stores none of its own keys. An operator that reads such punctuation is in a lat
 have emitted it. That is not necessary for punctuation on single values of the hash key: tuples that match it are on one
 shard alone.
 
-Only declared punctuation counts. A stream that sends other punctuation (M5063), or that ends, may therefore close
-groups over a join earlier on one shard than on another; in the end the rows are the same.
+Only declared punctuation counts, and bounds on a stream's time. A stream that sends other punctuation (M5063), or that
+ends, may therefore close groups over a join earlier on one shard than on another; in the end the rows are the same.
 """
 
 from __future__ import annotations

@@ -82,6 +82,16 @@ def test_windows_become_panes(said: str, below: set[str]) -> None:
     assert {text for text in found if "window" not in text} == below
 
 
+def test_a_sum_over_panes_of_several_shards_stays_at_its_output() -> None:
+    text = "SELECT window_end, SUM(v) AS total FROM (SELECT v, ts FROM s WHERE v > 1 UNION ALL SELECT k, ts FROM s) u "
+    mill = mill_with(f"{text} [RANGE 6 SLIDE 2]", shards=2)
+    mill.feedback("q", "~[total > 5]")
+    mill.insert("s", [(1, 2, 1), (9, 1, 2)])
+    mill.punctuate("s", "[*, *, < 20]")
+    mill.batch()
+    assert not mill.take_rows("q").filter(total=12).height
+
+
 def test_the_punctuation_that_covers_a_guard_removes_it() -> None:
     mill = LocalMill()
     mill.execute("CREATE STREAM s (wid BIGINT, v BIGINT) PUNCTUATED ON (wid +) PUNCTUATED ON (wid #)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from millstream.algebra.early import FINALITY
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
@@ -110,6 +111,11 @@ class Scope:
         if name in PSEUDO_COLUMNS:
             hint = "It belongs to a grouped window aggregate: s [RANGE 60 SECONDS], with an aggregate in SELECT."
             raise PlanError("M3011", f"{name} needs a window and an aggregate", hint=hint)
+        if name == FINALITY:
+            hint = (
+                "It tells early results of an aggregate from final ones: SELECT k, COUNT(*) AS n, finality … GROUP BY k"
+            )
+            raise PlanError("M3011", "finality needs an aggregate", hint=hint)
         known = [visible for entry in self.entries for visible in entry.visible]
         hint = INSTEAD[name] if name in WITHOUT_CALL else did_you_mean(name, known)
         raise BindError("M2001", f"unknown column '{name}'", hint=hint)

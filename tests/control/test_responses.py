@@ -27,10 +27,10 @@ def mill_with(query: str, **options: Any) -> LocalMill:
     return mill
 
 
-def joined() -> Plan:
+def joined(kind: str = "JOIN") -> Plan:
     mill = LocalMill()
     mill.execute("CREATE STREAM a (a BIGINT, t BIGINT, id BIGINT); CREATE STREAM b (t BIGINT, id BIGINT, b BIGINT)")
-    (statement,) = parse("SELECT * FROM a JOIN b ON a.t = b.t AND a.id = b.id")
+    (statement,) = parse(f"SELECT * FROM a {kind} b ON a.t = b.t AND a.id = b.id")
     assert isinstance(statement, ast.SelectStatement)
     plan = mill.optimized(bind_select(statement.select, mill.catalog))
     return next(part for part in plan.walk() if len(part.inputs) == 2)
@@ -48,6 +48,24 @@ def joined() -> Plan:
 )
 def test_a_join_passes_on_what_one_side_decides(pattern: dict[str, Any], to_a: str, to_b: str) -> None:
     response = joined().respond(Pattern.of(pattern))
+    assert tuple(map(str, response.omitted)) == (to_a, to_b)
+
+
+@pytest.mark.parametrize(
+    ("kept", "pattern", "to_a", "to_b"),
+    [
+        ("LEFT", {"a.id": equal(4)}, "[id = 4]", "[id = 4]"),
+        ("LEFT", {"a.id": equal(4), "a.t": equal(1)}, "[id = 4, t = 1]", "[id = 4, t = 1]"),
+        ("LEFT", {"a.id": equal(4), "a.a": equal(1)}, "[a = 1, id = 4]", "None"),
+        ("LEFT", {"b.id": equal(4)}, "None", "None"),
+        ("RIGHT", {"b.id": equal(4)}, "[id = 4]", "[id = 4]"),
+        ("FULL", {"a.id": equal(4)}, "None", "None"),
+    ],
+)
+def test_an_outer_join_passes_keys_of_the_kept_side_on(
+    kept: str, pattern: dict[str, Any], to_a: str, to_b: str
+) -> None:
+    response = joined(f"{kept} JOIN").respond(Pattern.of(pattern))
     assert tuple(map(str, response.omitted)) == (to_a, to_b)
 
 

@@ -194,7 +194,20 @@ def feedback(
     checkpoint: Annotated[Path, typer.Option(help="the checkpoint of the running process")],
     seconds: Annotated[float, typer.Option(min=0, help="wait for the answer at most so long")] = 10,
 ) -> None:
-    """Tell a query of a running `millstream run --checkpoint` which rows are not wanted, or wanted first."""
+    """Tell a query of a running `millstream run FILE --checkpoint DIR` which rows are not wanted, or wanted first.
+
+    The pattern is over the columns of the query, by name or by position:
+
+    '~[district = 3]'  rows that match are not emitted any more, and the work for them is saved
+
+    '?[district in {1, 2}]'  rows that match are emitted first
+
+    '![district = 1]'  results so far are emitted now, if the query has a column finality
+
+    Example: millstream feedback speeds '~[district < 9]' --checkpoint /tmp/speeds
+
+    It waits until the query has accepted the feedback. docs/feedback.md has the rest.
+    """
     from millstream.control.mailbox import post
 
     post(checkpoint, query, text, seconds)
@@ -214,7 +227,7 @@ def prepare() -> None:
 @app.command()
 def explain(
     file: Annotated[Path, typer.Argument(help="a file of statements")],
-    stage: Annotated[str, typer.Option(help="logical, optimized, physical or contract")] = "optimized",
+    stage: Annotated[str, typer.Option(help="logical, optimized, physical, contract or feedback")] = "optimized",
     shards: Annotated[int, typer.Option(min=1, help="number of shards, for the physical plan")] = os.cpu_count() or 1,
     functions: Functions = None,
     svg: Annotated[Path | None, typer.Option(help="a folder for a picture of each query's contract")] = None,

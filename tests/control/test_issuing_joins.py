@@ -137,7 +137,7 @@ def test_an_impatient_join_asks_for_the_keys_it_holds() -> None:
     assert wanted(mill) == {"?[k {1, 2}]", "?[k = 3]"}
     mill.punctuate("d", "[2, *]", "[3, *]")
     mill.batch()
-    assert wanted(mill) == {"?[k = 1]"}
+    assert wanted(mill) == {"?[k = 1]", "~[k {2, 3}]"}  # the other side has closed these
 
 
 def wanted(mill: LocalMill) -> set[str]:
@@ -153,6 +153,8 @@ def wanted(mill: LocalMill) -> set[str]:
         ("a THRIFTY LEFT JOIN b ON a.k = b.k", 19),
         ("a [ROWS 5] IMPATIENT JOIN b ON a.k = b.k", 28),
         ("a THRIFTY JOIN t ON a.k = t.k", 19),
+        ("a THRIFTY JOIN b ON a.v < b.w", 19),
+        ("a [RANGE 5] IMPATIENT JOIN b [RANGE 5] ON a.v < b.w", 29),
     ],
 )
 def test_mistakes(joined: str, column: int) -> None:

@@ -27,10 +27,10 @@ def mill_with(query: str, **options: Any) -> LocalMill:
     return mill
 
 
-def joined() -> Plan:
+def joined(kind: str = "JOIN") -> Plan:
     mill = LocalMill()
     mill.execute("CREATE STREAM a (a BIGINT, t BIGINT, id BIGINT); CREATE STREAM b (t BIGINT, id BIGINT, b BIGINT)")
-    (statement,) = parse("SELECT * FROM a JOIN b ON a.t = b.t AND a.id = b.id")
+    (statement,) = parse(f"SELECT * FROM a {kind} b ON a.t = b.t AND a.id = b.id")
     assert isinstance(statement, ast.SelectStatement)
     plan = mill.optimized(bind_select(statement.select, mill.catalog))
     return next(part for part in plan.walk() if len(part.inputs) == 2)
@@ -48,6 +48,24 @@ def joined() -> Plan:
 )
 def test_a_join_passes_on_what_one_side_decides(pattern: dict[str, Any], to_a: str, to_b: str) -> None:
     response = joined().respond(Pattern.of(pattern))
+    assert tuple(map(str, response.omitted)) == (to_a, to_b)
+
+
+@pytest.mark.parametrize(
+    ("kept", "pattern", "to_a", "to_b"),
+    [
+        ("LEFT", {"a.id": equal(4)}, "[id = 4]", "[id = 4]"),
+        ("LEFT", {"a.id": equal(4), "a.t": equal(1)}, "[id = 4, t = 1]", "[id = 4, t = 1]"),
+        ("LEFT", {"a.id": equal(4), "a.a": equal(1)}, "[a = 1, id = 4]", "None"),
+        ("LEFT", {"b.id": equal(4)}, "None", "None"),
+        ("RIGHT", {"b.id": equal(4)}, "[id = 4]", "[id = 4]"),
+        ("FULL", {"a.id": equal(4)}, "None", "None"),
+    ],
+)
+def test_an_outer_join_passes_keys_of_the_kept_side_on(
+    kept: str, pattern: dict[str, Any], to_a: str, to_b: str
+) -> None:
+    response = joined(f"{kept} JOIN").respond(Pattern.of(pattern))
     assert tuple(map(str, response.omitted)) == (to_a, to_b)
 
 
@@ -80,6 +98,16 @@ def test_windows_become_panes(said: str, below: set[str]) -> None:
     mill.batch()
     found = {guard.partition(": ")[2] for guard in guards(mill)}
     assert {text for text in found if "window" not in text} == below
+
+
+def test_a_sum_over_panes_of_several_shards_stays_at_its_output() -> None:
+    text = "SELECT window_end, SUM(v) AS total FROM (SELECT v, ts FROM s WHERE v > 1 UNION ALL SELECT k, ts FROM s) u "
+    mill = mill_with(f"{text} [RANGE 6 SLIDE 2]", shards=2)
+    mill.feedback("q", "~[total > 5]")
+    mill.insert("s", [(1, 2, 1), (9, 1, 2)])
+    mill.punctuate("s", "[*, *, < 20]")
+    mill.batch()
+    assert not mill.take_rows("q").filter(total=12).height
 
 
 def test_the_punctuation_that_covers_a_guard_removes_it() -> None:

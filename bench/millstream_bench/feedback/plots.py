@@ -44,7 +44,7 @@ def _overhead(found: Finding, path: Path) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel("CPU seconds with feedback in the code : without it; dashed: 3 % more")
-    done(figure, path, loc="upper center", bbox_to_anchor=(0.5, 1.25), ncols=3)
+    done(figure, path, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 
 
 def _sending(found: Finding, path: Path) -> None:
@@ -76,6 +76,7 @@ def _utility(found: Finding, path: Path) -> None:
     output.set_title("rows of the output", fontsize=10)
     for axes in (work, output):
         axes.set_xticks(places, plans)
+        axes.margins(y=0.2)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     done(figure, path)
 
@@ -94,7 +95,7 @@ def _levels(found: Finding, path: Path) -> None:
     axes.set_ylabel("tuples emitted")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.margins(y=0.15)
-    done(figure, path, loc="lower left")
+    done(figure, path, loc="upper right")
 
 
 def _resources(found: Finding, path: Path) -> None:
@@ -107,7 +108,7 @@ def _resources(found: Finding, path: Path) -> None:
         places = [place + 0.2 * (offset - 1.5) for place in range(len(queries))]
         spent = [found.numbers[query]["cpu_s"][way] for query in queries]
         bars = axes.bar(places, spent, 0.19, color=colour, label=label)
-        axes.bar_label(bars, [f"{each:.1f}" for each in spent], fontsize=7, padding=2)
+        axes.bar_label(bars, [f"{each:.2g}" if each < 1 else f"{each:.1f}" for each in spent], fontsize=7, padding=2)
     beside = {
         place: found.numbers[q]["spark"]["cpu_s"] for place, q in enumerate(queries) if "spark" in found.numbers[q]
     }
@@ -115,7 +116,7 @@ def _resources(found: Finding, path: Path) -> None:
         spent = list(beside.values())
         bars = axes.bar([place + 0.3 for place in beside], spent, 0.19, color=COLOURS[3],
                         label="Spark's own operators")  # fmt: skip
-        axes.bar_label(bars, [f"{each:.1f}" for each in spent], fontsize=7, padding=2)
+        axes.bar_label(bars, [f"{each:.2g}" if each < 1 else f"{each:.1f}" for each in spent], fontsize=7, padding=2)
     axes.set_xticks(range(len(queries)), queries, fontsize=8)
     axes.set_ylabel("CPU seconds")
     axes.margins(y=0.15)

@@ -165,8 +165,10 @@ class CpuRecord:
     def _at(self, moment: float) -> Seconds:
         import numpy as np
 
-        kinds = self.totals[0] if self.totals else {}
-        return {kind: float(np.interp(moment, self.moments, [t[kind] for t in self.totals])) for kind in kinds}
+        totals = self.totals[:]
+        moments = self.moments[: len(totals)]  # a thread adds to both, to the moments first
+        kinds = totals[0] if totals else {}
+        return {kind: float(np.interp(moment, moments, [t[kind] for t in totals])) for kind in kinds}
 
 
 class Sampler:

@@ -134,7 +134,7 @@ class Query:
         return to_frame(self._connection, self._statement, self.schema)
 
     def explain(self, stage: str = "optimized") -> Text:
-        """Return the plan as text. `stage`: logical, optimized, physical or contract."""
+        """Return the plan as text. `stage`: logical, optimized, physical, contract or feedback."""
         self._connection._check_open()
         check_stage(stage)
         return Text(self._connection.mill.execute(f"EXPLAIN {stage} {self.text}"))

@@ -185,6 +185,9 @@ class _Clauses:
             self.found["punctuated_on"] += (_template(cursor, self),)
             if cursor.accept("EVERY"):
                 self.found["every"] += ((len(self.found["punctuated_on"]) - 1, duration(cursor, "a period")),)
+        elif cursor.at("EVERY"):
+            hint = "such as PUNCTUATED ON (ts +) EVERY 10 SECONDS: it belongs to PUNCTUATED ON"
+            cursor.error("M1001", "EVERY without PUNCTUATED ON", hint=hint)
         elif cursor.at("PRIMARY"):
             if self.found["primary_key"]:
                 cursor.error("M1007", "PRIMARY KEY appears twice")

@@ -18,6 +18,19 @@ from millstream.algebra.types import Type
 from millstream.errors import PatternError, did_you_mean
 
 _NAMED = re.compile(r'\s*("(?:[^"]|"")+"|[^\W\d][\w.]*)(?:\s+[iI][nN](?=\s*[{\[(∅])|\s*(?=[<>=≤≥{\[(∅*]))')
+_SQL = re.compile(
+    r'\s*("(?:[^"]|"")+"|[^\W\d][\w.]*)(?:\s*(?P<sign>!=|<>)|\s+(?P<word>between|not|is|like|in(?!\s*[{\[∅]))(?!\w))',
+    re.I,
+)
+"""A column, then a condition that SQL has and a pattern has not."""
+_TWO_PATTERNS = "Give two patterns: one with < and one with >."
+_INSTEAD = {
+    "!=": _TWO_PATTERNS,
+    "<>": _TWO_PATTERNS,
+    "between": "Write {0} in [1, 5] for the values from 1 to 5.",
+    "in": "Write {0} in {{1, 2}} for one of the values, {0} in [1, 2] for all from 1 to 2.",
+}
+_ALTERNATIVES = re.compile(r"\s(and|or)\s.*[<>=]", re.I)
 _COMPARISON = re.compile(r"(<=|>=|<|>|=|≤|≥)")
 _SPELLED = {"≤": "<=", "≥": ">="}
 _INFINITE = {"∞", "+∞", "-∞"}
@@ -43,6 +56,9 @@ def read_restrictions(text: str, schema: Schema) -> dict[str, Restriction]:
     end, items = split(text, start, "]")
     if text[end + 1 :].strip():
         raise PatternError("M4003", "unexpected text after ']'", detail=_place(text, end + 1), hint="Remove the rest.")
+    for place, item in enumerate(items):
+        text_is_meant = len(items) == len(schema) and schema.attributes[place].type is Type.VARCHAR
+        _refuse_sql(text, item, schema, words=not text_is_meant)
     named = [(item, found) for item in items if (found := _NAMED.match(item.text))]
     if not named:
         return _by_position(text, items, schema)
@@ -56,6 +72,21 @@ def read_restrictions(text: str, schema: Schema) -> dict[str, Restriction]:
         read = _Reader(text, name, schema.type_of(name)).restriction(rest)
         restrictions[name] = restrictions.get(name, ANY).intersect(read)
     return restrictions
+
+
+def _refuse_sql(text: str, item: Item, schema: Schema, *, words: bool) -> None:
+    """Raise PatternError if a restriction is a condition of SQL that patterns do not have. Without `words` it may be a
+    bare text, such as `name in words`."""
+    found = _SQL.match(item.text)
+    if found is None or not any(known.lower() == _unquoted(found[1]).lower() for known in schema.names):
+        return
+    if not words and found["word"] and item.text[found.end() :].lstrip()[:1] != "(":
+        return
+    used = (found["sign"] or found["word"]).lower()
+    hint = _INSTEAD.get(used, "A pattern has =, <, <=, >, >=, ranges and sets; only * matches NULL.").format(found[1])
+    reason = "in (…) could be a set or a range" if used == "in" else f"a pattern has no {used.upper()}"
+    place = _place(text, item.start + found.start(found.lastgroup or 0))
+    raise PatternError("M4006", f"column '{_unquoted(found[1])}': {reason}", detail=place, hint=hint)
 
 
 def _by_position(text: str, items: list[Item], schema: Schema) -> dict[str, Restriction]:
@@ -142,6 +173,8 @@ class _Reader:
             return one_of(self._value(part, item) for part in self._parts(text, item, "}"))
         if text[0] in "[(":
             return self._range(text, item)
+        if text[:2] in ("<>", "!="):
+            self._fail("M4006", item, f"a pattern has no {text[:2]}", _TWO_PATTERNS)
         found = _COMPARISON.match(text)
         if found is None:
             return equal(self._value(text, item))
@@ -150,6 +183,8 @@ class _Reader:
             return ANY if rest == "*" else NOTHING
         if not rest:
             self._fail("M4006", item, f"no value after '{op}'", "Write a value, as in <= 10.")
+        if rest[0] == "{" and rest[-1] == "}":
+            self._fail("M4006", item, f"a set after '{op}'", f"Write {self.column} in {rest}, or quote the text.")
         if op != "=":
             self._check_ordered(item)
         return compare(op, self._value(rest, item))
@@ -176,6 +211,9 @@ class _Reader:
     def _value(self, text: str, item: Item) -> Any:
         if not text.strip():
             self._fail("M4006", item, "a value is missing", "Write an empty text as ''.")
+        if (found := _ALTERNATIVES.search(text)) and text.strip()[0] not in QUOTES:
+            hint = "Separate columns by commas; give a pattern for each alternative, or quote the text."
+            self._fail("M4006", item, f"a pattern has no {found[1].upper()}", hint)
         try:
             return read_value(text, self.type)
         except ValueError as error:
@@ -191,13 +229,17 @@ class _Reader:
 
 
 def _column(written: str, schema: Schema) -> str:
-    name = unquote(written) if written[0] == '"' else written
+    name = _unquoted(written)
     if name in schema:
         return name
     for known in schema.names:
         if known.lower() == name.lower():
             return known
     raise _unknown(name, schema)
+
+
+def _unquoted(written: str) -> str:
+    return unquote(written) if written[0] == '"' else written
 
 
 def _unknown(name: str, schema: Schema) -> PatternError:

@@ -97,6 +97,9 @@ def define_function(
 
 def sql_name(name: str | None, code: Any) -> str:
     """The name in SQL: as given, or that of the code."""
+    if not callable(code):
+        hint = "register code: @mill.function above a def, @mill.aggregate above a class"
+        raise BindError("M2110", f"{code!r} is neither a function nor a class", hint=hint)
     found = name or getattr(code, "__name__", "")
     if not isinstance(found, str) or not found.isidentifier():
         raise BindError("M2110", f"'{found}' cannot be the name of a function", hint='give it one: name="inverse"')

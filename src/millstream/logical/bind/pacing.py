@@ -36,7 +36,7 @@ def paced(clause: ast.Pacing, plan: Plan, members: Members) -> Plan:
         message = f"PACE needs a TIMESTAMP or BIGINT column, '{column}' is {type_.value}"
         raise BindError("M2026", message, **name.place)
     unit = 1 if type_.is_integer else MICROS
-    tolerance = units(clause.tolerance, unit, "the lateness of PACE", zero=True)
+    tolerance = units(clause.tolerance, unit, "the lateness of PACE")
     return Pace(plan.members if isinstance(plan, Union) else (plan,), column, tolerance, clause.feedback)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from millstream.algebra.aggregate import functions as aggregates
+from millstream.algebra.early import FINALITY
 from millstream.algebra.expression import Column
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
@@ -114,6 +115,11 @@ class Scope:
         if name in PSEUDO_COLUMNS:
             hint = "It belongs to a grouped window aggregate: s [RANGE 60 SECONDS], with an aggregate in SELECT."
             raise PlanError("M3011", f"{name} needs a window and an aggregate", hint=hint)
+        if name == FINALITY:
+            hint = (
+                "It tells early results of an aggregate from final ones: SELECT k, COUNT(*) AS n, finality … GROUP BY k"
+            )
+            raise PlanError("M3011", "finality needs an aggregate", hint=hint)
         known = [visible for entry in self.entries for visible in entry.visible]
         if name in self.aliases:
             hint = f"the select list computes {name} last: repeat its expression here, or select from a subquery"

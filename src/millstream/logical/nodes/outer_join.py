@@ -13,9 +13,11 @@ from typing import Any
 
 from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.response import Reach, Rule
 from millstream.logical.contract.offers import Offer, Offers, slowest
 from millstream.logical.contract.state_parts import StatePart
+from millstream.logical.disclaimed import Omitted
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
 from millstream.logical.plan import Conditions, Key, Pushed, subsets
 
@@ -30,6 +32,12 @@ class OuterJoin(TwoWindowed):
 
     stem = "outer_join"
     rules = (
+        Rule(
+            "keys of the kept input, if the other is not kept",
+            Reach.EVERY,
+            purges="stored tuples that match, of both inputs",
+            passes="the same, by key",
+        ),
         Rule(
             "columns of the kept input, if the other is not kept",
             Reach.SOME,
@@ -58,6 +66,16 @@ class OuterJoin(TwoWindowed):
         above = [c for c in conditions if not any(sifter.take(c) for sifter in never_padded)]
         inside = [c for c in conjuncts(self.residual) if not any(sifter.take(c) for sifter in not_kept)]
         return self.sifted(sifters, inside, above)
+
+    def disclaimed(self, pattern: Pattern) -> Omitted:
+        """If results with a key of the kept side are unwanted, padded or not, the other side may omit that key too."""
+        below = [*TwoWindowed.disclaimed(self, pattern)]
+        place = {"LEFT": 0, "RIGHT": 1}.get(self.kept)
+        if place is not None and pattern.items and not self.positional:
+            names = {pair[place]: own for pair, own in zip(self.equal, self.keys_of(1 - place), strict=True)}
+            if pattern.attributes <= names.keys():
+                below[1 - place] = pattern.rename(names)
+        return tuple(below)
 
     @property
     def equal_columns(self) -> Groups:

@@ -7,8 +7,12 @@ again from later tuples. Purge and key are one step: between them no tuple is ta
 | | |
 |---|---|
 | checked | once a step, if tuples were taken, for all groups at once |
-| skipped | while few tuples have come, compared with the groups held; the more often nothing is found, the longer |
-| passed on | for each window with doomed groups, one pattern with their keys: the inputs may omit their tuples |
+| skipped | while few tuples have come, compared with the groups held; the more often little is found, the longer |
+| passed on | for each window with few doomed groups, one pattern with their keys: the inputs may omit their tuples |
+
+A check folds the waiting tuples, which costs more than to fold them when the window closes. So it has to find a doomed
+group for every `WORTH` tuples, or the next one comes later. Of a window with more than `MOST` doomed groups nothing
+more is passed on: a test of every tuple for so many keys costs more than to drop them here.
 """
 
 from __future__ import annotations
@@ -25,13 +29,15 @@ from millstream.runtime.operator.frames import where
 from millstream.runtime.state.table import StateTable
 
 MOST = 256
-"""Most groups in a pattern; tuples of further ones are dropped on arrival."""
+"""Most groups of a window that the inputs are told of; tuples of further ones are dropped on arrival."""
 MOST_PATTERNS = 16
 """Most patterns that the inputs are told of in a step."""
 SHARE = 8
 """Groups per tuple: groups are checked once one tuple for each that many groups has been taken."""
-MOST_PATIENCE = 64
-"""While nothing is found, the number of tuples doubles, up to this factor."""
+WORTH = 4
+"""A check pays if it finds a doomed group for this many tuples; then the next one may come as soon."""
+MOST_PATIENCE = 512
+"""While checks do not pay, the number of tuples doubles, up to this factor."""
 _DOOMED = "__doomed"
 
 
@@ -61,12 +67,13 @@ class Doomed:
     def due(self, taken: int, groups: int) -> bool:
         """Return whether groups are to be checked, after `taken` further tuples."""
         self.taken += taken
-        return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= groups * self._patience
+        known = groups + len(self.table)
+        return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= known * self._patience
 
     def find(self, groups: pl.DataFrame) -> pl.DataFrame:
         """Return the keys of the groups, given by their partial results, that are doomed; keep them, and note which
         groups the inputs are told of."""
-        self.taken = 0
+        taken, self.taken = self.taken, 0
         names = {name for pattern in self.watched for name in pattern.attributes if name in self._calls}
         calls = [self._calls[name] for name in sorted(names)]
         values = groups.select(*self._keys, *(call.result() for call in calls))
@@ -75,7 +82,7 @@ class Doomed:
             if (fits := call.fits()) is not None:
                 doomed = doomed & groups.select(fits).to_series()
         found = where(values.select(self._keys), doomed)
-        self._patience = 1 if found.height else min(2 * self._patience, MOST_PATIENCE)
+        self._patience = 1 if found.height * WORTH >= taken else min(2 * self._patience, MOST_PATIENCE)
         if found.height:
             self.table.append(found)
             self._found += self._told(found)[: MOST_PATTERNS - len(self._found)]
@@ -86,15 +93,14 @@ class Doomed:
         place of an earlier one that it covers."""
         *others, last = self._keys
         if not others:
-            return _patterns([{last: self.table.frame().get_column(last).head(MOST).to_list()}])
+            return _patterns([{last: self.table.frame().get_column(last).to_list()}]) if len(self.table) <= MOST else []
         if len(others) > 1:  # a pattern has no pairs of values
-            return _patterns(
-                {name: [value] for name, value in row.items()} for row in found.head(MOST).rows(named=True)
-            )
+            few = found if len(self.table) <= MOST else found.clear()
+            return _patterns({name: [value] for name, value in row.items()} for row in few.rows(named=True))
         (first,) = others
         windows = found.select(first).unique(maintain_order=True).head(MOST_PATTERNS)
         doomed = self.table.frame().join(windows, on=first, how="semi", nulls_equal=True)
-        grouped = doomed.group_by(first, maintain_order=True).agg(pl.col(last).head(MOST))
+        grouped = doomed.group_by(first, maintain_order=True).agg(pl.col(last)).filter(pl.col(last).list.len() <= MOST)
         return _patterns({first: [value], last: values} for value, values in grouped.iter_rows())
 
     def take_found(self) -> tuple[Pattern, ...]:
@@ -102,16 +108,18 @@ class Doomed:
         found, self._found = tuple(self._found), []
         return found
 
-    def mask(self, groups: pl.DataFrame) -> pl.Series:
-        """Return a mask of the rows that belong to doomed groups."""
-        doomed = self.table.frame().with_columns(pl.lit(True).alias(_DOOMED))
+    def mask(self, groups: pl.DataFrame, doomed: pl.DataFrame) -> pl.Series:
+        """Return a mask of the rows that belong to these doomed groups."""
+        doomed = doomed.with_columns(pl.lit(True).alias(_DOOMED))
         names = groups.select(self._keys)
         joined = names.join(doomed, on=self._keys, how="left", nulls_equal=True, maintain_order="left")
         return joined.get_column(_DOOMED).is_not_null()
 
     def without(self, partials: pl.DataFrame) -> pl.DataFrame:
         """Return partial results without those of doomed groups."""
-        return where(partials, ~self.mask(partials)) if len(self.table) and partials.height else partials
+        if not len(self.table) or not partials.height:
+            return partials
+        return partials.join(self.table.frame(), on=self._keys, how="anti", nulls_equal=True, maintain_order="left")
 
     def close(self, closes: Callable[[pl.DataFrame], pl.Series]) -> None:
         """Forget the groups that close."""

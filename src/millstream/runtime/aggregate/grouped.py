@@ -105,8 +105,12 @@ class GroupedAggregate(Operator):
     def _doom(self) -> None:
         """Purge the groups that are doomed."""
         self._fold()
-        if len(self._state.table) and self._doomed.find(self._state.merged()).height:
-            self._state.table.keep(~self._doomed.mask(self._state.table.frame()))
+        if not len(self._state.table):
+            return
+        found = self._doomed.find(self._state.merged())
+        if found.height:
+            held = self._state.table.frame()
+            self._state.table.keep(~self._doomed.mask(held, found))
 
     def closed(self, punctuations: Punctuations) -> Punctuations:
         """Return the punctuations to emit for those that have closed windows."""

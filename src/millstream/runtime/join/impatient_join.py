@@ -38,7 +38,7 @@ class ImpatientJoin(WindowJoin):
         own = {output: name for name, output in self._columns.names[1].items()}
         self._wanted = {key: own[other] for key, other in self._keys[0].items()}
         """The keys of the left side, and the equal columns of the right input."""
-        self._told: dict[tuple[Any, ...], None] = {}
+        self._asked: dict[tuple[Any, ...], None] = {}
 
     def process(self, inputs: Sequence[Input]) -> Output:
         arrived = inputs[0].rows is not None
@@ -46,12 +46,12 @@ class ImpatientJoin(WindowJoin):
         if not arrived or not self._wanted:
             return output
         held = self._held()
-        self._told = {key: None for key in self._told if key in held}
-        room = min(MOST, MOST_TOLD - len(self._told))
-        fresh = [key for key in held if key not in self._told][:room]
+        self._asked = {key: None for key in self._asked if key in held}
+        room = min(MOST, MOST_TOLD - len(self._asked))
+        fresh = [key for key in held if key not in self._asked][:room]
         if not fresh:
             return output
-        self._told |= dict.fromkeys(fresh)
+        self._asked |= dict.fromkeys(fresh)
         columns = zip(self._wanted.values(), zip(*fresh, strict=True), strict=True)
         pattern = Pattern.of({name: one_of(values) for name, values in columns})
         if pattern.is_empty:
@@ -64,8 +64,8 @@ class ImpatientJoin(WindowJoin):
         return dict.fromkeys(rows.unique(maintain_order=True).rows())
 
     def scalars(self) -> dict[str, Any]:
-        return super().scalars() | {"told": list(self._told)}
+        return super().scalars() | {"asked": list(self._asked)}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         super().restore_scalars(values)
-        self._told = dict.fromkeys(tuple(key) for key in values["told"])
+        self._asked = dict.fromkeys(tuple(key) for key in values["asked"])

@@ -30,6 +30,7 @@ class KeyJoin(WindowJoin):
     """`once`: for each side, whether its tuples are used once."""
 
     numbers = True
+    tells_keys = False
 
     def __init__(self, *inputs: Any, once: tuple[bool, bool], **options: Any) -> None:
         super().__init__(*inputs, **options)

@@ -47,6 +47,8 @@ class _Passed:
 
 @carries_out("thrifty_join")
 class ThriftyJoin(WindowJoin):
+    tells_keys = False
+
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
         names = self._columns.names

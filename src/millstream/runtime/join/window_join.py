@@ -17,6 +17,7 @@
 | | merging: also by the time behind tuples of B that wait, unless one of the same key does (`look_ahead`) |
 | progress out | the lower of both sides', if it has risen and arrived in band |
 | feedback in → purged | the stored tuples that the input may omit |
+| feedback | `~[…]` on keys that B has closed and stores no tuple of, to A (`told`) |
 | cost | a look-up of the new keys among the stored ones, and of times where a key has many tuples (`stretches`) |
 | purging | copies nothing if tuples arrived in order |
 
@@ -39,7 +40,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.arrays import Integers
+from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
 from millstream.algebra.punctuation.pattern import Pattern
@@ -56,6 +57,7 @@ from millstream.runtime.join.look_ahead import LookAhead
 from millstream.runtime.join.purge import Renaming, Translation, times_named
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.join.side import JoinSide
+from millstream.runtime.join.told import ToldKeys
 from millstream.runtime.operator.contract import Ahead, Input, Operator, Output
 from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
@@ -75,6 +77,8 @@ class WindowJoin(Operator):
     """For each side, whether its tuples are kept without a partner."""
     numbers = False
     """True if tuples are numbered whatever the windows are."""
+    tells_keys = True
+    """True if it tells its inputs which keys punctuation of the other input has closed."""
 
     def __init__(
         self,
@@ -117,6 +121,7 @@ class WindowJoin(Operator):
         """Time of the inputs when the first pair on disk was missed; FOREVER: none is owed."""
         self._registers = Registers(2)
         self._components = JoinComponents(self._sides, self._relocation, self._propagate)
+        self._told = self._told_keys() if self.tells_keys and equality.pairs else None
         self._shared = {own for own, _ in equality.pairs}
         self._emitted = Emitted(self._shared)
 
@@ -169,7 +174,8 @@ class WindowJoin(Operator):
         found += self._padded()
         self._registers.limit = min(self._owed_since, self._oldest_owed())
         punctuations = punctuations.with_progress(self._registers.news())
-        return Output(stack(found) if found else None, punctuations or None)
+        told = self._told.take() if self._told is not None else ()
+        return Output(stack(found) if found else None, punctuations or None, upstream=told)
 
     def _take_punctuation(self, inputs: Sequence[Input]) -> int:
         """Hand the punctuation of each side to both sides; returns the number of punctuations."""
@@ -253,6 +259,19 @@ class WindowJoin(Operator):
         """Tuples of the other side that match these punctuations of a side have no partner there, now or later."""
         if self._drops:
             self._sides[1 - side].finish(released.select(self._keys[side]))
+        if self._told is not None:
+            names = self._keys[1] if side else {key: key for key in self._keys[0]}
+            self._told.add(side, released.select(names), self._closed_itself)
+
+    def _told_keys(self) -> ToldKeys | None:
+        """What it tells its inputs; keys have the names of the left columns."""
+        may_omit = [not self._kernel.by_rows and not kept for kept in self.preserved]
+        own = [{output: name for name, output in names.items()} for names in self._columns.names]
+        columns = [{key: own[0][key] for key in self._keys[0]}, {a: own[1][b] for a, b in self._keys[0].items()}]
+        return ToldKeys(columns, may_omit) if any(may_omit) else None
+
+    def _closed_itself(self, side: int, on_keys: Punctuations) -> Mask:
+        return self._sides[1 - side].closes(on_keys if side else on_keys.select(self._keys[0]))
 
     def _closed_by_time(self, side: int, closed: Punctuations) -> None:
         """Tuples of a side that match have no later partner, by the time of the other side."""
@@ -310,6 +329,7 @@ class WindowJoin(Operator):
             "monitor": self._components.monitor.to_value(),
             "disk": None if self._relocation is None else self._relocation.to_value(),
             "owed_since": self._owed_since,
+            "told": None if self._told is None else self._told.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
@@ -324,3 +344,5 @@ class WindowJoin(Operator):
         for side in self._sides:
             side.build_index()
         self._emitted.restore(values["emitted"])
+        if self._told is not None and values.get("told") is not None:
+            self._told.restore(values["told"])

@@ -16,6 +16,13 @@ Issuing = ThriftyJoin | ImpatientJoin
 ISSUING: Mapping[str, type[Issuing]] = {"THRIFTY": ThriftyJoin, "IMPATIENT": ImpatientJoin}
 
 
+def check_keys(word: str | None, keys: Sequence[object], entry: Entry) -> None:
+    """Refuse the words without an equality: there would be nothing to tell."""
+    if word and not keys:
+        hint = "add an equality to ON, such as a.k = b.k, or leave it out"
+        raise entry.fail("M3034", f"{word} JOIN without a key", hint)
+
+
 def check_issuing(entries: Sequence[Entry], windows: Sequence[Window], sequence: ast.SequenceTest | None) -> None:
     """Refuse the words where every tuple counts, with or without a partner."""
     for entry in entries:

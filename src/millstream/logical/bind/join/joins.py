@@ -23,7 +23,7 @@ from millstream.logical.bind.join import rows
 from millstream.logical.bind.join.computed_keys import KeySide, computed_keys
 from millstream.logical.bind.join.conjunct_sets import Conjuncts, EqualKeys, aliases, split_keys
 from millstream.logical.bind.join.interval import interval_windows, lags, result_windows
-from millstream.logical.bind.join.issuing import ISSUING, Issuing, check_issuing
+from millstream.logical.bind.join.issuing import ISSUING, Issuing, check_issuing, check_keys
 from millstream.logical.bind.join.key_join import check_key_join, key_joined
 from millstream.logical.bind.join.outer import OUTER, cuts_off
 from millstream.logical.bind.join.time import any_time_of, same_units, times_of, times_of_parts
@@ -206,6 +206,7 @@ class JoinBinder:
             padded |= right.names if kind != "RIGHT" else frozenset()
             padded |= left.names if kind != "LEFT" else frozenset()
         else:
+            check_keys(newcomer.written.issues, inner, newcomer)
             plan = ISSUING.get(newcomer.written.issues, WindowJoin)(*parts)
             self.keys.add(keys, plan.schema)
         streams = left.streams + right.streams

@@ -190,8 +190,9 @@ class Grouped(Plan):
             case Course.FALLS:
                 return restriction.is_upper
             case Course.RISES_FROM_0:  # a sum of fractions may become NaN, which matches nothing
-                known = call.type.is_integer and call.argument is not None and not self.partials
-                return rises and known and non_negative(self.input, call.argument or "")
+                argument = call.argument or ""  # partial results have no such column
+                known = call.type.is_integer and argument in self.input.schema and not self.partials
+                return rises and known and non_negative(self.input, argument)
         return False
 
     # --- partitioning -----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 | | closes the tuples that a condition like `a.ts >= b.ts` excludes for it (`time_limits`), like punctuation |
 | progress out | the lowest of all inputs', if it has risen and arrived in band |
 | feedback in → purged | the stored tuples that the input may omit |
+| feedback | `~[…]` on keys that an input has closed and stores no tuple of, to all others (`told`) |
 | cost | the keys of stored and new tuples are numbered once a step; one search per probing tuple and other input |
 
 It merges if all inputs are ordered and at most one has no window, like the equivalent tree of window joins, or if a
@@ -45,6 +46,7 @@ from millstream.runtime.join.multi.keys import KeyIndex, common_types
 from millstream.runtime.join.multi.purge import Held, useful
 from millstream.runtime.join.multi.side import SEQ, Closings, MultiJoinSide
 from millstream.runtime.join.purge import Renaming, times_named
+from millstream.runtime.join.told import ToldKeys
 from millstream.runtime.operator.contract import Ahead, Input, Operator, Output
 from millstream.runtime.operator.frames import stack, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
@@ -101,6 +103,8 @@ class MultiJoin(Operator):
         """For pairs of inputs (i, j), what the time of j has closed of i."""
         self._registers = Registers(len(inputs))
         self._emitted = Emitted(first)
+        columns = [dict(zip(self._index.names, own, strict=True)) for own in keys]
+        self._told = None if self._kernel.by_rows else ToldKeys(columns, [True] * len(inputs))
 
     # --- a step ---------------------------------------------------------------------------------------------------
 
@@ -113,7 +117,8 @@ class MultiJoin(Operator):
         if risen or fresh or any_rows or ahead or any(side.stale for side in self._sides):
             self._purge(arrived, ahead, count, fresh)
         punctuations = self._release().with_progress(self._registers.news())
-        return Output(rows, punctuations or None)
+        told = self._told.take() if self._told is not None else ()
+        return Output(rows, punctuations or None, upstream=told)
 
     def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
         for side, own, names in zip(self._sides, omitted, self._columns.names, strict=True):
@@ -259,8 +264,15 @@ class MultiJoin(Operator):
     def _release(self) -> Punctuations:
         if not any(side.freed for side in self._sides):
             return NO_PUNCTUATIONS
-        released = [rename(side.release()) for side, rename in zip(self._sides, self._canonical, strict=True)]
-        return self._emitted.release(released)
+        released = [side.release() for side in self._sides]
+        for i, own in enumerate(released):
+            if self._told is not None and len(own):
+                names = dict(zip(self._index.columns[i], self._index.names, strict=True))
+                self._told.add(i, own.select(names), self._closed_itself)
+        return self._emitted.release([rename(own) for own, rename in zip(released, self._canonical, strict=True)])
+
+    def _closed_itself(self, i: int, on_keys: Punctuations) -> Mask:
+        return self._closings[i].known.covered(on_keys).to_numpy()
 
     def tables(self) -> Mapping[str, StateTable]:
         return {f"input{i}": side.table for i, side in enumerate(self._sides)}
@@ -271,6 +283,7 @@ class MultiJoin(Operator):
             "closed": [closing.known.to_value() for closing in self._closings],
             "registers": self._registers.to_value(),
             "emitted": self._emitted.to_value(),
+            "told": None if self._told is None else self._told.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
@@ -280,3 +293,5 @@ class MultiJoin(Operator):
             closing.restore(value)
         self._registers.restore(values["registers"])
         self._emitted.restore(values["emitted"])
+        if self._told is not None and values.get("told") is not None:
+            self._told.restore(values["told"])

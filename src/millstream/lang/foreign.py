@@ -87,7 +87,7 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "CREATE SINK": ("CREATE SINK", "CREATE QUERY name AS SELECT … INTO parquet WITH (path = '…')"),
     "CREATE CONNECTOR": ("CREATE CONNECTOR", "CREATE STREAM name (…) WITH (connector = '…')"),
     "CREATE CONTINUOUS": ("CREATE CONTINUOUS QUERY", "CREATE QUERY name AS SELECT …: every query is continuous"),
-    "CREATE FUNCTION": (
+    "CREATE FUNCTION name AS": (
         "CREATE FUNCTION",
         "@millstream.function in a module of --functions, or @mill.function, registers one written in Python",
     ),
@@ -205,7 +205,6 @@ _NOT_AVAILABLE: dict[str, tuple[str, str]] = {
     "FROM name .": ("a stream of another database", "there is one catalog: FROM s"),
     "JOIN name .": ("a stream of another database", "there is one catalog: JOIN s"),
     "FROM string": ("a file in FROM", "CREATE STREAM s (…) WITH (connector = 'csv', path = '…'), then FROM s"),
-    "FROM name (": ("a function in FROM", "TUMBLE, HOP, a stream or a subquery"),
     "FOR UPDATE": ("FOR UPDATE", "leave it out: a query locks nothing"),
     "WITH ( NOLOCK": ("WITH (NOLOCK)", "leave it out: a query locks nothing"),
     "ROWS FROM": ("ROWS FROM", "FROM a stream, a table or a subquery"),
@@ -344,6 +343,11 @@ def find(tokens: Sequence[Token], at: int) -> Foreign | None:
         return None
     _, begin, best = max(found)
     return Foreign(tokens[begin], best.code, best.message, best.hint)
+
+
+def is_function(word: str) -> bool:
+    """Return whether a function of another dialect has this name in capitals."""
+    return f"{word} (" in _NOT_AVAILABLE
 
 
 def misspelt(tokens: Sequence[Token], at: int, expected: Sequence[str]) -> tuple[Token, str] | None:

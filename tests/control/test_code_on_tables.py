@@ -161,3 +161,24 @@ def test_statements_that_streams_drive_restarted(tmp_path: Path) -> None:
     mill.sql("UPDATE t SET w = inverse(v)")
     assert mill.sql("SELECT w FROM t ORDER BY k").rows() == [(1 / 42,), (0.5,)]
     mill.close()
+
+
+def test_a_select_that_raises_takes_its_insert_out_and_nothing_else(mill: Connection) -> None:
+    mill.sql("""
+        CREATE STREAM s (k VARCHAR, v BIGINT, ts BIGINT) ORDER BY ts;
+        CREATE STREAM u (k VARCHAR, v BIGINT, ts BIGINT) ORDER BY ts;
+        CREATE TABLE r (k VARCHAR PRIMARY KEY, w DOUBLE);
+        CREATE QUERY puts AS INSERT INTO r SELECT k, inverse(v) FROM s;
+        CREATE QUERY others AS INSERT INTO r SELECT k, 0.0 FROM u;
+    """)
+    reader = mill.sql("SELECT u.v, r.w FROM u JOIN r ON u.k = r.k").start(name="reader")
+    mill.insert("s", [("a", 4, 1)])
+    mill.insert("u", [("z", 1, 2)])
+    mill.insert("s", [("b", 0, 3)])
+    mill.insert("u", [("a", 2, 4), ("y", 3, 5), ("x", 4, 6)])
+    mill.insert("s", [("c", 1, 7)])
+    assert mill.sql("SELECT k, w FROM r ORDER BY k").rows() == [("a", 0.25), ("x", 0.0), ("y", 0.0), ("z", 0.0)]
+    assert reader.take().rows() == [(1, 0.0), (2, 0.25), (3, 0.0)]  # the last tuple waits for the end of its time
+    failed = str(mill.query("puts").error)
+    assert "query puts failed" in failed and "function inverse(0) raised ZeroDivisionError" in failed
+    assert mill.query("others").error is None and reader.error is None

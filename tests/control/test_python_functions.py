@@ -1,13 +1,9 @@
-"""Python functions from SQL: registration, types, errors, SHOW and DROP, checkpoints."""
+"""Python functions from SQL: registration, types, errors, SHOW and DROP."""
 
 from __future__ import annotations
 
-import importlib
-import linecache
-import sys
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,14 +11,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from typer.testing import CliRunner
 
 import millstream as ms
-from millstream.algebra.python import code as codes
 from millstream.algebra.python import library
-from millstream.cli import app
 from millstream.control.mill import LocalMill
-from millstream.errors import BindError, MillstreamError, OperatorError, OptionError, PlanError
+from millstream.errors import BindError, MillstreamError, OperatorError, OptionError
 
 STREAM = "CREATE STREAM s (k BIGINT, v DOUBLE, name VARCHAR, at TIMESTAMP, ts BIGINT) ORDER BY ts"
 ROW = (3, 2.0, "x", datetime(2024, 5, 6, 7), 1)
@@ -245,179 +238,6 @@ def test_a_function_registered_again_replaces_the_first_one_for_later_queries(mi
     mill.insert("s", [ROW])
     mill.batch()
     assert (mill.take_rows("first").item(), mill.take_rows("second").item()) == (1, 2)
-
-
-# --- checkpoints ------------------------------------------------------------------------------------------------------
-
-
-def made(body: str) -> Callable[..., Any]:
-    """A function as a notebook has it."""
-    space: dict[str, Any] = {"__name__": "__main__"}
-    exec(f"def inverse(x: float) -> float:\n    return {body}", space)
-    found: Callable[..., Any] = space["inverse"]
-    return found
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkpoint with a query that calls a function, as another process finds it."""
-    folder = tmp_path / "checkpoint"
-    with ms.connect(local=True, checkpoint=folder) as mill:
-        mill.function(made("1 / x"))
-        mill.sql(STREAM)
-        mill.sql("CREATE QUERY q AS SELECT inverse(v) AS x FROM s")
-        mill.insert("s", [ROW])
-        assert mill.query("q").take().rows() == [(0.5,)]
-    monkeypatch.setattr(codes, "_CODE", {})
-    return folder
-
-
-def test_a_checkpoint_holds_no_code(checkpoint: Path) -> None:
-    held = b"".join(path.read_bytes() for path in checkpoint.rglob("*") if path.is_file())
-    assert b"inverse" in held
-    assert b"1 / x" not in held and b"cloudpickle" not in held and b"co_code" not in held
-
-
-def test_a_function_is_missing_on_resume(checkpoint: Path) -> None:
-    with pytest.raises(PlanError, match=r"M3070: function inverse \(__main__.inverse\) of query 'q' is not registered"):
-        ms.connect(local=True, checkpoint=checkpoint)
-    with pytest.raises(PlanError, match="M3070"):
-        LocalMill(checkpoint=checkpoint)
-
-
-def test_a_function_has_changed_on_resume(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
-        mill.function(made("2 / x"))
-        with pytest.raises(PlanError, match=r"M3071: function inverse .* of query 'q' has changed"):
-            mill.resume()
-        with pytest.raises(PlanError, match="M3071"):
-            mill.sql("CREATE QUERY r AS SELECT k FROM s")
-    monkeypatch.setattr(codes, "_CODE", {})
-    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
-        mill.function(made("1 / x"))
-        mill.resume()
-        mill.insert("s", [(1, 4.0, "", None, 2)])
-        assert mill.query("q").take().rows() == [(0.25,)]
-
-
-def test_changed_code_is_accepted(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for changed in (True, False):
-        with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
-            mill.function(made("2 / x"))
-            mill.resume(changed=changed)
-            mill.insert("s", [(1, 4.0, "", None, 3 - changed)])
-            assert mill.query("q").take().rows() == [(0.5,)]
-        monkeypatch.setattr(codes, "_CODE", {})
-
-
-def test_a_fixed_function_resumes_with_the_row_on_which_it_failed(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
-        mill.function(made("1 / x"))
-        mill.resume()
-        with pytest.raises(OperatorError, match=r"of query q failed on a row of stream s \(.*v = 0.0.*inverse\(0.0\)"):
-            mill.insert("s", [(1, 0.0, "", None, 2)])
-    monkeypatch.setattr(codes, "_CODE", {})
-    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
-        mill.function(made("1 / x if x else 0.0"))
-        mill.resume(changed=True)
-        assert mill.query("q").take().rows() == [(0.0,)]
-
-
-def test_a_version_stands_for_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for body in ("1 / x", "2 / x"):
-        with ms.connect(local=True, checkpoint=tmp_path / "c", resume=False) as mill:
-            mill.function(made(body), version="1")
-            if not mill.queries:
-                mill.sql(STREAM)
-                mill.sql("CREATE QUERY q AS SELECT inverse(v) AS x FROM s")
-            mill.resume()
-        monkeypatch.setattr(codes, "_CODE", {})
-
-
-def test_statements_of_a_checkpoint_keep_their_meaning(tmp_path: Path) -> None:
-    """A function registered later does not hide the built-in one that a statement has used."""
-    with ms.connect(local=True, checkpoint=tmp_path) as mill:
-        mill.sql(STREAM)
-        mill.sql(
-            "CREATE QUERY q AS SELECT UPPER(name) AS x FROM s; CREATE STREAM d AS SELECT LOWER(name) AS y, ts FROM s"
-        )
-    with ms.connect(local=True, checkpoint=tmp_path, resume=False) as mill:
-        mill.function(lambda x: "mine", name="upper", arguments=["VARCHAR"], returns="VARCHAR")
-        mill.resume()
-        mill.insert("s", [ROW])
-        assert mill.query("q").take().rows() == [("X",)]
-
-
-# --- modules ----------------------------------------------------------------------------------------------------------
-
-MODULE = """
-import millstream as ms
-
-@ms.function
-def half(x: float) -> float:
-    return x / 2
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "half_functions.py").write_text(MODULE)
-    (tmp_path / "rows.csv").write_text("v\n3\n")
-    (tmp_path / "q.sql").write_text(
-        "CREATE STREAM r (v DOUBLE) WITH (connector = 'csv', path = 'rows.csv', once = 'true'); "
-        "CREATE QUERY q AS SELECT half(v) AS x FROM r INTO parquet WITH (path = 'out')"
-    )
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
-    monkeypatch.delitem(sys.modules, "half_functions", raising=False)
-    return tmp_path
-
-
-def test_a_file_of_statements_names_a_module(folder: Path) -> None:
-    arguments = ["run", "q.sql", "--local", "--checkpoint", "c", "--functions", "half_functions"]
-    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert pl.read_parquet(folder / "out" / "*.parquet").get_column("x").to_list() == [1.5]
-    assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
-    explained = CliRunner().invoke(app, ["explain", "q.sql", "--functions", "half_functions"], catch_exceptions=False)
-    assert "Project half(v) AS x" in explained.output
-
-
-def test_a_module_has_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ["run", "q.sql", "--local", "--checkpoint", "c", "--functions", "half_functions"]
-
-    def run(*more: str) -> str:
-        monkeypatch.setattr(codes, "_CODE", {})
-        sys.modules.pop("half_functions", None)
-        return CliRunner().invoke(app, [*arguments, *more], catch_exceptions=False).output
-
-    run()
-    (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 4"))
-    importlib.invalidate_caches()
-    linecache.clearcache()
-    with pytest.raises(OptionError, match=r"half \(half_functions.half\) has changed; query q calls it"):
-        run()
-    assert "kept: half (half_functions.half) has changed" in run("--keep")
-    assert "kept" not in run()
-    (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 8.0"))
-    linecache.clearcache()
-    with pytest.raises(OptionError, match="M6041"):  # its results would be mixed with those of the old code
-        run("--replace")
-    assert "kept" in run("--keep")
-    (folder / "half_functions.py").write_text(MODULE.replace("x / 2", "x / 16.0"))
-    linecache.clearcache()
-    text = (folder / "q.sql").read_text()
-    (folder / "q.sql").write_text(text.replace("(path = 'out')", "(path = 'out', overwrite = true)"))
-    assert "dropped: query q" in run("--replace")
-    assert "dropped" not in run()
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_module_that_cannot_be_imported() -> None:
-    with pytest.raises(OptionError, match="M6025: module 'no_such_module' cannot be imported"):
-        CliRunner().invoke(app, ["explain", "q.sql", "--functions", "no_such_module"], catch_exceptions=False)
 
 
 def test_a_package_provides_functions_by_entry_points(

@@ -15,6 +15,7 @@ from millstream.lang.expressions import type_name
 from millstream.lang.options import options
 from millstream.lang.query import query, query_into
 from millstream.lang.table.ast import CreateView
+from millstream.lang.table.function import create_table_function
 from millstream.lang.table.write import WRITES, write
 from millstream.lang.tokens import Kind, Token
 
@@ -28,7 +29,7 @@ CLAUSES = (
     "CLOSES",
     "WITH",
 )
-KINDS = ("STREAM", "TABLE", "QUERY", "VIEW")
+KINDS = ("STREAM", "TABLE", "QUERY", "VIEW", "FUNCTION")
 CLASSES = ("+", "#", "-")
 
 
@@ -36,7 +37,7 @@ def create(cursor: Cursor) -> ast.Statement:
     """Parse the rest of a CREATE statement."""
     if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
         return create_aggregate(cursor)
-    kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY, VIEW or AGGREGATE")
+    kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY, VIEW, FUNCTION or AGGREGATE")
     unless = cursor.accept("IF", "NOT", "EXISTS") is not None
     name = cursor.new_name(f"the name of the {kind.lower()}")
     return replace(_CREATED[kind](cursor, name), unless_exists=unless)
@@ -267,4 +268,5 @@ _CREATED: dict[str, Callable[[Cursor, str], ast.Created]] = {
     "TABLE": _table,
     "QUERY": _query,
     "VIEW": _view,
+    "FUNCTION": create_table_function,
 }

@@ -13,6 +13,7 @@ from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
 from millstream.lang.expressions import at_over, expression, expressions, with_over
+from millstream.lang.foreign import is_function
 from millstream.lang.instrument import instrument
 from millstream.lang.options import options
 from millstream.lang.pacing import at_pacing, pacing
@@ -173,6 +174,7 @@ def source(cursor: Cursor) -> ast.Source:
     denoising: ast.Denoising | None = None
     instrumenting: ast.Instrumenting | None = None
     work: ast.Work | None = None
+    arguments: tuple[ast.Expr, ...] | None = None
     probing = False
     if cursor.accept_symbol("("):
         if not (cursor.at("SELECT") or cursor.at_symbol("(")):
@@ -189,6 +191,7 @@ def source(cursor: Cursor) -> ast.Source:
         relation, bracket = window_function(cursor)
     else:
         relation = cursor.name("a stream")
+        arguments = _given(cursor)
     alias = _source_alias(cursor)
     if cursor.at_symbol("["):
         if bracket is not None:
@@ -200,7 +203,17 @@ def source(cursor: Cursor) -> ast.Source:
         alias = _source_alias(cursor)
     if cursor.at("MATCH_RECOGNIZE"):
         cursor.not_yet("MATCH_RECOGNIZE", hint="WHERE SEQ(a, b) finds each a that a b follows")
-    return ast.Source(relation, alias, bracket, probing, denoising, work, instrumenting, **token.place)
+    return ast.Source(relation, alias, bracket, probing, denoising, work, instrumenting, arguments, **token.place)
+
+
+def _given(cursor: Cursor) -> tuple[ast.Expr, ...] | None:
+    """The arguments of a table function, in parentheses; None if it is not called."""
+    if not cursor.at_symbol("(") or is_function(cursor.previous.upper):
+        return None
+    cursor.advance()
+    found = () if cursor.at_symbol(")") else expressions(cursor)
+    cursor.expect_symbol(")")
+    return found
 
 
 def _denoise(cursor: Cursor) -> tuple[str | ast.Query, ast.Denoising]:

@@ -18,7 +18,7 @@ from millstream.lang.tokens import Kind
 
 STAGES = ("LOGICAL", "OPTIMIZED", "PHYSICAL", "CONTRACT", "FEEDBACK")
 SHOWN = ("STREAMS", "TABLES", "QUERIES", "FUNCTIONS", "AGGREGATES")
-DROPPED = (*KINDS, "FUNCTION", "AGGREGATE")
+DROPPED = (*KINDS, "AGGREGATE")
 MAXIMUM_HEIGHT = 120
 _AFTER = ("WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "INTO", "JOIN", "LEFT", "RIGHT")
 """The keywords that a misspelt word after a query may stand for."""

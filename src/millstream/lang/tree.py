@@ -246,6 +246,8 @@ class Source(Node):
     denoising: Denoising | None = None
     work: Work | None = None
     instrument: Instrumenting | None = None
+    arguments: tuple[Expr, ...] | None = None
+    """The arguments of a table function, whose name is `relation`; None: the relation is not called."""
 
     @property
     def function(self) -> str | None:

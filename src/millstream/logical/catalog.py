@@ -131,6 +131,14 @@ class UserAggregate:
         return tuple(program for program in (self.base, self.window) if program is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view over tables alone; with `arguments`, a table function."""
+
+    query: ast.Query
+    arguments: tuple[ast.ColumnDefinition, ...] | None = None
+
+
 class Catalog:
     """Case-insensitive names and their definitions. Streams, tables and derived streams share one name space."""
 
@@ -143,8 +151,8 @@ class Catalog:
         """The tables that streams write, or have written."""
         self._writings = 0
         """Number of tables that streams have begun to write."""
-        self._views: dict[str, ast.Query] = {}
-        """The views over tables alone; other views are derived streams."""
+        self._views: dict[str, View] = {}
+        """The views over tables alone, and table functions; other views are derived streams."""
         self.library = Library(LIBRARY)
         """The functions and aggregates written in Python."""
         self.aggregates: dict[str, UserAggregate] = {}
@@ -172,19 +180,23 @@ class Catalog:
         """The table of this name if streams write it, or have written it."""
         return self._written.get(name.lower())
 
-    def add_view(self, name: str, query: ast.Query) -> None:
-        """Add a view over tables alone; queries that read it read the query's tables."""
+    def add_view(self, name: str, view: View) -> None:
+        """Add a view over tables alone, or a table function; queries that read it read the query's tables."""
         self.check_free(name)
-        self._views[name] = query
+        self._views[name] = view
 
     @property
-    def views(self) -> tuple[tuple[str, ast.Query], ...]:
-        """The views over tables alone."""
+    def views(self) -> tuple[tuple[str, View], ...]:
+        """The views over tables alone, and the table functions."""
         return tuple(self._views.items())
 
-    def view(self, name: str) -> ast.Query | None:
-        """The query of a view over tables alone."""
+    def view(self, name: str) -> View | None:
+        """A view over tables alone, or a table function."""
         return self._views.get(name.lower())
+
+    def table_function(self, name: str) -> View | None:
+        found = self.view(name)
+        return None if found is None or found.arguments is None else found
 
     def add_derived(self, name: str, plan: Plan, bad: Plan | None = None) -> None:
         """Add a stream that is the result of a query; its readers read the query's plan. `bad` is the plan of its
@@ -334,6 +346,7 @@ _PLACES: dict[str, Callable[[Catalog], list[dict[str, Any]]]] = {
     "stream": lambda catalog: [catalog._streams, catalog._derived],
     "table": lambda catalog: [catalog._tables],
     "view": lambda catalog: [catalog._views, catalog._derived],
+    "function": lambda catalog: [catalog._views],
 }
 """Where each kind of relation is found to be dropped."""
 

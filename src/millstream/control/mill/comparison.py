@@ -20,12 +20,13 @@ from typing import Any
 
 from millstream.config import Options
 from millstream.control.mill.base import Mill
+from millstream.control.mill.dropping import kind_of
 from millstream.control.mill.journal import Key, aggregate_name
 from millstream.control.mill.statements import aggregate_kind, sink_of
 from millstream.lang import ast, parse_one
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
-from millstream.lang.table.ast import CreateView, WriteStatement
+from millstream.lang.table.ast import CreateTableFunction, CreateView, WriteStatement
 
 _FREE = re.compile(r"(query|insert_.*|update_.*|delete_.*)_\d+")
 CONSOLE = "console"
@@ -110,8 +111,10 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
     dropped: dict[Key, ast.Drop] = {}
     for statement in statements:
         match statement:
-            case ast.Drop(kind="FUNCTION"):
-                pass  # a checkpoint has no functions
+            case ast.Drop(kind="FUNCTION", name=name) if not any(
+                isinstance(made.get(("relation", name)), CreateTableFunction) for made in (have, wanted)
+            ):
+                pass  # a checkpoint has no functions in Python
             case ast.Drop():
                 for key in _keys(statement):
                     dropped[key] = statement
@@ -132,8 +135,8 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
     other = {key for key, statement in wanted.items() if key in have and _same(statement) != have[key]}
     for statement in statements:
         match statement:
-            case ast.Drop() if statement.kind != "FUNCTION":
-                last = [key for key in _keys(statement) if dropped[key] is statement]
+            case ast.Drop():
+                last = [key for key in _keys(statement) if dropped.get(key) is statement]
                 if any(key in have and (key not in wanted or key in other) for key in last):
                     found.run.append(statement)
                     again |= {*last}
@@ -214,5 +217,5 @@ def _described(mill: Mill, key: Key) -> tuple[str, str]:
     if kind.endswith("aggregate"):
         return f"{kind} {spelled(name)}", f"DROP AGGREGATE IF EXISTS {spelled(name)}"
     if kind == "relation":
-        kind = "table" if mill.catalog.is_table(name) else "stream"
+        kind = kind_of(mill, name)
     return f"{kind} {spelled(name)}", f"DROP {kind.upper()} {spelled(name)}"

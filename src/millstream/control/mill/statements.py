@@ -9,26 +9,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.algebra.program.program import Program
-from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
 from millstream.control.mill.contracts import contract, warn_unpunctuated
+from millstream.control.mill.dropping import drop
+from millstream.control.mill.explain_once import explain_once
 from millstream.control.mill.feedback_statement import run_feedback
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.places import switches_of
 from millstream.control.mill.sharing import explain_running, explain_start
-from millstream.errors import BindError, OptionError, did_you_mean
+from millstream.errors import BindError, OptionError, PlanError, did_you_mean
 from millstream.ingest.tables import read_table
 from millstream.lang import ast, parse
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.spelling import spelled
 from millstream.lang.statements import STAGES
-from millstream.lang.table.ast import CreateView, Write, WriteStatement
+from millstream.lang.table.ast import CreateTableFunction, CreateView, Write, WriteStatement
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
 from millstream.logical.bind.table.driven import driven
-from millstream.logical.bind.table.once import bind_once
-from millstream.logical.bind.table.relations import over_tables, relations
-from millstream.logical.catalog import TableDefinition
+from millstream.logical.bind.table.once import bind_once, bind_table_function
+from millstream.logical.bind.table.relations import is_stream, over_tables, relations
+from millstream.logical.catalog import TableDefinition, View
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.scan import Scan
@@ -80,6 +81,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             if held.bad and not mill.journal.recovering:
                 logger.warning(held.report(table.name))
             mill.journal.statement("relation", table.name, statement.text, ())
+        case CreateTableFunction():
+            _create_table_function(mill, statement)
         case CreateView():
             _create_view(mill, statement)
         case CreateAggregate():
@@ -96,7 +99,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             text = ast.query_text(name, statement, "now")
             mill.start_query(name, text, statement.select, *sink_of(statement))
         case ast.Drop():
-            _drop(mill, statement)
+            drop(mill, statement)
         case ast.SetOption():
             mill.set_option(statement.name, statement.value)
         case ast.Explain():
@@ -117,12 +120,24 @@ def _create_view(mill: Mill, statement: CreateView) -> None:
     if over_tables(select, mill.catalog):
         mill.catalog.check_free(statement.name)
         bind_once(select, mill.catalog)
-        mill.catalog.add_view(statement.name, select)
+        mill.catalog.add_view(statement.name, View(select))
     else:
         plan = bind_select(select, mill.catalog)
         mill.catalog.add_derived(statement.name, plan)
         mill.python_code.note(plan)
         read += scanned(plan)
+    mill.journal.statement("relation", statement.name, statement.text, read)
+
+
+def _create_table_function(mill: Mill, statement: CreateTableFunction) -> None:
+    view = View(statement.select, statement.arguments)
+    mill.catalog.check_free(statement.name)
+    read = [*relations(view.query), *called(mill, view.query)]
+    if streams := [name for name in relations(view.query) if name in mill.catalog and is_stream(name, mill.catalog)]:
+        hint = "an aggregate with OVER returns rows for each tuple of a stream"
+        raise PlanError("M3081", f"table function '{statement.name}' reads stream '{streams[0]}'", hint=hint)
+    bind_table_function(view, mill.catalog)
+    mill.catalog.add_view(statement.name, view)
     mill.journal.statement("relation", statement.name, statement.text, read)
 
 
@@ -195,35 +210,6 @@ def check_sink_options(options: Mapping[str, str], sink: str | None = None) -> N
         raise OptionError("M6001", f"sink '{sink}' has no option '{option}'", hint="Millstream sets it.")
 
 
-def _drop(mill: Mill, statement: ast.Drop) -> None:
-    kind, name = statement.kind.lower(), statement.name
-    in_python = isinstance(mill.catalog.user_defined(name), Declaration)
-    if kind == "function" or (kind == "aggregate" and in_python):
-        mill.catalog.library.drop(name, kind, if_exists=statement.if_exists)
-        return
-    if kind == "query":
-        if name in mill.queries or not statement.if_exists:
-            mill.stop_query(mill.query(name).name)
-        return
-    if kind == "aggregate":
-        if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
-            mill.journal.drop(kind, name)
-        return
-    readers = mill.journal.readers(name)
-    if readers:
-        what, reader = readers[0]
-        reading = "query" if what == "query" else "view" if _is_view(mill, reader) else "stream"
-        writes = what == "query" and isinstance(mill.queries[reader].plan, TableWrite)
-        message = f"{kind} '{name}' is {'written' if writes and kind == 'table' else 'read'} by {reading} '{reader}'"
-        raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
-    if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
-        mill.forget(name)
-
-
-def _is_view(mill: Mill, name: str) -> bool:
-    return isinstance(parse(mill.journal.texts["relation", name])[0], CreateView)
-
-
 def check_stage(stage: str) -> None:
     """Raise OptionError unless EXPLAIN knows this stage of a plan."""
     if not isinstance(stage, str) or stage.upper() not in STAGES:
@@ -243,6 +229,9 @@ def check_sink(statement: ast.CreateQuery | ast.SelectStatement) -> None:
 def _explain(mill: Mill, statement: ast.Explain) -> str:
     if not isinstance(statement.statement, ast.CreateDerivedStream):
         check_sink(statement.statement)
+        query = statement.statement.select
+        if isinstance(query, ast.Query) and over_tables(query, mill.catalog):
+            return explain_once(bind_once(query, mill.catalog))
     plan = _bound(mill, statement)
     stage, options = statement.stage.upper(), mill.options
     if stage == "LOGICAL":
@@ -329,7 +318,17 @@ def _shown_table(mill: Mill, table: TableDefinition) -> str:
 
 def _shown_views(mill: Mill) -> Iterator[str]:
     """The views over tables alone; other views are derived streams."""
-    return (f"{name} {Schema(bind_once(query, mill.catalog).results)}: view" for name, query in mill.catalog.views)
+    views = [(name, view.query) for name, view in mill.catalog.views if view.arguments is None]
+    return (f"{name} {Schema(bind_once(query, mill.catalog).results)}: view" for name, query in views)
+
+
+def _shown_functions(mill: Mill) -> Iterator[str]:
+    """The functions in Python, then the table functions."""
+    yield from (str(declared) for declared in mill.catalog.library if declared.kind == "function")
+    for name, view in mill.catalog.views:
+        if view.arguments is not None:
+            arguments, columns = bind_table_function(view, mill.catalog)
+            yield f"{spelled(name)}({', '.join(map(str, arguments))}) RETURNS TABLE {Schema(columns)}"
 
 
 def _show(mill: Mill, what: str) -> str:
@@ -340,7 +339,7 @@ def _show(mill: Mill, what: str) -> str:
             for trouble in [_trouble(mill, q)]
         )
     if what == "FUNCTIONS":
-        return "\n".join(str(declared) for declared in mill.catalog.library if declared.kind == "function")
+        return "\n".join(_shown_functions(mill))
     if what == "TABLES":
         return "\n".join([*map(partial(_shown_table, mill), mill.catalog.tables), *_shown_views(mill)])
     if what == "AGGREGATES":

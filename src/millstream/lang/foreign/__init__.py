@@ -49,6 +49,11 @@ def find(tokens: Sequence[Token], at: int) -> Foreign | None:
     return Foreign(tokens[begin], best.code, best.message, best.hint)
 
 
+def is_function(word: str) -> bool:
+    """Return whether a function of another dialect has this name in capitals."""
+    return f"{word} (" in QUERIES
+
+
 def misspelt(tokens: Sequence[Token], at: int, expected: Sequence[str]) -> tuple[Token, str] | None:
     """The word at a place, or the one before it, which was read as an alias, if it resembles one of these keywords."""
     for place in (at, at - 1):

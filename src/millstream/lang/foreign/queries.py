@@ -67,7 +67,6 @@ QUERIES: dict[str, tuple[str, str]] = {
     "FROM name .": ("a stream of another database", "there is one catalog: FROM s"),
     "JOIN name .": ("a stream of another database", "there is one catalog: JOIN s"),
     "FROM string": ("a file in FROM", "CREATE STREAM s (…) WITH (connector = 'csv', path = '…'), then FROM s"),
-    "FROM name (": ("a function in FROM", "TUMBLE, HOP, a stream or a subquery"),
     "FOR UPDATE": ("FOR UPDATE", "leave it out: a query locks nothing"),
     "WITH ( NOLOCK": ("WITH (NOLOCK)", "leave it out: a query locks nothing"),
     "ROWS FROM": ("ROWS FROM", "FROM a stream, a table or a subquery"),

@@ -65,7 +65,7 @@ STATEMENTS: dict[str, tuple[str, str]] = {
     "CREATE SINK": ("CREATE SINK", "CREATE QUERY name AS SELECT … INTO parquet WITH (path = '…')"),
     "CREATE CONNECTOR": ("CREATE CONNECTOR", "CREATE STREAM name (…) WITH (connector = '…')"),
     "CREATE CONTINUOUS": ("CREATE CONTINUOUS QUERY", "CREATE QUERY name AS SELECT …: every query is continuous"),
-    "CREATE FUNCTION": (
+    "CREATE FUNCTION name AS": (
         "CREATE FUNCTION",
         "@millstream.function in a module of --functions, or @mill.function, registers one written in Python",
     ),

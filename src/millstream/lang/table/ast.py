@@ -31,3 +31,15 @@ class WriteStatement(ast.SelectStatement):
 
 class CreateView(ast.Created):
     select: ast.Query
+
+
+class CreateTableFunction(CreateView):
+    """`CREATE FUNCTION name (argument type, …) RETURNS TABLE AS SELECT …`: a view whose query names arguments."""
+
+    arguments: tuple[ast.ColumnDefinition, ...] = ()
+
+
+class CalledSource(ast.Source):
+    """A table function of FROM that the binder has replaced by its query, with the arguments that it declares."""
+
+    parameters: tuple[ast.ColumnDefinition, ...] = ()

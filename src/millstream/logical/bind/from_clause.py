@@ -10,6 +10,7 @@ from millstream.lang import ast
 from millstream.logical.bind.expensive import worked_on
 from millstream.logical.bind.instrument import instrumented
 from millstream.logical.bind.scope import Entry, Scope
+from millstream.logical.bind.table.called import check_called
 from millstream.logical.catalog import Catalog
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.plan import Plan
@@ -44,16 +45,16 @@ def _entry(written: ast.JoinedSource, position: int, catalog: Catalog, bind_quer
         return Entry(alias, plan.schema, written, plan)
     alias = source.alias or relation
     with source.placing():
+        check_called(source, relation, catalog)
         if catalog.is_table(relation):
             schema = catalog.table(relation).schema
             if source.window is not None or source.function is not None:
                 raise PlanError("M3003", f"'{relation}' is a table and has no windows", hint="Leave the bracket out.")
             return Entry(alias, schema, written, table=relation, changes=catalog.written(relation))
         if catalog.view(relation) is not None:
-            hint = "join its tables"
-            raise PlanError(
-                "M3081", f"'{relation}' is a view over tables, which a stream cannot be joined with", hint=hint
-            )
+            what = "view" if source.arguments is None else "function"
+            message = f"'{relation}' is a {what} over tables, which a stream cannot be joined with"
+            raise PlanError("M3081", message, hint="join its tables")
         plan = instrumented(source, worked_on(written, _denoised(source, catalog.plan(relation)), alias))
     return Entry(alias, plan.schema, written, plan)
 

@@ -16,7 +16,7 @@ from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.operator.frames import pick, stack, where
-from millstream.runtime.over.folded import REASON, Folded, as_reasons, chosen, foldable
+from millstream.runtime.over.folded import REASON, Folded, as_reasons, foldable
 from millstream.runtime.over.ranges import Arrangement, Ranges
 from millstream.runtime.over.ranked import ranked
 from millstream.runtime.over.sliced import Lag, RangeCall, Sliced
@@ -39,6 +39,8 @@ class Windows:
         self._read = list(schema.polars) if frame.active else list(read)
         numbers = {POSITION: pl.Int64()} if frame.rows and frame.slide is not None else {}
         self.table = StateTable({name: schema.polars[name] for name in self._read} | numbers)
+        # a result that does not fit is an error, also of a tuple that is not the last one of its slot
+        self._slots = frame.slots if all(call.fits() is None for call in calls) else None
         self._kept = max(self._size, 1 if numbers else 0)
         """With ROWS: the number of tuples to hold for each partition."""
 
@@ -50,10 +52,22 @@ class Windows:
         asked = np.flatnonzero(arrangement.order >= held.height)
         place = np.empty(len(asked), dtype=np.int64)
         place[arrangement.order[asked] - held.height] = asked
-        results = self._results(arrangement.frames(place))
-        emitted = self._store(held, new, arrangement)
-        emitted = None if emitted is None else emitted[held.height :]
-        return chosen(results, emitted), emitted
+        ends = self._store(held, new, arrangement)
+        emitted = self._slot_ends(arrangement, held.height) if ends is None else ends[held.height :]
+        place = place if emitted is None else place[emitted]
+        return self._results(arrangement.frames(place)) if len(place) else [], emitted
+
+    def _slot_ends(self, arrangement: Arrangement, held: int) -> Mask | None:
+        """Return which new tuples are the last ones of their slots of time so far; None: every result is computed."""
+        if self._slots is None or arrangement.times is None:
+            return None
+        order, slots = arrangement.order, arrangement.times // self._slots
+        last = np.ones(len(order), dtype=np.bool_)
+        last[:-1] = slots[1:] != slots[:-1]
+        last[arrangement.arranged.starts[1:] - 1] = True
+        ends = np.empty(len(order), dtype=np.bool_)
+        ends[order] = last
+        return ends[held:]
 
     def _results(self, ranges: Ranges) -> list[pl.Series]:
         merged = {fold: ranges.merged(fold) for fold in self._folded.folds}

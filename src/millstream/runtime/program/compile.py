@@ -28,11 +28,12 @@ _METHODS = ("initialize", "iterate", "terminate", "expire")
 
 @lru_cache(maxsize=256)
 def compiled(program: Program) -> type[Any]:
-    """The class of a program."""
-    module = _Compiler(program)
-    methods = [module.method(name) for name in _METHODS]
+    """The class of a program. It is generated twice: the first time finds the indexes."""
+    first = _Compiler(program)
+    first.methods()
+    module = _Compiler(program, {name: storage.indexes for name, storage in first.tables.items()})
+    methods = module.methods()
     text = "\n\n".join([*module.functions, *methods])
-    module.globals |= {"Table": Table}
     with catch_warnings():
         simplefilter("ignore", SyntaxWarning)  # `5 is None`, where a body tests a constant
         exec(compile(text, f"<aggregate {program.name}>", "exec"), module.globals)
@@ -100,7 +101,11 @@ class _Compiler(Module):
         made = compiled(aggregate) if isinstance(aggregate, Program) else python_aggregate(aggregate)
         return self.constant(made, "f")
 
-    def method(self, name: str) -> str:
+    def methods(self) -> list[str]:
+        """The source of all methods."""
+        return [self._method(name) for name in _METHODS]
+
+    def _method(self, name: str) -> str:
         statements: tuple[Statement, ...] = getattr(self.program, name)
         frame = Frame(self)
         taken = name != "terminate"
@@ -177,6 +182,8 @@ class _Compiler(Module):
         if statement.refusing is not None:
             body = self._refusing(f"({row},)", statement.refusing)
         found = loops.around(body, "number")
+        if not any(map(storage.is_indexed, values)):
+            return ["changed = []", *found, f"s.{storage.attribute}.change(changed)"]
         apply = [f"s.{storage.attribute}.replace(number, row)"]
         return ["changed = []", *found, "for number, row in changed:", *indented(apply)]
 

@@ -130,11 +130,16 @@ class Loops:
         return [*self._hoisted(), *lines]
 
     def _hoisted(self) -> Iterator[str]:
-        """The subqueries of FROM, computed once."""
-        for level in self.levels:
-            if isinstance(level.source.relation, Query):
+        """The subqueries of FROM that use no source before them, computed once."""
+        for at, level in enumerate(self.levels):
+            if isinstance(level.source.relation, Query) and not self._uses_earlier(at):
                 name = self._frame.own(f"w{level.variable}")
                 yield f"{name} = {self._call_query(level.source.relation, self._frame, 'rows')}"
+
+    def _uses_earlier(self, at: int) -> bool:
+        """True if the query of a source uses rows of those before it, as a table function may."""
+        relation, earlier = self.levels[at].source.relation, {each.source.alias for each in self.levels[:at]}
+        return isinstance(relation, Query) and bool(query_aliases(relation) & earlier)
 
     def _loop(self, at: int, body: list[str], numbered: str | None) -> list[str]:
         level = self.levels[at]
@@ -151,14 +156,17 @@ class Loops:
     def _outer_loop(self, at: int, body: list[str]) -> list[str]:
         level = self.levels[at]
         test = f" if {self.expressions.all_hold(level.conditions)}" if level.conditions else ""
-        matches = f"[{level.variable} for {level.variable} in {self._rows(level)}{test}]"
+        found = self._frame.temporary()  # the rows may be those of a computed value, which a comprehension cannot hold
+        matches = f"[{level.variable} for {level.variable} in {found}{test}]"
         nulls = f"({'None, ' * len(level.source.columns)})"
         if at in self._after:
             body = [f"if {self.expressions.all_hold(self._after[at])}:", *indented(body)]
-        return [f"for {level.variable} in {matches} or [{nulls}]:", *indented(body)]
+        return [f"{found} = {self._rows(level)}", f"for {level.variable} in {matches} or [{nulls}]:", *indented(body)]
 
     def _rows(self, level: Level) -> str:
         storage = level.storage
+        if isinstance(level.source.relation, Query) and self._uses_earlier(self.levels.index(level)):
+            return self._call_query(level.source.relation, self._frame, "rows")
         if storage is None:
             return f"w{level.variable}"
         if storage.one_row:
@@ -173,7 +181,7 @@ class Loops:
         storage = level.storage
         assert storage is not None
         if level.members is not None:
-            found = f"s.{storage.attribute}.numbers_among({self._lookups(level)})"
+            found = f"s.{storage.attribute}.any_among({self._lookups(level)})"
         elif level.keys:
             found = f"s.{storage.attribute}.numbers({self.lookup(level)})"
         else:

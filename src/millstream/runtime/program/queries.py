@@ -28,8 +28,13 @@ def call_query(query: Query, frame: Frame, kind: str) -> str:
     if is_single(query, frame.module):
         return _inline(query, frame, kind)
     inner = Frame(frame.module, frame)
+    made = _Function(query, inner)
+    if kind == "exists" and (lookup := made.lookup()) is not None:
+        for variable in inner.free:
+            frame.use(variable)
+        return lookup
     name = frame.module.name("q")
-    lines = _Function(query, inner).lines(kind)
+    lines = made.lines(kind)
     parameters = ", ".join(["s", *inner.free])
     frame.module.add([f"def {name}({parameters}):", *indented(lines)])
     return f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
@@ -81,21 +86,27 @@ class _Function:
             found = self._grouped()
         elif not query.distinct and (rows := self._loops.first_rows(query)) is not None:
             (level,) = self._loops.levels
-            return [f"out = [({', '.join(self._items())},) for {level.variable} in {rows}]", _returned(kind)]
+            items = ", ".join(self._items())
+            return [f"found = {rows}", f"out = [({items},) for {level.variable} in found]", _returned(kind)]
         elif plain and kind != "rows":
             return self._first(kind)
         else:
             found = ["out = []", *self._loops.around(self._appended())]
         return [*found, *self._delivered(kind)]
 
+    def lookup(self) -> str | None:
+        """Source that tells whether there is a row, if the index of a table knows it."""
+        query = self._query
+        if query.aggregated or query.limit is not None or query.offset is not None or not self._loops.is_lookup:
+            return None
+        (level,) = self._loops.levels
+        assert level.storage is not None
+        return f"s.{level.storage.attribute}.has({self._loops.lookup(level)})"
+
     def _first(self, kind: str) -> list[str]:
         """Return at the first row."""
         if kind == "value":
             return [*self._loops.around([f"return {self._items()[0]}"]), "return None"]
-        if self._loops.is_lookup:
-            (level,) = self._loops.levels
-            assert level.storage is not None
-            return [f"return s.{level.storage.attribute}.has({self._loops.lookup(level)})"]
         return [*self._loops.around(["return True"]), "return False"]
 
     def _items(self) -> list[str]:

@@ -5,7 +5,7 @@ Every function takes `s`, the instance of the aggregate, and the values that it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from millstream.algebra.program.statement import INWINDOW
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Attribute
 from millstream.runtime.program import scalars
-from millstream.runtime.program.table import Order
+from millstream.runtime.program.table import Indexed, Order
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
@@ -32,7 +32,7 @@ class LocalStorage:
     attribute: str
     columns: tuple[Attribute, ...]
     one_row: bool = False
-    indexes: list[tuple[int, ...] | Order] = field(default_factory=list)
+    indexes: list[Indexed] = field(default_factory=list)
 
     def cell(self, position: int) -> str:
         """The value of a column of a one-row table."""
@@ -45,7 +45,11 @@ class LocalStorage:
             return [f"{self.attribute}_{position}" for position in range(len(self.columns))]
         return [self.attribute]
 
-    def index(self, of: tuple[int, ...] | Order) -> int:
+    def is_indexed(self, position: int) -> bool:
+        """True if an index has this column."""
+        return any(position == of.column if isinstance(of, Order) else position in of for of in self.indexes)
+
+    def index(self, of: Indexed) -> int:
         """The position of the index on these columns, or of the one in this order."""
         if of not in self.indexes:
             self.indexes.append(of)
@@ -55,7 +59,8 @@ class LocalStorage:
 class Module:
     """The functions, constants and tables generated so far."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, indexes: Mapping[str, list[Indexed]] | None = None) -> None:
+        """`indexes`: those of each table, if they are known."""
         self.program = program
         self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {"NAN": scalars.NAN}
         self.functions: list[str] = []
@@ -70,6 +75,8 @@ class Module:
             columns = zip(names, program.arguments, strict=True)
             held = tuple(Attribute(name, argument.type) for name, argument in columns)
             self.tables[INWINDOW] = LocalStorage(INWINDOW, held)
+        for name, known in (indexes or {}).items():
+            self.tables[name].indexes = known
 
     def name(self, prefix: str) -> str:
         """A name that no other variable or function has."""

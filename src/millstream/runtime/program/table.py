@@ -144,6 +144,10 @@ class Table:
                 index.replace(number, old, row)
         self.rows[number] = row
 
+    def change(self, rows: Iterable[tuple[int, Row]]) -> None:
+        """Replace rows by others with the same values in the columns of all indexes."""
+        self.rows.update(rows)
+
     def remove(self, number: int) -> None:
         row = self.rows.pop(number)
         for index in self.indexes:
@@ -164,12 +168,16 @@ class Table:
 
     def numbers_among(self, index: int, keys: Iterable[Row], column: int) -> list[int]:
         """The numbers of the rows whose keys are in a column of these ones, in the order of the table."""
+        return sorted(self.any_among(index, keys, column))
+
+    def any_among(self, index: int, keys: Iterable[Row], column: int) -> Bucket:
+        """The numbers of the rows whose keys are in a column of these ones, in any order."""
         found: Bucket = {}
         buckets = self.indexes[index].buckets
         for row in keys:
             if (bucket := buckets.get(row[column])) is not None:
                 found |= bucket
-        return sorted(found)
+        return found
 
     def matching_among(self, index: int, keys: Iterable[Row], column: int) -> list[Row]:
         """The rows whose keys are in a column of these ones, in the order of the table."""

@@ -76,6 +76,10 @@ class View(Table):
     def replace(self, number: int, row: Row) -> None:
         self._shared.replace(number, row)
 
+    def change(self, rows: Iterable[tuple[int, Row]]) -> None:
+        for number, row in rows:
+            self._shared.replace(number, row)
+
     def remove(self, number: int) -> None:
         self._shared.remove(number)
 

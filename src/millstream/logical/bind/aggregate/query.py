@@ -23,9 +23,10 @@ from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.python_function import PythonFunction
+from millstream.lang.table.ast import CalledSource
 from millstream.logical.bind.aggregate.calls import Calls
-from millstream.logical.bind.aggregate.scope import Entry, LocalScope
-from millstream.logical.bind.aggregate.types import assigned, wide
+from millstream.logical.bind.aggregate.scope import Entry, FunctionScope, LocalScope
+from millstream.logical.bind.aggregate.types import assigned, attributes, wide
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.expressions import ExpressionBinder, Hook
 from millstream.logical.bind.operators import binary
@@ -171,10 +172,14 @@ class Body:
                     raise PlanError("M3020", f"{written.kind} JOIN is not available in a body", hint="LEFT JOIN")
                 if source.window is not None:
                     raise PlanError("M3003", "a table of a body has no windows")
+                if source.arguments is not None and not isinstance(source, CalledSource):
+                    hint = "call it in a SELECT over tables"
+                    raise PlanError("M3081", f"a table function ('{source.relation}') cannot be called here", hint=hint)
                 if source.function is not None:
                     hint = f"{source.function} reads a stream"
                     raise PlanError("M3003", f"'{source.relation}' is a table", hint=hint)
-                relation, columns = self._relation(source.relation, outer)
+                around = self._called(source, scope) if isinstance(source, CalledSource) else outer
+                relation, columns = self._relation(source.relation, around)
                 name = source.alias or (source.relation if isinstance(source.relation, str) else "subquery")
                 if any(entry.name == name for entry in scope.entries):
                     raise BindError("M2016", f"'{name}' appears twice in FROM", hint="take another alias")
@@ -191,6 +196,20 @@ class Body:
                 names = tuple(column.name for column in columns)
                 found.append(Source(entry.alias, relation, names, on, written.kind == "LEFT"))
         return tuple(found), conditions
+
+    def _called(self, source: CalledSource, scope: LocalScope) -> LocalScope:
+        """The scope of the query of a table function, whose arguments may name the sources before it."""
+        wanted, values = attributes(source.parameters, "argument"), source.arguments or ()
+        if len(values) != len(wanted):
+            plural = "" if len(wanted) == 1 else "s"
+            message = f"{source.alias} takes {len(wanted)} argument{plural}, found {len(values)}"
+            raise BindError("M2009", message, hint=f"({', '.join(map(str, wanted))})")
+        given = {}
+        for each, value in zip(wanted, values, strict=True):
+            with value.placing():
+                bound = self.binder(scope, "an argument of a table function").bind(value)
+                given[each.name] = assigned(bound, each.type, f"argument '{each.name}'")
+        return FunctionScope((), given=given)
 
     def _relation(self, written: str | ast.Query, outer: LocalScope) -> tuple[str | Query, Columns]:
         if isinstance(written, str):

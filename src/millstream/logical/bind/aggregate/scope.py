@@ -82,6 +82,19 @@ class LocalScope:
         return [name for entry in found for name in entry.all(star)]
 
 
+@dataclass(slots=True)
+class FunctionScope(LocalScope):
+    """The names of the query of a table function: its arguments, with the values of a call."""
+
+    given: dict[str, Expression] = field(default_factory=dict)
+
+    def _find(self, name: str, qualifier: str | None = None) -> Expression | None:
+        return self.given.get(name) if qualifier is None else None
+
+    def _known(self) -> Iterator[str]:
+        return iter(self.given)
+
+
 @contextmanager
 def as_written() -> Iterator[None]:
     """Let the texts of errors name tables as they are written, without the number of `Body.alias`."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from millstream.algebra.program.expression import Argument
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.program.statement import RETURN, Insert
 from millstream.algebra.schema import Attribute
 from millstream.errors import PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
-from millstream.lang.table.ast import Conflict, Write
+from millstream.lang.table.ast import CalledSource, Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
-from millstream.logical.bind.aggregate.scope import LocalScope, as_written
-from millstream.logical.bind.aggregate.types import wide
+from millstream.logical.bind.aggregate.scope import FunctionScope, LocalScope, as_written
+from millstream.logical.bind.aggregate.types import attributes, wide
+from millstream.logical.bind.table.called import check_called
 from millstream.logical.bind.table.relations import relations
 from millstream.logical.bind.table.write import WriteBinder, written_table
-from millstream.logical.catalog import Catalog, TableDefinition
+from millstream.logical.catalog import Catalog, TableDefinition, View
 
 
 def bind_once(query: ast.Query, catalog: Catalog) -> Program:
@@ -34,6 +36,17 @@ def bind_once(query: ast.Query, catalog: Catalog) -> Program:
         statement = Insert(RETURN, tuple(made for made, _ in found))
         held = tuple(LocalTable(name, own) for name, own in tables.items())
         return Program("select", (), _unique(columns), held, (), (statement,))
+
+
+def bind_table_function(view: View, catalog: Catalog) -> tuple[Columns, Columns]:
+    """Return the arguments and the columns of a table function."""
+    query, arguments = expanded(view.query, catalog), attributes(view.arguments or (), "argument")
+    tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
+    with query.placing(), as_written():
+        within = Body(tables, Calls(catalog, "a table function", True))
+        given = {each.name: Argument(each.type, each.name) for each in arguments}
+        _, columns = within.query(query, FunctionScope((), given=given))
+        return arguments, _unique(columns)
 
 
 def _columns(name: str, catalog: Catalog) -> Columns:
@@ -59,12 +72,23 @@ def expanded(node: Any, catalog: Catalog) -> Any:
     if not isinstance(node, ast.Node):
         return node
     if isinstance(node, ast.Source) and isinstance(node.relation, str):
-        view = catalog.view(node.relation)
-        return (
-            node if view is None else replace(node, relation=expanded(view, catalog), alias=node.alias or node.relation)
-        )
+        return _read(node, node.relation, catalog)
     changed = {part.name: expanded(getattr(node, part.name), catalog) for part in fields(node)}
     return replace(node, **changed)
+
+
+def _read(source: ast.Source, name: str, catalog: Catalog) -> ast.Source:
+    """Return a source with its view or table function replaced by the query."""
+    view = catalog.view(name)
+    check_called(source, name, catalog)
+    if view is None:
+        return source
+    made = replace(source, relation=expanded(view.query, catalog), alias=source.alias or name)
+    if view.arguments is None:
+        return made
+    parts = {part.name: getattr(made, part.name) for part in fields(ast.Source)}
+    arguments = expanded(source.arguments, catalog)
+    return CalledSource(**(parts | {"arguments": arguments}), parameters=view.arguments)
 
 
 def insertion(table: TableDefinition, catalog: Catalog, conflict: Conflict | None = None) -> Program:

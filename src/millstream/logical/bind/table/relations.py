@@ -22,4 +22,9 @@ def relations(node: ast.Node) -> Iterator[str]:
 def over_tables(query: ast.Runs, catalog: Catalog) -> bool:
     """Return whether a query reads tables alone, so that it runs once."""
     read = [*relations(query)]
-    return bool(read) and all(catalog.is_table(name) or catalog.view(name) is not None for name in read)
+    return bool(read) and not any(is_stream(name, catalog) for name in read)
+
+
+def is_stream(name: str, catalog: Catalog) -> bool:
+    """Return whether a relation is neither a table, nor a view over tables, nor a table function."""
+    return not catalog.is_table(name) and catalog.view(name) is None

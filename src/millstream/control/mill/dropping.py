@@ -1,0 +1,58 @@
+"""DROP: its effects on a mill's catalog, streams and queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.algebra.python.definition import Declaration
+from millstream.errors import BindError
+from millstream.lang import ast, parse
+from millstream.lang.spelling import spelled
+from millstream.lang.table.ast import CreateTableFunction, CreateView
+from millstream.logical.nodes.table_write import TableWrite
+
+if TYPE_CHECKING:
+    from millstream.control.mill.base import Mill
+
+
+def drop(mill: Mill, statement: ast.Drop) -> None:
+    """Run a DROP statement; what others read stays, and is an error."""
+    kind, name = statement.kind.lower(), statement.name
+    in_python = isinstance(mill.catalog.user_defined(name), Declaration)
+    over_tables_alone = mill.catalog.view(name) if kind in ("view", "function") else None
+    if over_tables_alone is not None:
+        actual = "view" if over_tables_alone.arguments is None else "function"
+        if actual != kind:
+            raise BindError("M2002", f"'{name}' is a {actual}", hint=f"DROP {actual.upper()} {spelled(name)}")
+    elif kind == "function" or (kind == "aggregate" and in_python):
+        mill.catalog.library.drop(name, kind, if_exists=statement.if_exists)
+        return
+    if kind == "query":
+        if name in mill.queries or not statement.if_exists:
+            mill.stop_query(mill.query(name).name)
+        return
+    if kind == "aggregate":
+        if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
+            mill.journal.drop(kind, name)
+        return
+    readers = mill.journal.readers(name)
+    if readers:
+        what, reader = readers[0]
+        reading = "query" if what == "query" else kind_of(mill, reader)
+        writes = what == "query" and isinstance(mill.queries[reader].plan, TableWrite)
+        message = f"{kind} '{name}' is {'written' if writes and kind == 'table' else 'read'} by {reading} '{reader}'"
+        raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
+    if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
+        mill.forget(name)
+
+
+def kind_of(mill: Mill, name: str) -> str:
+    """The word for a relation in CREATE and DROP."""
+    match parse(mill.journal.texts["relation", name])[0]:
+        case CreateTableFunction():
+            return "function"
+        case CreateView():
+            return "view"
+        case ast.CreateTable():
+            return "table"
+    return "stream"

@@ -27,9 +27,9 @@ LASTING = 100
 
 @dataclass
 class Feed:
-    """`streams`: declarations by name; `silent`: a stream without tuples; `meet`: equal tuples in all streams; `sparse`:
-    a stream with the last tuple of each round alone; `steps`: the number of steps so far; `peaks`: the most tuples that
-    each operator held after a round, in its state and at its inputs, and guards."""
+    """`streams`: declarations by name; `silent`: a stream without tuples; `meet`: equal tuples in all streams;
+    `sparse`: a stream with the last tuple of each round alone; `steps`: the number of steps so far; `peaks`: the most
+    tuples that each operator held after a round, in its state and at its inputs, and guards."""
 
     streams: dict[str, str]
     query: str

@@ -2,10 +2,10 @@
 
 A contract of an antecedent fits one of its reader if its output scheme is the reader's input scheme, and it accepts the
 feedback that the reader may send. On a tree, two passes of semijoins (from the sources up, from the root down) leave
-just the contracts that take part in some accordance, and one can be picked without backtracking: the work is O(n k²) for
-n operators with k contracts each. What one reader of an operator excludes may exclude contracts of another reader, so
-with such operators the passes are repeated until nothing changes; and of each such operator a contract is picked first,
-which leaves a tree.
+just the contracts that take part in some accordance, and one can be picked without backtracking: the work is O(n k²)
+for n operators with k contracts each. What one reader of an operator excludes may exclude contracts of another reader,
+so with such operators the passes are repeated until nothing changes; and of each such operator a contract is picked
+first, which leaves a tree.
 
 >>> source, picky = Contract((), "+"), Contract(("#",), "#")
 >>> found = search([Vertex((), (source,)), Vertex((0,), (picky, Contract(("+",), "+")))])

@@ -27,15 +27,16 @@ LASTING = 100
 
 @dataclass
 class Feed:
-    """`streams`: declarations by name; `silent`: a stream without tuples; `meet`: equal tuples in all streams; `steps`:
-    the number of steps so far; `peaks`: the most tuples that each operator held after a round, in its state and at its
-    inputs."""
+    """`streams`: declarations by name; `silent`: a stream without tuples; `meet`: equal tuples in all streams;
+    `sparse`: a stream with the last tuple of each round alone; `steps`: the number of steps so far; `peaks`: the most
+    tuples that each operator held after a round, in its state and at its inputs, and guards."""
 
     streams: dict[str, str]
     query: str
     options: Options = field(default_factory=Options)
     silent: str = ""
     meet: bool = False
+    sparse: str = ""
     steps: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
 
@@ -93,7 +94,8 @@ class Feed:
             for place, name in enumerate(self.streams):
                 other = bool(place) and not self.meet
                 rows = [(i // KEY, -1 - i if other else i + 1, i) for i in steps if not other or i // KEY % 2 == 0]
-                self.mill.insert(name, rows if name != self.silent else [])
+                sent = rows[-1:] if name == self.sparse else rows
+                self.mill.insert(name, sent if name != self.silent else [])
             self.steps += EVERY
             for name, clauses in self.streams.items():
                 self.mill.punctuate(name, *self._promised(clauses))

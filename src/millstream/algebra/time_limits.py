@@ -88,9 +88,10 @@ def join_limits(sides: Sequence[Partner], residual: Expression | None) -> dict[t
     for i, own in enumerate(sides):
         time = None if own.schema.time is None else own.names[own.schema.time]
         for j, other in enumerate(sides):
+            if i == j or (residual is None and trails[j].keys().isdisjoint(other.keys)):
+                continue
             keys = zip(own.keys, other.keys, strict=True)
-            limits = partner_limits({*own.names.values()}, time, trails[j], keys, residual) if i != j else ()
-            if limits:
+            if limits := partner_limits({*own.names.values()}, time, trails[j], keys, residual):
                 found[i, j] = limits
     return found
 

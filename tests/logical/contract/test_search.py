@@ -63,6 +63,14 @@ def test_the_readers_of_an_operator_must_agree() -> None:
     assert isinstance(search(apart), Accordance)
 
 
+def test_what_one_reader_excludes_excludes_contracts_of_another() -> None:
+    shared = Vertex((), (Contract((), RISING), Contract((), SINGLE)))
+    other = Vertex((0,), (Contract((SINGLE,), BOTH), Contract((RISING,), RISING)))
+    root = Vertex((1, 2), (Contract((RISING, BOTH), BOTH), Contract((RISING, RISING), BOTH)))
+    found = search([shared, Vertex((0,), same(RISING)), other, root])
+    assert isinstance(found, Accordance) and found.contracts[2:] == (other.offering[1], root.offering[1])
+
+
 def test_well_formed_contracts() -> None:
     f = Scheme.of(Template.of(b="+"))
     accepting = Contract((f,), f, f, (f,))

@@ -61,12 +61,12 @@ class Offer:
     def renamed(self, names: Mapping[str, str]) -> Offer | None:
         """Return the offer over renamed columns; None if a column has no new name, or two columns get the same."""
         template = self.template.renamed(names)
-        return None if template is None else replace(self, template=template)
+        return None if template is None else Offer(template, self.origin, self.seen, self.foreign)
 
     @property
     def bare(self) -> Offer:
         """The offer without the declaration behind it."""
-        return replace(self, origin="")
+        return Offer(self.template, "", self.seen, self.foreign)
 
     def __str__(self) -> str:
         return f"{self.template} of values that came" if self.seen else str(self.template)
@@ -82,7 +82,7 @@ class Offers:
 
     def renamed(self, names: Mapping[str, str]) -> Offers:
         """Return the offers over renamed columns, without those that cannot be renamed."""
-        return replace(self, templates=distinct(offer.renamed(names) for offer in self.templates))
+        return Offers(self.time, self.clocks, distinct(offer.renamed(names) for offer in self.templates))
 
     @property
     def bare(self) -> Offers:
@@ -92,8 +92,10 @@ class Offers:
 
     def includes(self, other: Offers) -> bool:
         """True if it promises as much as another scheme."""
+        if self.time < other.time or not other.templates:
+            return self.time >= other.time
         own = {offer.bare for offer in self.templates}
-        return self.time >= other.time and all(offer.bare in own for offer in other.templates)
+        return all(offer.bare in own for offer in other.templates)
 
     def without(self, offer: Offer) -> Offers:
         return replace(self, templates=tuple(own for own in self.templates if own != offer))

@@ -109,9 +109,14 @@ def _edges(contract: QueryContract, places: dict[int, tuple[float, float]]) -> I
             dash = ' stroke-dasharray="6 4"' if lacks else ""
             line = f'x1="{x + WIDTH / 2:.0f}" y1="{y:.0f}" x2="{to_x + WIDTH / 2:.0f}" y2="{end:.0f}"'
             yield f'<line {line} stroke="{stroke}" stroke-width="{3 if used else 1.5}"{dash}/>'
-            yield _text(x + WIDTH / 2 + 8, y - 10, f"{input_.offers}"[:LETTERS], bold=used, fill=stroke)
+            leans = to_x > x
+            label = wrap(str(input_.offers), LETTERS // 2, max_lines=3, placeholder=" …")
+            for up, part in enumerate(reversed(label)):
+                at = x + WIDTH / 2 + (-8 if leans else 8), y - 10 - LINE * up
+                yield _text(*at, part, bold=used, fill=stroke, end=leans)
 
 
-def _text(x: float, y: float, text: str, *, bold: bool = False, fill: str = INK) -> str:
-    weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:.0f}" y="{y:.0f}" fill="{fill}"{weight}>{escape(text)}</text>'
+def _text(x: float, y: float, text: str, *, bold: bool = False, fill: str = INK, end: bool = False) -> str:
+    """Text that begins at a point, or ends there."""
+    style = (' font-weight="bold"' if bold else "") + (' text-anchor="end"' if end else "")
+    return f'<text x="{x:.0f}" y="{y:.0f}" fill="{fill}"{style}>{escape(text)}</text>'

@@ -2,9 +2,10 @@
 
 A contract of an antecedent fits one of its reader if its output scheme is the reader's input scheme, and it accepts the
 feedback that the reader may send. On a tree, two passes of semijoins (from the sources up, from the root down) leave
-just the contracts that take part in some accordance, and one can be picked without backtracking. Of an operator with
-several readers, a contract is picked first, and the passes are repeated with it alone: without such operators the work
-is O(n k²) for n operators with k contracts each.
+just the contracts that take part in some accordance, and one can be picked without backtracking: the work is O(n k²)
+for n operators with k contracts each. What one reader of an operator excludes may exclude contracts of another reader,
+so with such operators the passes are repeated until nothing changes; and of each such operator a contract is picked
+first, which leaves a tree.
 
 >>> source, picky = Contract((), "+"), Contract(("#",), "#")
 >>> found = search([Vertex((), (source,)), Vertex((0,), (picky, Contract(("+",), "+")))])
@@ -81,6 +82,13 @@ class _Search:
         return Refusal(open_)
 
     def reduced(self, offerings: list[Offering]) -> list[Offering] | Refusal:
+        left = self._passes(offerings)
+        while self._shared and not isinstance(left, Refusal) and left != offerings:
+            offerings, left = left, self._passes(left)
+        return left
+
+    def _passes(self, offerings: list[Offering]) -> list[Offering] | Refusal:
+        """Return the contracts that both passes leave."""
         left = list(offerings)
         for place, vertex in enumerate(self._vertices):
             if not left[place]:

@@ -68,7 +68,8 @@ class WrittenTable(Plan):
         return StatePart("rows", lacks=f"a row of {self.table} stays until a DELETE removes it", side=1)
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
-        return [f"delete old rows: DELETE FROM {self.table} USING … WHERE …"]
+        delete = f"delete old rows by DELETE FROM {self.table} USING … WHERE …"
+        return [f"{delete}, which contracts do not follow, and SET contracts = 'off' before this query"]
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return Offers(Time.MOVES, (f"the writers of {self.table}",))

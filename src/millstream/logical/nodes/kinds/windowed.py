@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -211,10 +211,10 @@ def held_side(
         bounds.append(f"{own.window_text} and {' and '.join(offers.clocks)}")
     if offers.time is Time.MOVES:
         bounds += [f"{limit.reason} and {' and '.join(offers.clocks)}" for limit in limits]
-    keys = {*other.keys}
-    closing = [o for o in offers.templates if _closes_partners(o, own, other)]
-    bounds += [f"{own.window_text} and {o.origin}" if not o.attributes <= keys else o.origin for o in closing]
-    bounds += _partners_come(own, promised, other, offers)
+    names = key_names(zip(other.keys, own.keys, strict=True)) if offers.templates else {}
+    closing = [o for o in offers.templates if _closes_partners(o, own, other, names)]
+    bounds += [f"{own.window_text} and {o.origin}" if not o.attributes <= names.keys() else o.origin for o in closing]
+    bounds += _partners_come(own, promised, offers, names)
     if bounds:
         return StatePart(name, tuple(dict.fromkeys(bounds)), side=place, length=own.window.range)
     if own.window.range is None:
@@ -224,22 +224,25 @@ def held_side(
     return StatePart(name, lacks=lacks, side=place)
 
 
-def _closes_partners(offer: Offer, own: Side, other: Side) -> bool:
-    """True if punctuation of the other side makes every stored tuple of this side useless, sooner or later."""
-    names = key_names(zip(other.keys, own.keys, strict=True))
-    if offer.seen or may_be_nan(own.schema, (names[a] for a in offer.attributes if a in names)):
-        return False
+def _closes_partners(offer: Offer, own: Side, other: Side, names: Mapping[str, str]) -> bool:
+    """True if punctuation of the other side makes every stored tuple of this side useless, sooner or later. `names`:
+    the keys of the other side, mapped to those of this side."""
     others = offer.attributes - names.keys()
+    if offer.seen or (others and own.window.range is None):
+        return False
+    if may_be_nan(own.schema, (names[a] for a in offer.attributes if a in names)):
+        return False
     timed = others <= other.schema.times.keys() and len(offer.attributes) > len(others)
-    return not others or (timed and own.window.range is not None and all(offer.class_of(n) == "+" for n in others))
+    return not others or (timed and all(offer.class_of(n) == "+" for n in others))
 
 
-def _partners_come(own: Side, promised: Offers, other: Side, offers: Offers) -> list[str]:
+def _partners_come(own: Side, promised: Offers, offers: Offers, names: Mapping[str, str]) -> list[str]:
     """Return the primary keys of the other side that close every stored tuple of this side, whose key is a foreign
     one."""
-    names = key_names(zip(other.keys, own.keys, strict=True))
     foreign = {offer.attributes: offer.origin for offer in promised.templates if offer.foreign}
     found: list[str] = []
+    if not foreign:
+        return found
     for offer in offers.templates:
         columns = frozenset(names.get(name, "") for name in offer.attributes)
         if offer.seen and columns in foreign and not may_be_nan(own.schema, columns):

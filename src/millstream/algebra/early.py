@@ -101,11 +101,16 @@ class Prod(Element):
 
 def parse_prod(text: str, schema: Schema) -> Pattern:
     """Parse a prod `{…}` on these columns; raise PatternError if it is malformed or does not fit."""
+    check_braces(text)
+    inner = text.strip()[1:-1].strip()
+    return parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern()
+
+
+def check_braces(text: str) -> None:
+    """Raise PatternError if a prod is not in braces."""
     written = text.strip()
     if not (written.startswith("{") and written.endswith("}")):
         raise PatternError("M4011", "a prod is a pattern in braces", detail=f"In {text}", hint="such as {k = 5}, or {}")
-    inner = written[1:-1].strip()
-    return parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern()
 
 
 def stream_prod(pattern: Pattern, schema: Schema) -> Prod:

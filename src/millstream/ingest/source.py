@@ -49,7 +49,7 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
-from millstream.ingest.arrivals import PunctuatedRows, gather
+from millstream.ingest.arrivals import Arrivals, PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
 from millstream.ingest.kept import SchemeWatch
 from millstream.ingest.losses import Losses, bad_rows, late_rows
@@ -316,6 +316,15 @@ class StreamSource:
         if not self.schema.ordered or self.schema.kind is TimeKind.LATENT or self._newest == NEVER:
             return None
         return Punctuations.of((), progress=self._newest)
+
+    def gathered(self, elements: Iterable[Any]) -> Arrivals:
+        """Return the arrivals of a batch, before they are judged."""
+        return gather(elements, self.schema, self._required)
+
+    @property
+    def known(self) -> int:
+        """The time that tuples or punctuation have reached."""
+        return max(self._newest, self._promises.progress)
 
     def placed(self, prod: Prod) -> Prod:
         """Return a prod that stands behind the tuples taken so far."""

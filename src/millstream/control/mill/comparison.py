@@ -153,7 +153,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                     found.run.append(statement)
             case ast.SelectStatement() if statement.text in mill.journal.once:
                 pass
-            case ast.FeedbackStatement() if statement.text not in mill.journal.once:
+            case ast.FeedbackStatement() | ast.AlterQuery() if statement.text not in mill.journal.once:
                 found.run.append(statement)
             case ast.SelectStatement():
                 equal = next((key for key, query in unnamed.items() if _same(statement, key[1]) == query), None)

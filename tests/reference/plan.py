@@ -13,7 +13,7 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.row_call import RowCall
-from millstream.algebra.early import FINAL, FINALITY
+from millstream.algebra.early import FINAL, FINALITY, REVISION
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import NEVER, TS
 from millstream.algebra.types import Type, micros
@@ -33,6 +33,7 @@ from millstream.logical.nodes.pace import Pace
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.revise import Revise
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin
@@ -386,7 +387,15 @@ def by_row(plan: Any) -> bool:
     return any(isinstance(call, RowCall) for call in plan.calls)
 
 
+def revise(plan: Revise, rows: Rows) -> Rows:
+    """Without prods every row is the first answer for its window and group."""
+    assert len({tuple(row[key] for key in plan.keys) for row, _ in rows}) == len(rows)
+    return [({**row, REVISION: 1}, ts) for row, ts in rows]
+
+
 MEANT: dict[str, Callable[..., Rows]] = {
+    "prodder": unchanged,
+    "revise": revise,
     "select": select,
     "divert": divert,
     "project": project,

@@ -35,7 +35,7 @@ late, as ever.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -44,7 +44,6 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.clock import Clock
-from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, TimeKind
@@ -325,10 +324,6 @@ class StreamSource:
     def known(self) -> int:
         """The time that tuples or punctuation have reached."""
         return max(self._newest, self._promises.progress)
-
-    def placed(self, prod: Prod) -> Prod:
-        """Return a prod that stands behind the tuples taken so far."""
-        return replace(prod, stamp=self._newest) if self._in_order else prod
 
     @property
     def reached(self) -> int:

@@ -49,8 +49,8 @@ def _expect(copies: Iterable[tuple[Source, Prod]]) -> None:
 
 
 def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame | None] = ()) -> Output:
-    """Let an operator answer a prod and pass it on, once its last copy is there. `held`: the rows that wait at each port and
-    are before the prod."""
+    """Let an operator answer a prod and pass it on, once its last copy is there. `held`: the rows that wait at each
+    port, which are before the prod."""
     arrived = [(port, prod)]
     if (count := node.expected.get(prod.number, 1)) > 1:
         arrived = [*node.met.get(prod.number, ()), *arrived]

@@ -215,6 +215,22 @@ def feedback(
 
 
 @app.command()
+def prod(
+    query: Annotated[str, typer.Argument(help="the query")],
+    checkpoint: Annotated[Path, typer.Option(help="the checkpoint of the running process")],
+    text: Annotated[str, typer.Argument(help="'{…}', a pattern over its windows and groups")] = "{}",
+    seconds: Annotated[float, typer.Option(min=0, help="wait for the answer at most so long")] = 10,
+) -> None:
+    """Ask a query of a running `millstream run --checkpoint` for its results so far. It emits them as early rows."""
+    from millstream.algebra.early import check_braces
+    from millstream.control.mailbox import post
+
+    check_braces(text)
+    post(checkpoint, query, text, seconds)
+    console.print(f"query {query} accepted {text}", markup=False)
+
+
+@app.command()
 def prepare() -> None:
     """Archive the classes of Spark's JVM, which then starts some seconds faster. Run it once per environment."""
     from millstream.control.spark.class_archive import prepare as write

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.early import REVISION
 from millstream.algebra.schema import NEVER
 from millstream.algebra.types import micros
 from millstream.logical.nodes.closing import Closing
@@ -21,6 +22,7 @@ from millstream.logical.nodes.instrument import Instrument
 from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.pace import Pace
 from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.revise import Revise
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.table_join import TableJoin
@@ -156,7 +158,15 @@ def by_row(plan: Any) -> bool:
     return any(isinstance(call, RowCall) for call in plan.calls)
 
 
+def revise(plan: Revise, rows: Rows) -> Rows:
+    """Without prods every row is the first answer for its window and group."""
+    assert len({tuple(row[key] for key in plan.keys) for row, _ in rows}) == len(rows)
+    return [({**row, REVISION: 1}, ts) for row, ts in rows]
+
+
 MEANT: dict[str, Callable[..., Rows]] = {
+    "prodder": unchanged,
+    "revise": revise,
     "select": select,
     "divert": divert,
     "project": project,

@@ -32,7 +32,7 @@ import polars as pl
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.restriction import Form, Restriction, between, one_of
-from millstream.algebra.schema import NEVER, Schema
+from millstream.algebra.schema import Schema
 from millstream.algebra.values import record, value
 from millstream.errors import PatternError
 
@@ -58,15 +58,13 @@ class Prod(Element):
     """A demand for the results so far, and the early rows that answer it at its place in the plan.
 
     `number` is the same for all copies of a prod, in whichever stream, shard or branch of a plan. `lost`: it asks for
-    something that no column has here, so no aggregate answers. `stamp`: the highest timestamp of the tuples before it
-    in its stream, as long as no operator has held tuples back."""
+    something that no column has here, so no aggregate answers."""
 
     number: str
     asked: tuple[Asked, ...] = ()
     reader: str = ""
     pattern: Pattern = EVERYTHING
     lost: bool = False
-    stamp: int = NEVER
     rows: pl.DataFrame | None = None
 
     punctuation_count = 0
@@ -101,11 +99,16 @@ class Prod(Element):
 
 def parse_prod(text: str, schema: Schema) -> Pattern:
     """Parse a prod `{…}` on these columns; raise PatternError if it is malformed or does not fit."""
+    check_braces(text)
+    inner = text.strip()[1:-1].strip()
+    return parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern()
+
+
+def check_braces(text: str) -> None:
+    """Raise PatternError if a prod is not in braces."""
     written = text.strip()
     if not (written.startswith("{") and written.endswith("}")):
         raise PatternError("M4011", "a prod is a pattern in braces", detail=f"In {text}", hint="such as {k = 5}, or {}")
-    inner = written[1:-1].strip()
-    return parse_pattern(f"[{inner}]", schema) if inner not in ("", "*") else Pattern()
 
 
 def stream_prod(pattern: Pattern, schema: Schema) -> Prod:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from millstream import scratch
-from millstream.arguments import check_function, check_seconds
+from millstream.arguments import check_function, check_seconds, check_text
 from millstream.config import Options
 from millstream.control.job.jobs import Jobs, LocalJobs
 from millstream.control.job.local import LocalJob
@@ -225,6 +225,14 @@ class Connection:
         """Promise that no later row matches one of these patterns."""
         self._check_open()
         self.mill.punctuate(stream, *patterns)
+        self._feed()
+
+    def prod(self, stream: str, pattern: str = "{}") -> None:
+        """Ask the queries that read a stream for their results so far, over exactly the rows before: `{}`, or a pattern
+        over the columns of the stream. Queries with EMIT EARLY, or finality in the select list, answer."""
+        self._check_open()
+        check_text(pattern, "a prod", "{ts <= 20, k = 5}")
+        self.mill.prod(stream, pattern)
         self._feed()
 
     def _feed(self) -> None:

@@ -62,10 +62,11 @@ class Mailbox:
                 return None
             request = json.loads(path.read_bytes())
             query, feedback = str(request["query"]), str(request["feedback"])
+            tell = self._connection.mill.prod if feedback.lstrip().startswith("{") else self._connection.mill.feedback
         except (OSError, ValueError, KeyError, TypeError):
             return {"code": "M6074", "message": "a request that cannot be read", "hint": ""}
         try:
-            self._connection.mill.feedback(query, feedback)
+            tell(query, feedback)
         except MillstreamError as error:
             return {"code": error.code, "message": error.message, "detail": error.detail, "hint": error.hint}
         LOG.info("feedback to query '%s': %s", query, feedback)

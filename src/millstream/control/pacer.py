@@ -57,6 +57,7 @@ class Pacer:
     def _pace(self) -> None:
         self._mill.deliveries.retry()
         self._mill.time.go_on()
+        self._mill.prodders.tick()
         self._watch()
         mode = self._mill.options.ets
         if mode != "none":

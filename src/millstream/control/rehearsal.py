@@ -21,6 +21,7 @@ from millstream.config import Options
 from millstream.control.folders import checkpoint_folder
 from millstream.control.job.identity import FILE
 from millstream.control.job.ownership import check_unowned
+from millstream.control.mill.altering import altered
 from millstream.control.mill.feedback_statement import check_feedback
 from millstream.control.mill.local import LocalMill
 from millstream.control.mill.outputs import QueryOutput
@@ -113,6 +114,8 @@ class Rehearsal(LocalMill):
                 self._plan(name, ast.query_text(name, statement, "now"), statement)
             case ast.FeedbackStatement():
                 check_feedback(self, statement)
+            case ast.AlterQuery():
+                altered(self, statement)
             case ast.Explain() | ast.ExplainNamed() | ast.Show():
                 pass  # they may need results
             case _:

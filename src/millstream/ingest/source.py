@@ -35,7 +35,7 @@ late, as ever.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -44,12 +44,11 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.clock import Clock
-from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, TimeKind
 from millstream.algebra.types import MICROS
-from millstream.ingest.arrivals import PunctuatedRows, gather
+from millstream.ingest.arrivals import Arrivals, PunctuatedRows, gather
 from millstream.ingest.ascending import Ascending, highest_before
 from millstream.ingest.kept import SchemeWatch
 from millstream.ingest.losses import Losses, bad_rows, late_rows
@@ -317,9 +316,14 @@ class StreamSource:
             return None
         return Punctuations.of((), progress=self._newest)
 
-    def placed(self, prod: Prod) -> Prod:
-        """Return a prod that stands behind the tuples taken so far."""
-        return replace(prod, stamp=self._newest) if self._in_order else prod
+    def gathered(self, elements: Iterable[Any]) -> Arrivals:
+        """Return the arrivals of a batch, before they are judged."""
+        return gather(elements, self.schema, self._required)
+
+    @property
+    def known(self) -> int:
+        """The time that tuples or punctuation have reached."""
+        return max(self._newest, self._promises.progress)
 
     @property
     def reached(self) -> int:

@@ -14,6 +14,7 @@ from millstream.lang.tree import (
     Constant,
     Denoising,
     Duration,
+    Emit,
     Expr,
     Extract,
     Function,
@@ -60,6 +61,13 @@ class FeedbackStatement(Statement):
     query: str
     feedback: str
     where: Node
+
+
+class AlterQuery(Statement):
+    """`ALTER QUERY query EMIT EARLY AT 60 %`."""
+
+    query: str
+    emit: Emit
 
 
 class ColumnDefinition(Node):
@@ -194,6 +202,7 @@ class SetOption(Statement):
 __all__ = [
     "NOW",
     "STARTS",
+    "AlterQuery",
     "Between",
     "Binary",
     "Case",
@@ -209,6 +218,7 @@ __all__ = [
     "Denoising",
     "Drop",
     "Duration",
+    "Emit",
     "Explain",
     "ExplainNamed",
     "Expr",

@@ -48,7 +48,7 @@ def duration(cursor: Cursor, what: str) -> ast.Duration:
 _AFTER_DURATION = frozenset({
     "SLIDE", "RANGE", "ROWS", "ON", "WATTR", "PRECEDING", "WATERMARK", "ORDER", "PUNCTUATED", "PRIMARY", "WITH",
     "SOURCE", "MAX", "ASCENDING", "CLOSES", "AND", "OR", "AS", "FROM", "WHERE", "WINDOW", "GROUP", "HAVING", "UNION",
-    "ACTIVE", "FOLLOWING", "FEEDBACK", "LIMIT", "INTO",
+    "ACTIVE", "FOLLOWING", "FEEDBACK", "LIMIT", "INTO", "BEFORE", "BY", "PRODDED", "EMIT",
 })  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
+from millstream.lang.emit import at_emit, emit
 from millstream.lang.expressions import at_over, expression, expressions, with_over
 from millstream.lang.foreign import is_function
 from millstream.lang.instrument import instrument
@@ -277,7 +278,7 @@ def _argument(cursor: Cursor) -> str | ast.Query:
 def _source_alias(cursor: Cursor) -> str | None:
     if cursor.accept("AS"):
         return cursor.name("an alias")
-    if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED or _at_issuing(cursor):
+    if cursor.at("MATCH_RECOGNIZE") or cursor.token.upper in RESERVED or _at_issuing(cursor) or at_emit(cursor):
         return None
     if cursor.token.upper in _NO_ALIAS and cursor.ahead().upper in ("JOIN", "LEFT"):
         cursor.fail("an alias or a join")
@@ -288,9 +289,9 @@ def _source_alias(cursor: Cursor) -> str | None:
 
 def _tail(cursor: Cursor) -> tuple[ast.Tail, ...]:
     found: list[ast.Tail] = []
-    while cursor.at_any("ORDER", "LIMIT", "OFFSET") or at_pacing(cursor):
-        if at_pacing(cursor):
-            found.append(pacing(cursor))
+    while cursor.at_any("ORDER", "LIMIT", "OFFSET") or at_pacing(cursor) or at_emit(cursor):
+        if at_pacing(cursor) or at_emit(cursor):
+            found.append(pacing(cursor) if at_pacing(cursor) else emit(cursor))
             continue
         token = cursor.advance()
         if token.upper == "ORDER":

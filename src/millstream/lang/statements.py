@@ -10,6 +10,7 @@ from millstream.lang import ast
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.lang.create import KINDS, create
 from millstream.lang.cursor import Cursor
+from millstream.lang.emit import emit
 from millstream.lang.feedback import feedback
 from millstream.lang.query import query_into
 from millstream.lang.table.ast import WriteStatement
@@ -22,7 +23,7 @@ DROPPED = (*KINDS, "AGGREGATE")
 MAXIMUM_HEIGHT = 120
 _AFTER = ("WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "INTO", "JOIN", "LEFT", "RIGHT")
 """The keywords that a misspelt word after a query may stand for."""
-STARTS = ("CREATE", "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "EXPLAIN", "SHOW", "SET", "FEEDBACK")
+STARTS = ("CREATE", "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "EXPLAIN", "SHOW", "SET", "FEEDBACK", "ALTER")
 
 
 def script(cursor: Cursor) -> list[ast.Statement]:
@@ -120,9 +121,18 @@ def _value(cursor: Cursor) -> int | float | str | bool:
     return {"TRUE": True, "FALSE": False}.get(token.upper, token.text)
 
 
+def _alter(cursor: Cursor) -> ast.Statement:
+    if not cursor.accept("QUERY"):
+        cursor.not_yet("ALTER statements", hint="DROP it, then CREATE it again")
+    name = cursor.name("the name of a query")
+    with cursor.like("ALTER QUERY q EMIT EARLY AT 60 %"):
+        if not cursor.at("EMIT", "EARLY"):
+            cursor.fail("EMIT EARLY")
+        return ast.AlterQuery(name, emit(cursor))
+
+
 _NOT_YET = {
     "EVENT": "SEQ(a, b) MODE RECENT pairs two streams",
-    "ALTER": "DROP it, then CREATE it again",
     "PROD": "",
 }
 """Statements that are not available, and hints."""
@@ -134,4 +144,5 @@ _PARSERS: dict[str, Callable[[Cursor], ast.Statement]] = {
     "SHOW": _show,
     "SET": _set,
     "FEEDBACK": feedback,
+    "ALTER": _alter,
 }

@@ -294,6 +294,17 @@ class Pacing(Tail):
     feedback: bool = True
 
 
+class Emit(Tail):
+    """`EMIT EARLY [AT p % | EVERY d | d BEFORE END] [BY SYSTEM TIME] [PRODDED BY s]`: early answers are asked for, and
+    perhaps when the query prods itself, and the stream whose tuples prod it."""
+
+    percent: Fraction | None = None
+    every: Duration | None = None
+    before: Duration | None = None
+    system: bool = False
+    prodder: str = ""
+
+
 class Select(Node):
     items: tuple[SelectItem, ...]
     sources: tuple[JoinedSource, ...]

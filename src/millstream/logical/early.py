@@ -20,6 +20,14 @@ def topmost(plan: Plan) -> WindowAggregate | None:
     return plan if isinstance(plan, WindowAggregate) else None
 
 
+def emits_early(plan: Plan) -> bool:
+    """Return whether the rows that prods bring to the top of a plan are early rows of its query."""
+    while isinstance(plan, Project | Select):
+        plan = plan.input
+    top = topmost(plan)
+    return isinstance(plan, Revise) if top is None else top.early == "top"
+
+
 def owned(plan: Plan, query: str) -> Plan:
     """The plan of a query, whose counts of answers are its own."""
     if not isinstance(plan, PASSING):

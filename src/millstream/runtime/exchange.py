@@ -33,8 +33,8 @@ from millstream.runtime.operator.registry import carries_out
 class Exchange(Operator):
     timed = True
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, schema: Schema, early: bool = False) -> None:
+        self.schema, self.sends_early = schema, early
         self._requested = False
         self._sent = NEVER
 

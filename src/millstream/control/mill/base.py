@@ -36,6 +36,7 @@ from millstream.control.mill.feeds import Feeds
 from millstream.control.mill.join_settings import join_settings
 from millstream.control.mill.journal import Journal
 from millstream.control.mill.placement import PlacedPart, Placement, Placements
+from millstream.control.mill.prodders import Prodders
 from millstream.control.mill.readings import Readings
 from millstream.control.mill.registration import Registration
 from millstream.control.mill.relay import Relay
@@ -88,6 +89,8 @@ class Mill(Registration):
         self.time = Timekeeper(self)
         self.diverted = DivertedRows(self)
         self.written = WrittenTables(self)
+        self.prodders = Prodders(self)
+        self.feeds.cut = self.prodders.cut
         self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
@@ -243,7 +246,7 @@ class Mill(Registration):
         with self._feeding:
             if not self.feeds:
                 return False
-            elements = self.feeds.take()
+            elements = self.prodders.by_tuples(self.feeds.take())
             if elements:
                 self.placements.append(Feed(self.name, self.clock.now(), tuple(elements)))
             self.note_sources()
@@ -326,8 +329,11 @@ class Mill(Registration):
         send_feedback(self, self.query(name).name, text)
 
     def prod(self, name: str, text: str = "{}") -> None:
-        """Ask a query for its results so far: a pattern over its windows and groups. It takes effect with the next
-        batch."""
+        """Ask a query for its results so far, by a pattern over its windows and groups, or all queries that read a
+        stream, by one over the columns of the stream. It takes effect with the next batch."""
+        if name not in self.queries and name in self.feeds.sources:
+            self.feeds.prod(self._relation(name), text)
+            return
         self.batch()
         send_prod(self, self.query(name).name, text)
 

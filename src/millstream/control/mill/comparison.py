@@ -154,9 +154,9 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                 key = _keys(statement)[0]
                 if wanted.get(key) is statement and (key not in have or key in again):
                     found.run.append(statement)
-            case ast.SelectStatement() | ast.FeedbackStatement() if ran[statement.text]:
+            case ast.SelectStatement() | ast.FeedbackStatement() | ast.AlterQuery() if ran[statement.text]:
                 ran[statement.text] -= 1
-            case ast.FeedbackStatement():
+            case ast.FeedbackStatement() | ast.AlterQuery():
                 found.run.append(statement)
             case ast.SelectStatement():
                 equal = next((key for key, query in unnamed.items() if _same(statement, key[1]) == query), None)

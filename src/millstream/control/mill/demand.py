@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.algebra.early import FINALITY, parse_prod, query_prod
+from millstream.algebra.early import FINALITY, parse_prod
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.errors import PatternError
 from millstream.logical.early import PASSING, asked_of_topmost, topmost
-from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
-from millstream.physical.plan.exchange import exchanged
-from millstream.physical.wire.records import Feed
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -30,12 +27,8 @@ def send_prod(mill: Mill, name: str, prod: str | Pattern) -> None:
     asked = asked_of_topmost(plan, pattern)
     if asked is None:
         return  # a computed column is neither a window nor a group
-    placement = mill.placement(name)
-    made = query_prod(asked, name)
-    scans = (scan for part in placement.parts for scan in part.started.plan.walk() if isinstance(scan, Scan))
-    streams = dict.fromkeys(scan.stream for scan in scans if not exchanged(scan.stream))
-    elements = tuple((stream, made) for stream in streams)
-    mill.placements.append(Feed(mill.name, mill.clock.now(), elements), placement.job)
+    mill.placement(name)  # or its error
+    mill.prodders.send(name, asked)
     mill.take_effect()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from typing import Any
 
@@ -19,6 +19,8 @@ from millstream.ingest.source import PunctuatedRows, StreamSource
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.shard.topology import base_stream
 
+Cut = Callable[[StreamSource, str, Iterable[Any]], Iterator[tuple[list[Any], list[tuple[str, Element]]]]]
+
 
 class Feeds:
     def __init__(self, clock: Clock) -> None:
@@ -27,6 +29,8 @@ class Feeds:
         self._arrived: list[tuple[str, Any]] = []
         self._promised: dict[str, int] = {}
         """The last promise of each stream."""
+        self.cut: Cut = lambda _, __, arrived: iter([([*arrived], [])])
+        """Cuts arrivals of a stream where its queries prod themselves; it returns pieces and the prods behind them."""
         self.losses: dict[str, Losses] = {}
         """The rows of each stream since the mill was opened."""
 
@@ -80,7 +84,7 @@ class Feeds:
         for is_prod, part in groupby(run, lambda element: isinstance(element, Prod)):
             # A prod is behind the time that the tuples before it imply, on every shard.
             if is_prod:
-                elements += [(name, source.placed(prod)) for prod in part]
+                elements += [(name, prod) for prod in part]
             else:
                 elements += self._taken(name, part)
         self.losses[name] = self.losses.get(name, Losses()) + source.take_losses()
@@ -90,14 +94,16 @@ class Feeds:
     def _taken(self, name: str, arrived: Iterable[Any]) -> Iterator[tuple[str, Element]]:
         """Take arrivals between two prods through the source of their stream."""
         source = self.sources[name]
-        taken = source.take(arrived)
-        yield from ((name, element) for element in taken.elements)
-        if (order := source.order()) is not None:
-            yield name, order  # for readers without a tuple: behind a filter, on another shard
-        if taken.late.height:
-            yield f"{name}__late", Page(taken.late)
-        if taken.bad.height:
-            yield f"{name}__bad", Page(taken.bad)
+        for piece, prods in self.cut(source, name, arrived):
+            taken = source.take(piece)
+            yield from ((name, element) for element in taken.elements)
+            if (order := source.order()) is not None:
+                yield name, order  # for readers without a tuple: behind a filter, on another shard
+            if taken.late.height:
+                yield f"{name}__late", Page(taken.late)
+            if taken.bad.height:
+                yield f"{name}__bad", Page(taken.bad)
+            yield from prods
 
     def __bool__(self) -> bool:
         """True if there are arrivals."""

@@ -18,6 +18,7 @@ from millstream.algebra.python.reference import Reference
 from millstream.config import Options
 from millstream.control.mill.failures import LOG
 from millstream.control.mill.placement import PlacedPart, Placement, group_key
+from millstream.logical.nodes.prodder import Prodder
 from millstream.physical.plan.exchange import exchanged
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.physical.wire.records import (
@@ -175,6 +176,8 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.queries[query].finished = batch
         case "feedback", (str(query), Feedback() as message):
             mill.queries[query].hear(message)
+        case "prodder", (str(query), Prodder() as prodder):
+            mill.queries[query].prodder = prodder
         case "drop", ("aggregate", str(aggregate)):
             mill.catalog.drop("aggregate", aggregate, if_exists=True)
             mill.journal.drop("aggregate", aggregate)

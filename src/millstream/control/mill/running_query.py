@@ -9,6 +9,7 @@ from typing import Any
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.control.mill.failures import Failure
 from millstream.control.mill.outputs import QueryOutput
+from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.plan import Plan
 
 
@@ -29,8 +30,13 @@ class RunningQuery:
     """The batch that completed its output, of a query with LIMIT; None before."""
     told: list[Feedback] = field(default_factory=list)
     """The feedback that it has received."""
+    prodder: Prodder | None = None
+    """When it prods itself, as last altered; None: never."""
     delivered: int = 0
     """Rows that its sink has taken."""
+
+    def __post_init__(self) -> None:
+        self.prodder = next((part for part in self.plan.walk() if isinstance(part, Prodder)), None)
 
     @property
     def rows_out(self) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
+from millstream.control.mill.altering import alter_query, shown
 from millstream.control.mill.contracts import contract, warn_unpunctuated
 from millstream.control.mill.dropping import drop
 from millstream.control.mill.explain_once import explain_once
@@ -108,6 +109,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             return _explain_named(mill, statement)
         case ast.FeedbackStatement():
             run_feedback(mill, statement)
+        case ast.AlterQuery():
+            alter_query(mill, statement)
         case ast.Show():
             return _show(mill, statement.what.upper())
     return ""
@@ -274,7 +277,7 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     name, stage, shared = statement.name, statement.stage, ""
     if name in mill.queries:
         query = mill.queries[name]
-        plan = query.plan
+        plan = shown(query.plan, query.prodder)
         if query.failure is not None:
             shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
         elif stage not in ("CONTRACT", "FEEDBACK"):

@@ -58,6 +58,7 @@ class Timekeeper:
             self._promise(self._feeds.times([*self._feeds.sources]), beat=True)
             self.next_beat += period
         self.reach(target)
+        self._mill.prodders.tick()
         self.tell()
         self.next_beat = max(self.next_beat, self._beat_after(self._clock.now()))
         self.catch_up()

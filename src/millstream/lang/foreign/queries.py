@@ -99,7 +99,6 @@ QUERIES: dict[str, tuple[str, str]] = {
     "QUALIFY": ("QUALIFY", "HAVING, or a subquery in FROM with WHERE"),
     "EMIT CHANGES": ("EMIT", "leave it out: rows are emitted when they are final"),
     "EMIT FINAL": ("EMIT", "leave it out: rows are emitted when they are final"),
-    "EMIT EARLY": ("EMIT EARLY", "rows are emitted when they are final"),
     "EMIT EVERY": ("EMIT EVERY", "a window with SLIDE: s [RANGE 60 SECONDS SLIDE 10 SECONDS]"),
     "EMIT WITH": ("EMIT WITH", "rows are emitted when they are final"),
     "EMIT STREAM": ("EMIT", "leave it out: rows are emitted when they are final"),

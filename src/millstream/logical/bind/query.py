@@ -12,6 +12,7 @@ from millstream.lang import ast
 from millstream.logical.bind.aggregate.user_calls import user_calls, with_user_calls
 from millstream.logical.bind.aggregate_call import refuse_without_over
 from millstream.logical.bind.coercion import cast, common
+from millstream.logical.bind.emit import emitting
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, contains_over
 from millstream.logical.bind.from_clause import bind_entries, scope_of
 from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow, meant
@@ -50,6 +51,8 @@ def _query(query: ast.Query, catalog: Catalog) -> Plan:
         for clause in query.tail:
             if isinstance(clause, ast.Pacing):
                 plan = paced(clause, plan, [(member, _query(member, catalog)) for member in _members(bare)])
+            elif isinstance(clause, ast.Emit):
+                plan = emitting(clause, plan, catalog)
             else:
                 plan = limited(clause, plan, query.tail)
         return plan

@@ -18,7 +18,7 @@ from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.requirements import Punctuated, Requirement
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.common import Passing
-from millstream.logical.plan import Key, Names, Need, Plan, subsets
+from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, subsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,10 @@ class Revise(Passing):
     """`keys`: the columns that name a window and group. `owner`: the query; empty while it is planned."""
 
     stem = "revise"
-    rules = (Rule("any column but the number", Reach.EVERY, passes="the same"),)
+    rules = (
+        Rule("windows and groups", Reach.EVERY, purges="their counts", passes="the same"),
+        Rule("any other column", why="later answers would have other numbers"),
+    )
     stateless = False
     positional = False
     punctuates = Names()
@@ -42,6 +45,11 @@ class Revise(Passing):
 
     def describe(self) -> str:
         return f"Revise BY {', '.join(self.keys)}"
+
+    def push(self, conditions: Conditions) -> Pushed:
+        """Windows and groups that are dropped as a whole change no number."""
+        below = tuple(c for c in conditions if c.columns() and c.columns() <= {*self.keys})
+        return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         return ((0, column),) if column != REVISION else ()

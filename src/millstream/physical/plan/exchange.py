@@ -23,15 +23,17 @@ class Exchange(Stateless, Passing):
     rules = (Rule("any column", Reach.EVERY, passes="the same"),)
 
     input: Plan
+    early: bool = False
+    """True if the query answers prods."""
 
     def describe(self) -> str:
-        return "Exchange"
+        return "Exchange early" if self.early else "Exchange"
 
     def push(self, conditions: Conditions) -> Pushed:
         return Pushed(self, (conditions,))
 
     def parameters(self) -> dict[str, Any]:
-        return self.values("schema")
+        return self.values("schema", "early")
 
 
 @dataclass(frozen=True, slots=True)

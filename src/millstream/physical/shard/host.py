@@ -22,6 +22,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.upstream import TimeRequest
 from millstream.ingest.source import StreamSource
+from millstream.logical.early import emits_early
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.exchange import exchanged
@@ -272,7 +273,7 @@ class ShardHost:
 
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
         if isinstance(element, Prod) and self.sending(query) is None:
-            if element.rows is None or not element.concerns(query):
+            if element.rows is None or not element.concerns(query) or not emits_early(self.setup.queries[query].plan):
                 return
             element = Page(element.rows)
         if punctuated or not isinstance(element, Punctuations):

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from millstream.algebra.early import REVISION, Prod
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
@@ -66,6 +67,10 @@ class Revise(Operator):
         self._forget(counted)
         self._counts.append(counted)
         return numbered
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        if pattern.attributes <= {*self._keys}:
+            self._counts.keep(~pattern.match(self._counts.frame()))
 
     def tables(self) -> Mapping[str, StateTable]:
         return {"answers": self._counts}

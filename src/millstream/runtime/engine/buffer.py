@@ -45,8 +45,7 @@ class Ledger:
 
 class Entry:
     """An element in a buffer, with the values that scheduling reads often. An element without rows is a batch of
-    punctuations, unless it keeps its position. Where tuples are taken in the order of time, a prod with a stamp has
-    that time."""
+    punctuations, unless it keeps its position."""
 
     __slots__ = ("_stamps", "element", "first", "last", "rows", "sequence", "weight")
 
@@ -60,7 +59,7 @@ class Entry:
             self.last = self.first if self.rows == 1 else element.last
         else:
             self.rows, self.weight = 0, element.weight
-            self.first = self.last = element.stamp if isinstance(element, Prod) else NEVER
+            self.first = self.last = NEVER
 
     @property
     def page(self) -> pl.DataFrame:
@@ -119,6 +118,9 @@ class Buffer:
             ledger.hold(entry.weight)
             for port in self.ports:
                 ledger.ready[port.node] = None
+            if isinstance(element, Prod):
+                for port in self.ports:
+                    port.node.prods += 1
         for sink in self.sinks:
             sink.deliver(element)
 

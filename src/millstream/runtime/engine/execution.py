@@ -10,7 +10,7 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from millstream.algebra.early import Prod
-from millstream.algebra.element import Element, Page
+from millstream.algebra.element import Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
@@ -78,7 +78,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     inputs = guarded(node, taken.inputs) if node.guarded else taken.inputs
     start = perf_counter_ns()
     try:
-        output = node.operator.process(inputs) if taken.placed is None else _meet(node, *taken.placed)
+        output = node.operator.process(inputs) if taken.placed is None else _meet(node, taken)
         if output.exceeding is not None and output.rows is not None:
             _refuse_used(node, output.rows, output.exceeding)
     except PlanError as error:
@@ -114,9 +114,13 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     return Done.CONSUMED if taken.rows or rows is not None else Done.LEARNED
 
 
-def _meet(node: OperatorNode, port: int, element: Element) -> Output:
+def _meet(node: OperatorNode, taken: Taken) -> Output:
     """Hand an operator an element that keeps its position."""
-    return prodding.meet(node, port, element) if isinstance(element, Prod) else node.operator.meet(port, element)
+    assert taken.placed is not None
+    port, element = taken.placed
+    if isinstance(element, Prod):
+        return prodding.meet(node, port, element, taken.held)
+    return node.operator.meet(port, element)
 
 
 def _refuse_used(node: OperatorNode, rows: pl.DataFrame, exceeding: pl.DataFrame) -> None:

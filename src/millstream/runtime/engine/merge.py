@@ -3,7 +3,8 @@
 A row may be taken when no other port can still deliver an older one, nor an equal one that precedes it. The limit of a
 port is a lower bound on its later rows: the last timestamp of its head page (which is in order), or its register if the
 port is empty. With pages of one row this is the relaxed `more` of time-stamp registers: some head has the lowest
-timestamp of all registers. With larger pages whole prefixes are taken at once.
+timestamp of all registers. With larger pages whole prefixes are taken at once. A prod does not wait: rows that do are
+handed to the operator as early rows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from millstream.runtime.engine.buffer import Buffer
 from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, take_element, take_only_punctuations
 from millstream.runtime.engine.port import Port
 from millstream.runtime.operator.contract import Input, Operator
+from millstream.runtime.operator.frames import stack
 
 VACANT = FOREVER + 1
 """Above every timestamp: the head of an empty port."""
@@ -44,6 +46,8 @@ class MergeNode(OperatorNode):
         self.plain = tie_order is None and not self.reordering
 
     def more(self) -> bool:
+        if self.prods:
+            return True
         if self.plain:
             lowest, limit, _ = self._scan()
             return lowest <= limit
@@ -55,6 +59,8 @@ class MergeNode(OperatorNode):
         )
 
     def take(self) -> Taken | None:
+        if self.prods:
+            return self._take_prod()
         if self.plain:
             lowest, limit, single = self._scan()
             if lowest > limit:
@@ -65,6 +71,14 @@ class MergeNode(OperatorNode):
         if first is None or self.strategy.k == 1 or first.placed is not None:
             return first
         return self._take_more(first)
+
+    def _take_prod(self) -> Taken:
+        """Take a prod, ahead of the rows that wait for time: they are before it, and count in its answer."""
+        port = next(port for port in self.ports if port.prod_at() is not None)
+        inputs = [Input(bound=each.bound()) for each in self.ports]
+        element = port.pass_prod()
+        held = tuple(stack(pages) if (pages := each.waiting()) else None for each in self.ports)
+        return Taken(inputs, placed=(port.index, element), held=held)
 
     def _take_more(self, first: Taken) -> Taken:
         """Take more until the batch is full, and return everything as one step. An element that keeps its position ends
@@ -82,7 +96,7 @@ class MergeNode(OperatorNode):
                 if port.punctuations is not None:
                     punctuations.setdefault(index, []).append(port.punctuations)
             full = pages >= self.strategy.k * len(self.ports)
-            taken = None if full or not self.more() or self._at_element() else self._take_heads()
+            taken = None if full or not self.more() or self._placed() is not None else self._take_heads()
         return batch_of(self.ports, rows, punctuations, latest, pages)
 
     def _take_heads(self) -> Taken | None:
@@ -94,10 +108,7 @@ class MergeNode(OperatorNode):
             if taken is not None:
                 return taken
         assert limits is not None
-        taken = self._take_rows(limits)
-        if taken is None and (stamped := self._stamped(limits)) is not None:
-            return take_element(self.ports, stamped.index)
-        return taken
+        return self._take_rows(limits)
 
     def idle(self) -> bool:
         if self.plain:
@@ -143,13 +154,13 @@ class MergeNode(OperatorNode):
             if port.at != port.buffer.tail:
                 entry = port.buffer.entries[port.at]
                 if entry.rows != 1:
-                    if not entry.rows and entry.first == NEVER:
+                    if not entry.rows:
                         return NEVER, NEVER, False
                     single = False
                 first = entry.stamp(port.offset)
                 if first < lowest:
                     lowest = first
-                if entry.last > own or not entry.rows:
+                if entry.last > own:
                     own = entry.last
             if own < limit:
                 limit = own
@@ -182,9 +193,9 @@ class MergeNode(OperatorNode):
             limit = port.register
             if port.reorder is None and port.at != port.buffer.tail:
                 entry = port.buffer.entries[port.at]
-                if not entry.rows and entry.first == NEVER:
+                if not entry.rows:
                     return None
-                if entry.last > limit or not entry.rows:
+                if entry.last > limit:
                     limit = entry.last
             limits.append(limit)
         return limits
@@ -207,33 +218,15 @@ class MergeNode(OperatorNode):
 
     def _placed(self) -> Port | None:
         """Return a port whose next element keeps its position and may be taken: no tuple of the port precedes it. It
-        does not wait for other ports, unless it is a prod with a stamp."""
+        does not wait for other ports."""
         for port in self.ports:
             if port.reorder is not None:
                 waiting = port.reorder.pending
                 if waiting and waiting[0].element.keeps_position and port.reorder.element_ready():
                     return port
-            elif (entry := port.head()) is not None and entry.element.keeps_position and entry.first == NEVER:
+            elif (entry := port.head()) is not None and entry.element.keeps_position:
                 return port
         return None
-
-    def _stamped(self, limits: Sequence[int]) -> Port | None:
-        """Return a port with a prod that may be taken, since all ports have reached the time of the tuples before it:
-        so it does not depend on which of them are on this shard. No row may be taken before it."""
-        for port in self.ports:
-            entry = port.head() if port.reorder is None else None
-            if entry is not None and not entry.rows and entry.first <= self._threshold(port.index, limits):
-                return port
-        return None
-
-    def _at_element(self) -> bool:
-        """Return whether an element that keeps its position is next at a port."""
-        heads = (port.head() for port in self.ports if port.reorder is None)
-        return self._placed() is not None or any(e is not None and e.element.keeps_position for e in heads)
-
-    @staticmethod
-    def _at_prod(port: Port) -> bool:
-        return port.reorder is None and not port.buffer.entries[port.at].rows
 
     def _take_punctuations(self) -> Taken | None:
         """Take the punctuations at the heads of all ports, without rows."""
@@ -253,7 +246,7 @@ class MergeNode(OperatorNode):
     def _take_rows(self, limits: Sequence[int]) -> Taken | None:
         found: list[pl.DataFrame | None] = [None] * len(self.ports)
         count, latest = 0, NEVER
-        occupied = [port for port in self.precedence if port.occupied and not self._at_prod(port)]
+        occupied = [port for port in self.precedence if port.occupied]
         one_by_one = all(port.reorder is None and port.buffer.entries[port.at].rows == 1 for port in occupied)
         for port in occupied:
             threshold = self._threshold(port.index, limits)

@@ -133,7 +133,7 @@ UNLIMITED = 1 << 62
 class Taken(NamedTuple):
     """The input of one step. `latest` is the highest timestamp of its rows. `pages` is the number of pages that a
     batching strategy counts. `placed` is an element that keeps its position, with its port; the inputs then have
-    bounds only."""
+    bounds only. `held`: rows that wait at each port, and are before a prod."""
 
     inputs: Sequence[Input]
     rows: int = 0
@@ -141,12 +141,14 @@ class Taken(NamedTuple):
     latest: int = NEVER
     pages: int = 1
     placed: tuple[int, Element] | None = None
+    held: tuple[pl.DataFrame | None, ...] = ()
 
 
 def take_element(ports: Sequence[Port], index: int) -> Taken:
     """Take the next element of one port, which keeps its position."""
     inputs = [Input(bound=port.bound()) for port in ports]  # before the tuples behind the element raise the bound
     element = ports[index].pass_element()
+    ports[index].node.prods -= isinstance(element, Prod)
     return Taken(inputs, punctuation_count=element.punctuation_count, placed=(index, element))
 
 
@@ -197,6 +199,8 @@ class OperatorNode(ABC):
         self.switch = ON
         self.guarded = False
         """True if it has sent feedback to an input."""
+        self.prods = 0
+        """Number of prods that wait at its ports."""
         self.copies: Sequence[Mapping[str, tuple[str, ...]]] = [{} for _ in self.ports]
         """For each port, the columns of the output that copy a column of its input."""
         self.expected: dict[str, int] = {}

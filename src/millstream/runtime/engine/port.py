@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -32,14 +33,15 @@ class Port:
     `tried`    the progress epoch in which a fork last passed control to this branch.
     `reorder`  holds the rows of an unordered input of a merging operator until time releases them.
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
+    `passed`   elements that were taken ahead of those before them.
     `guard`    drops the rows that the operator has disclaimed.
     `issued`   the feedback among it that the operator has sent by itself, whatever its readers have disclaimed.
     `standing` feedback that holds as long as the operator reads: it ignores matching rows by its condition.
     """
 
     __slots__ = (
-        "active", "ahead", "arc", "at", "buffer", "guard", "index", "issued", "node", "offset", "ordered", "register",
-        "reorder", "scanned", "standing", "tried",
+        "active", "ahead", "arc", "at", "buffer", "guard", "index", "issued", "node", "offset", "ordered", "passed",
+        "register", "reorder", "scanned", "standing", "tried",
     )  # fmt: skip
 
     def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
@@ -58,6 +60,7 @@ class Port:
         self.guard: Guard | None = None
         self.issued: tuple[Feedback, ...] = ()
         self.standing: tuple[Feedback, ...] = ()
+        self.passed: set[int] = set()
 
     @property
     def unread(self) -> bool:
@@ -103,6 +106,8 @@ class Port:
             return min(self.register, self.reorder.time_limit())
         for at in range(max(self.at, self.scanned), self.buffer.tail):
             entry = self.buffer.entries[at]
+            if at in self.passed:
+                continue
             if entry.element.keeps_position:
                 break
             self.ahead = max(self.ahead, entry.last if entry.rows else entry.element.progress)
@@ -111,10 +116,10 @@ class Port:
 
     def waiting(self) -> list[pl.DataFrame]:
         """Return the rows that wait here, in pages."""
+        entries = [self.buffer.entries[at] for at in range(self.at, self.buffer.tail)]
         if self.reorder is not None:
             held = self.reorder.frame()
-            return [] if held is None else [held]
-        entries = [self.buffer.entries[at] for at in range(self.at, self.buffer.tail)]
+            return [*([] if held is None else [held]), *(entry.page for entry in entries if entry.rows)]
         return [entry.page.slice(0 if at else self.offset) for at, entry in enumerate(entries) if entry.rows]
 
     def advance(self) -> None:
@@ -127,6 +132,9 @@ class Port:
                 buffer.base = at + 1
             else:
                 buffer.collect()
+        if self.at in self.passed:
+            self.passed.discard(self.at)
+            self.advance()
 
     def detach(self) -> None:
         """Leave the buffer and drop everything that waits here. The port then reads an empty buffer, since its operator
@@ -140,6 +148,31 @@ class Port:
             self.reorder.clear()
         self.buffer = Buffer(left.producer, left.ledger)
         self.at = self.offset = self.scanned = 0
+
+    def prods(self) -> int:
+        """Return the number of prods that wait here."""
+        entries = (self.buffer.entries[at] for at in range(self.at, self.buffer.tail) if at not in self.passed)
+        return sum(isinstance(entry.element, Prod) for entry in entries)
+
+    def prod_at(self) -> int | None:
+        """Return the position of the first prod that waits here."""
+        entries = self.buffer.entries
+        for at in range(self.at, self.buffer.tail):
+            if at not in self.passed and isinstance(entries[at].element, Prod):
+                return at
+        return None
+
+    def pass_prod(self) -> Element:
+        """Take the first prod that waits here, ahead of the elements before it."""
+        at = self.prod_at()
+        assert at is not None
+        element = self.buffer.entries[at].element
+        self.node.prods -= 1
+        if at == self.at:
+            self.advance()
+        else:
+            self.passed.add(at)
+        return element
 
     def pass_element(self) -> Element:
         """Take the next element, which keeps its position."""
@@ -176,7 +209,7 @@ class Port:
     def absorb(self) -> None:
         """Move all input into the reorder buffer; time promises take effect at once."""
         assert self.reorder is not None
-        while (entry := self.head()) is not None:
+        while (entry := self.head()) is not None and not isinstance(entry.element, Prod):
             if entry.rows:
                 self.reorder.add(entry.page)
                 self.buffer.ledger.hold(entry.rows)

@@ -1,7 +1,9 @@
 """Prods in a graph: an operator answers when all copies of a prod have reached it, and passes it on.
 
 A prod enters at one or several sources. An operator that several paths lead to receives a copy on each; what they bring
-is put together. The early rows that arrive with a prod are computed on, never kept (`Operator.early`).
+is put together. The early rows that arrive with a prod are computed on, never kept (`Operator.early`). Where tuples are
+taken in the order of time, those that wait for it are early rows as well: so an answer is over exactly the tuples
+before the prod, whether or not they have had their turn.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.early import Asked, Prod
-from millstream.algebra.schema import NEVER
 from millstream.runtime.operator.contract import NOTHING, Output
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ def _expect(copies: Iterable[tuple[Source, Prod]]) -> None:
             node.expected[number] = count
 
 
-def meet(node: OperatorNode, port: int, prod: Prod) -> Output:
-    """Let an operator answer a prod and pass it on, once its last copy is there."""
+def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame | None] = ()) -> Output:
+    """Let an operator answer a prod and pass it on, once its last copy is there. `held`: the rows that wait at each
+    port, which are before the prod."""
     arrived = [(port, prod)]
     if (count := node.expected.get(prod.number, 1)) > 1:
         arrived = [*node.met.get(prod.number, ()), *arrived]
@@ -57,25 +59,40 @@ def meet(node: OperatorNode, port: int, prod: Prod) -> Output:
             return NOTHING
         node.met.pop(prod.number, None)
         del node.expected[prod.number]
-    rows = [_together(node, place, arrived) for place in range(len(node.ports))]
+    held = held if any(rows is not None for rows in held) and _answered(node) else ()
+    rows = [_together(node, place, arrived, held) for place in range(len(node.ports))]
     operator = node.operator
     passed = _united([copy.renamed(_copies(node, place)) for place, copy in arrived])
     passed = operator.passed(passed, arrived[-1][1])
-    if node.prone:
-        passed = replace(passed, stamp=NEVER)
     early = operator.early(rows, arrived[-1][1]) if operator.answers or any(r is not None for r in rows) else None
-    committed = operator.released(arrived[-1][1])
-    return Output(committed, elements=(passed.with_rows(early),))
+    return Output(elements=(passed.with_rows(early),))
 
 
-def _together(node: OperatorNode, place: int, arrived: Sequence[tuple[int, Prod]]) -> pl.DataFrame | None:
-    """The early rows that have arrived at a port, without those that the operator has disclaimed."""
-    frames = [prod.rows for port, prod in arrived if port == place and prod.rows is not None]
+def _together(
+    node: OperatorNode, place: int, arrived: Sequence[tuple[int, Prod]], held: Sequence[pl.DataFrame | None]
+) -> pl.DataFrame | None:
+    """The early rows that have arrived at a port, and those that wait there, without what the operator has
+    disclaimed."""
+    waiting = held[place] if place < len(held) else None
+    found = [waiting, *(prod.rows for port, prod in arrived if port == place)]
+    frames = [frame for frame in found if frame is not None]
     if not frames:
         return None
     rows = frames[0] if len(frames) == 1 else pl.concat(frames)
     guard = node.ports[place].guard
     return rows if guard is None else guard.filter(rows)
+
+
+def _answered(node: OperatorNode) -> bool:
+    """Return whether an operator behind this one, here or in a later stage, answers prods."""
+    seen, todo = {node}, [node]
+    while todo:
+        found = {port.node for port in todo.pop().buffer.ports} - seen
+        if any(each.operator.answers or each.operator.sends_early for each in found):
+            return True
+        seen |= found
+        todo += found
+    return False
 
 
 def _united(copies: Sequence[Prod]) -> Prod:

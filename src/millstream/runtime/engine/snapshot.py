@@ -57,6 +57,7 @@ def restore(graph: Graph, value: dict[str, Any]) -> None:
         _restore_sink(graph.sinks[name], held)
     for node in graph.operators.values():
         graph.ledger.ready[node] = None
+        node.prods = sum(port.prods() for port in node.ports)
     graph.ledger.peak = value["peak"]
     graph.version += 1
 
@@ -185,6 +186,7 @@ def _take_port(port: Port) -> dict[str, Any]:
         "pending": list(held.pending) if held is not None else [],
         "issued": port.issued,
         "gate": _take_gate(port),
+        "passed": sorted(port.passed),
     }
 
 
@@ -194,6 +196,7 @@ def _restore_port(port: Port, value: dict[str, Any]) -> None:
     port.ahead, port.scanned = value.get("ahead", NEVER), port.at
     port.issued = tuple(value.get("issued", ()))
     _restore_gate(port, value.get("gate"))
+    port.passed = set(value.get("passed", ()))
     if port.reorder is not None:
         port.reorder.clear()
         if value["rows"] is not None:

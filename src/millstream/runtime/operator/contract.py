@@ -89,6 +89,7 @@ class Operator(ABC):
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
     `passes_early` true: it holds no tuples, so that `process` does not keep early rows.
     `answers`    true: it answers prods with the results so far.
+    `sends_early` true: early rows that reach it are for an operator in a later stage that answers.
     `late`       number of tuples that it has counted as late.
     `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
                  that match whether or not its inputs may omit them.
@@ -104,6 +105,7 @@ class Operator(ABC):
     looks_ahead: bool = False
     passes_early: ClassVar[bool] = False
     answers: bool = False
+    sends_early: bool = False
     late: int = 0
     holds_results: bool = False
     pruned: int = 0
@@ -134,10 +136,6 @@ class Operator(ABC):
     def passed(self, prod: Prod, arrived: Prod) -> Prod:  # noqa: ARG002
         """Return a prod to pass on, in terms of the output; `prod` has the names of copied columns already."""
         return prod
-
-    def released(self, prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
-        """Take out and return what a prod releases for good: partial results that the operator above merges."""
-        return None
 
     def answer(self, message: Upstream) -> Answer:
         """Answer a message against the data: the messages to pass on, by input."""

@@ -1,0 +1,69 @@
+"""Binds `EMIT EARLY`: the topmost aggregate gives early answers, and a prodder may ask for them."""
+
+from __future__ import annotations
+
+from millstream.algebra.schedule import Schedule, lead_of
+from millstream.errors import BindError, PlanError
+from millstream.lang import ast
+from millstream.logical.catalog import Catalog
+from millstream.logical.early import PASSING, topmost
+from millstream.logical.nodes.prodder import Prodder
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import Plan
+from millstream.logical.windows import units
+
+
+def emitting(clause: ast.Emit, plan: Plan, catalog: Catalog) -> Plan:
+    """Return the plan of a query that gives early answers."""
+    top = topmost(plan)
+    if top is None:
+        while isinstance(plan, PASSING):
+            plan = plan.input
+        detail = f"Only an aggregate has results so far; the last operator of this query is {type(plan).__name__}."
+        hint = "aggregate its rows: SELECT window_end, COUNT(*) … [RANGE 10] EMIT EARLY"
+        raise PlanError("M3035", "EMIT EARLY needs an aggregate at the top", detail=detail, hint=hint, **clause.place)
+    if clause.prodder:
+        _check_stream(clause, catalog)
+    made = schedule_of(clause, top)
+    return _emitting(plan, made, clause.prodder)
+
+
+def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
+    """When a query with this topmost aggregate prods itself; None: never."""
+    if clause.percent is None and clause.every is None and clause.before is None:
+        return None
+    unit = top.input.schema.unit
+    if clause.every is not None:
+        return Schedule(period=units(clause.every, unit, "the period of EMIT EARLY"), system=clause.system)
+    if top.range is None or top.slide is None or top.attribute is not None:
+        message = "EMIT EARLY before the end of a window, without a window over the time of the stream"
+        raise PlanError("M3036", message, hint="EMIT EARLY EVERY 10 SECONDS, or EMIT EARLY alone", **clause.place)
+    if clause.before is not None:
+        lead = int(clause.before.total * unit)
+    else:
+        assert clause.percent is not None
+        lead = lead_of(clause.percent, top.slide)
+    return Schedule(top.slide, top.range, lead, system=clause.system)
+
+
+def _check_stream(clause: ast.Emit, catalog: Catalog) -> None:
+    if clause.prodder not in catalog or catalog.stream(clause.prodder).options.get("connector"):
+        message = f"'{clause.prodder}' is no stream that is fed from this program"
+        hint = "a stream without a connector, with columns of the query: each of its tuples is a prod"
+        raise BindError("M2108", f"PRODDED BY: {message}", hint=hint, **clause.place)
+
+
+def _emitting(plan: Plan, schedule: Schedule | None, by: str) -> Plan:
+    """Mark the topmost aggregate, and put a prodder over the first stream that it reads."""
+    if not isinstance(plan, WindowAggregate):
+        return plan.with_inputs((_emitting(plan.inputs[0], schedule, by),))
+    below = _prodded(plan.input, schedule, by) if schedule is not None or by else plan.input
+    return plan.altered(input=below, early="top")
+
+
+def _prodded(plan: Plan, schedule: Schedule | None, by: str) -> Plan:
+    if isinstance(plan, Scan):
+        return Prodder(plan, schedule, by)
+    first, *others = plan.inputs
+    return plan.with_inputs((_prodded(first, schedule, by), *others))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 _PERIOD = "PUNCTUATED ON (k #) EVERY 1 MINUTE"
-_OPTIONS = "CREATE QUERY q WITH (start = 'beginning') AS SELECT …; of a sink, INTO parquet WITH (path = '…')"
 _SINK_OPTIONS = ("options of a sink stand in WITH (…)", "INTO parquet WITH (path = '…')")
 _DURATION = ("a duration stands without quotes", "[RANGE 10 SECONDS], or [RANGE INTERVAL '10' SECOND]")
 
@@ -50,8 +49,6 @@ MISPLACED: dict[str, tuple[str, str]] = {
     "^ FROM": ("SELECT stands before FROM", "SELECT * FROM s"),
     "^ INSTRUMENT": ("INSTRUMENT stands in FROM", "SELECT * FROM INSTRUMENT(TABLE s, '~[k = 5]', ONCE)"),
     "^ DENOISE": ("DENOISE stands in FROM", "SELECT * FROM DENOISE(TABLE s, DESCRIPTOR(k), INTERVAL '1' SECOND, 6)"),
-    "^ SELECT … WITH (": ("options stand after the name of a query, or of its sink", _OPTIONS),
-    "^ CREATE QUERY name AS SELECT … WITH (": ("options stand after the name of a query, or of its sink", _OPTIONS),
     "INTO name (": _SINK_OPTIONS,
     "INTO name string": _SINK_OPTIONS,
     "WINDOW number": ("a window stands in brackets", "FROM s [RANGE 10 SECONDS]"),

@@ -14,6 +14,7 @@ from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import PlanError
 from millstream.logical.bind import over as binding
+from millstream.runtime.over import row_frames
 from tests.reference.aggregates import FOLDS, PROGRAMS
 from tests.runtime.over.test_over import FRAMES, PARTITIONS, canonical, results_of, rows_of
 from tests.time_kinds import KINDS
@@ -35,6 +36,8 @@ CALLS = {
 }
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Without shrinking, which takes minutes."""
+MANY = st.sampled_from([1, row_frames.MANY])
+"""Number of tuples from which on they are taken by partition."""
 BASE = ("decay", "counts")
 NO_EXPIRY = ("recent", "largest", "pruned")
 """Aggregates whose EXPIRE returns nothing."""
@@ -53,16 +56,17 @@ def compiled(*_: object) -> None:
     seed=st.integers(0, 10_000),
     shards=st.sampled_from([1, 3]),
     page=st.sampled_from([1, 3, 8192]),
+    many=MANY,
 )
 def test_results_equal_the_reference(
-    kind: str, calls: list[str], frame: str, by: str, seed: int, shards: int, page: int
+    kind: str, calls: list[str], frame: str, by: str, seed: int, shards: int, page: int, many: int
 ) -> None:
     if "ACTIVE" in frame and set(calls) & {*NO_EXPIRY}:
         return
     items = ", ".join(f"{CALLS[call]} OVER ({by}{frame})" for call in calls)
     query = f"SELECT ts, k, {items} FROM s WHERE v IS NULL OR v > -10"
     options = Options(shards=shards, page_rows=page)
-    with patch.object(binding, "recognised", compiled):
+    with patch.object(binding, "recognised", compiled), patch.object(row_frames, "MANY", many):
         found, meant = results_of(query, kind, rows_of(seed, kind), options, seed, before=PROGRAMS)
     assert found == meant
 
@@ -142,13 +146,14 @@ def test_explain_says_how_a_body_runs(call: str, said: str) -> None:
     seed=st.integers(0, 10_000),
     shards=st.sampled_from([1, 3]),
     page=st.sampled_from([1, 3, 8192]),
+    many=MANY,
 )
 def test_base_versions_return_rows_as_they_read(
-    kind: str, calls: list[str], by: str, seed: int, shards: int, page: int
+    kind: str, calls: list[str], by: str, seed: int, shards: int, page: int, many: int
 ) -> None:
     query = f"SELECT ts, k, {', '.join(CALLS[call] for call in calls)} FROM s {by}"
     options = Options(shards=shards, page_rows=page)
-    with patch.object(binding, "recognised", compiled):
+    with patch.object(binding, "recognised", compiled), patch.object(row_frames, "MANY", many):
         found, meant = results_of(query, kind, rows_of(seed, kind), options, seed, before=PROGRAMS)
     assert found == meant
 

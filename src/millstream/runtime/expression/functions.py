@@ -62,7 +62,9 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
 def remainder(value: pl.Expr, divisor: pl.Expr, type_: Type) -> pl.Expr:
     """Return the remainder of numbers of a type, with the sign of the dividend; NULL for a divisor of 0."""
     if not type_.is_integer:
-        return pl.when(divisor != 0).then((value.abs() % divisor.abs()) * value.sign())
+        found = (value.abs() % divisor.abs()) * value.sign()
+        whole = divisor.is_infinite() & value.is_finite()  # Polars' `%` of an infinite divisor is NaN
+        return pl.when(divisor != 0).then(pl.when(whole).then(value).otherwise(found))
     # `abs` of the least integer does not fit. Polars' `%` has the sign of the divisor.
     found = value % divisor
     opposite = (found != 0) & ((found < 0) != (value < 0))

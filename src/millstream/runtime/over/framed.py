@@ -173,6 +173,7 @@ class Alone(Framed):
         (self._member,) = members
         assert isinstance(self._member, Maintained)
         self._instance = self._member.instance
+        self._expires = getattr(self._instance.aggregate, "EXPIRES", True)
 
     def take(self, number: int, arrival: int, time: int, arguments: Row) -> Rows:
         if self._holds:
@@ -183,4 +184,4 @@ class Alone(Framed):
         return self._instance.take(arguments)
 
     def _leave(self, bound: int) -> None:
-        self._window.drain(bound, self._instance.aggregate.expire)
+        self._window.drain(bound, self._instance.aggregate.expire if self._expires else None)

@@ -1,8 +1,8 @@
 """Frames of aggregates that take one tuple at a time.
 
-Tuples are taken in order. A tuple has the rows that its aggregates return, combined: the cross product of the results
-of the calls, none if one of them returns none. Tuples leave a frame of time also in partitions that get no tuples any
-more, when `purge` reports the time.
+Tuples are taken in order, those of a large page one partition after the other. A tuple has the rows that its aggregates
+return, combined: the cross product of the results of the calls, none if one of them returns none. Tuples leave a frame
+of time also in partitions that get no tuples any more, when `purge` reports the time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from millstream.runtime.state.table import StateTable
 
 FEW = 64
 """Number of empty partitions that are always tolerated."""
+MANY = 1024
+"""Number of tuples from which on they are taken by partition."""
 
 
 class RowFrames:
@@ -54,7 +56,11 @@ class RowFrames:
         """Take tuples in order; return the rows that they emit."""
         places: list[int] = []
         results: list[Row] = []
-        for place, (partition, time, arguments) in enumerate(self._tuples(rows)):
+        first, tuples = self.number, [*self._tuples(rows)]
+        order = _by_partition([partition for partition, _, _ in tuples])
+        for place in range(len(tuples)) if order is None else order:
+            partition, time, arguments = tuples[place]
+            self.number = first + place
             found = self.take(partition, time, arguments)
             if len(found) == 1:
                 results.append(found[0])
@@ -62,6 +68,10 @@ class RowFrames:
             elif found:
                 results += found
                 places += [place] * len(found)
+        self.number = first + len(tuples)
+        if order is not None:
+            again = np.argsort(np.array(places, np.int64), kind="stable").tolist()
+            places, results = [places[at] for at in again], [results[at] for at in again]
         return self.joined(rows, places, results)
 
     def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
@@ -167,6 +177,17 @@ class RowFrames:
 
     def count(self) -> int:
         return self.store.count()
+
+
+def _by_partition(partitions: Sequence[Partition]) -> list[int] | None:
+    """The places of many tuples by partition, each in its order: what a partition holds is then read once, not for each
+    tuple again. None: they are better taken as they come."""
+    if len(partitions) < MANY:
+        return None
+    identities = np.fromiter((partition.identity for partition in partitions), np.int64, len(partitions))
+    order = np.argsort(identities, kind="stable")
+    runs = 1 + np.count_nonzero(np.diff(identities[order]))
+    return order.tolist() if 1 < runs <= len(partitions) // 2 else None
 
 
 class HoldingFrames(RowFrames):

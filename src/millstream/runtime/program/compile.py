@@ -2,7 +2,7 @@
 
 The class has the methods of `RowAggregate`. Local tables are `Table`s, or plain attributes where a table always has
 one row. The source is in `SOURCE` of the class, the indexes of its tables by attribute in `INDEXES`, the columns of
-the indexes of inwindow in `WINDOW_INDEXES`.
+the indexes of inwindow in `WINDOW_INDEXES`, and `EXPIRES` is False if nothing happens when a tuple leaves.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def _class(module: _Compiler, text: str) -> type[Any]:
         "SOURCE": text,
         "INDEXES": indexes,
         "WINDOW_INDEXES": window_indexes,
+        "EXPIRES": bool(program.expire),
         **{name: module.globals[name] for name in _METHODS},
     }
     return type(program.name, (), members)

@@ -65,27 +65,32 @@ class SortedIndex:
     """Numbers of rows in the order of `ORDER BY`: NULLs last, NaN after all numbers, equal values in the order of the
     table. A descending index is read from the end."""
 
-    __slots__ = ("_column", "_null", "_sign", "entries")
+    __slots__ = ("_column", "_nans", "_nulls", "_sign", "entries")
 
     def __init__(self, order: Order) -> None:
-        self._column, self._sign, self._null = (
-            order.column,
-            -1 if order.descending else 1,
-            -1 if order.descending else 2,
-        )
-        self.entries: list[tuple[int, Any, int]] = []
-
-    def _entry(self, number: int, row: Row) -> tuple[int, Any, int]:
-        value = row[self._column]
-        if value is None:
-            return self._null, 0, self._sign * number
-        return (0, value, self._sign * number) if value == value else (1, 0, self._sign * number)
+        self._column, self._sign = order.column, -1 if order.descending else 1
+        self.entries: list[tuple[Any, int]] = []
+        """Values with the numbers of their rows, those of a descending index negative."""
+        self._nans: Bucket = {}
+        self._nulls: Bucket = {}
 
     def add(self, number: int, row: Row) -> None:
-        insort(self.entries, self._entry(number, row))
+        value = row[self._column]
+        if value is None:
+            self._nulls[number] = None
+        elif value != value:
+            self._nans[number] = None
+        else:
+            insort(self.entries, (value, self._sign * number))
 
     def remove(self, number: int, row: Row) -> None:
-        del self.entries[bisect_left(self.entries, self._entry(number, row))]
+        value = row[self._column]
+        if value is None:
+            del self._nulls[number]
+        elif value != value:
+            del self._nans[number]
+        else:
+            del self.entries[bisect_left(self.entries, (value, self._sign * number))]
 
     def replace(self, number: int, old: Row, new: Row) -> None:
         if old[self._column] != new[self._column]:
@@ -94,16 +99,28 @@ class SortedIndex:
 
     def clear(self) -> None:
         self.entries.clear()
+        self._nans.clear()
+        self._nulls.clear()
 
     def first(self, rows: dict[int, Row], limit: int | None, offset: int | None) -> list[Row]:
         """The first of these rows, without those before an offset."""
-        entries, sign = self.entries, self._sign
-        start, count = max(offset, 0) if offset else 0, len(entries)
-        stop = count if limit is None else start + limit if limit > 0 else start
-        if sign > 0:
-            return [rows[entry[2]] for entry in entries[start:stop]]
-        last = count - stop if stop < count else 0
-        return [rows[-entry[2]] for entry in reversed(entries[last : count - start if start < count else 0])]
+        start = max(offset, 0) if offset else 0
+        stop = None if limit is None else start + max(limit, 0)
+        if self._nans or self._nulls:
+            return [rows[number] for number in self._numbers()[start:stop]]
+        entries = self.entries
+        if self._sign > 0:
+            return [rows[entry[1]] for entry in entries[start:stop]]
+        count = len(entries)
+        low = 0 if stop is None or stop >= count else count - stop
+        return [rows[-entry[1]] for entry in entries[low : count - start if start < count else 0][::-1]]
+
+    def _numbers(self) -> list[int]:
+        """The numbers of all rows in order."""
+        nans, nulls = sorted(self._nans), sorted(self._nulls)
+        if self._sign > 0:
+            return [*(number for _, number in self.entries), *nans, *nulls]
+        return [*nans, *(-number for _, number in reversed(self.entries)), *nulls]
 
 
 Indexed = tuple[int, ...] | Order
@@ -243,17 +260,25 @@ class Inwindow(Table):
             arrivals.popleft()
         return None
 
-    def drain(self, bound: int, expire: Callable[..., Any]) -> None:
+    def drain(self, bound: int, expire: Callable[..., Any] | None) -> None:
         """Remove the tuples whose places are below the bound, the oldest first; call `expire` with each before."""
-        arrivals, rows = self._arrivals, self.rows
+        arrivals, rows, indexes = self._arrivals, self.rows, self.indexes
         while arrivals and arrivals[0][1] < bound:
             number = arrivals[0][0]
             row = rows.get(number)
             if row is None:  # the aggregate has deleted it
                 arrivals.popleft()
                 continue
-            expire(*row)
-            self.leave(number)
+            if expire is not None:
+                expire(*row)
+                if number not in rows:
+                    continue
+            arrivals.popleft()
+            del rows[number]
+            for index in indexes:
+                index.remove(number, row)
+            if number <= self._stored:
+                self.gone.append(number)
 
     def oldest(self) -> Row | None:
         """The oldest tuple; None if the window is empty."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -86,7 +86,7 @@ class LocalScope:
 class FunctionScope(LocalScope):
     """The names of the query of a table function: its arguments, with the values of a call."""
 
-    given: dict[str, Expression] = field(default_factory=dict)
+    given: Mapping[str, Expression] = field(default_factory=dict)
 
     def _find(self, name: str, qualifier: str | None = None) -> Expression | None:
         return self.given.get(name) if qualifier is None else None

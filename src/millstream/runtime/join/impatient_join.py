@@ -64,8 +64,8 @@ class ImpatientJoin(WindowJoin):
         return dict.fromkeys(rows.unique(maintain_order=True).rows())
 
     def scalars(self) -> dict[str, Any]:
-        return super().scalars() | {"asked": list(self._asked)}
+        return super().scalars() | {"told": list(self._asked)}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         super().restore_scalars(values)
-        self._asked = dict.fromkeys(tuple(key) for key in values["asked"])
+        self._asked = dict.fromkeys(tuple(key) for key in values["told"])

@@ -329,7 +329,7 @@ class WindowJoin(Operator):
             "monitor": self._components.monitor.to_value(),
             "disk": None if self._relocation is None else self._relocation.to_value(),
             "owed_since": self._owed_since,
-            "told": None if self._told is None else self._told.to_value(),
+            "told_keys": None if self._told is None else self._told.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
@@ -344,5 +344,5 @@ class WindowJoin(Operator):
         for side in self._sides:
             side.build_index()
         self._emitted.restore(values["emitted"])
-        if self._told is not None and values.get("told") is not None:
-            self._told.restore(values["told"])
+        if self._told is not None and values.get("told_keys") is not None:
+            self._told.restore(values["told_keys"])

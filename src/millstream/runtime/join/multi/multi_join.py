@@ -283,7 +283,7 @@ class MultiJoin(Operator):
             "closed": [closing.known.to_value() for closing in self._closings],
             "registers": self._registers.to_value(),
             "emitted": self._emitted.to_value(),
-            "told": None if self._told is None else self._told.to_value(),
+            "told_keys": None if self._told is None else self._told.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
@@ -293,5 +293,5 @@ class MultiJoin(Operator):
             closing.restore(value)
         self._registers.restore(values["registers"])
         self._emitted.restore(values["emitted"])
-        if self._told is not None and values.get("told") is not None:
-            self._told.restore(values["told"])
+        if self._told is not None and values.get("told_keys") is not None:
+            self._told.restore(values["told_keys"])

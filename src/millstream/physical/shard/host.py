@@ -7,6 +7,7 @@ shards alike: a shard that promised time by itself would treat a tuple as late t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +31,7 @@ from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.exchange import exchanged
 from millstream.physical.shard.intake import Intake
 from millstream.physical.shard.parcel import unpark
+from millstream.physical.shard.prodding import Mark, marks
 from millstream.physical.shard.setup import Setup
 from millstream.physical.shard.topology import base_of, base_stream, scans
 from millstream.physical.wire.records import (
@@ -42,6 +44,7 @@ from millstream.physical.wire.records import (
     OpenGroup,
     Promise,
     Record,
+    Reschedule,
     Send,
     Sending,
     Settings,
@@ -68,7 +71,7 @@ class ShardHost:
         self.graph = Graph()
         self.tables: dict[str, pl.DataFrame] = {}
         self.compiler = Compiler(self.graph, self._hear, self.tables)
-        self.intake = Intake(self.compiler.push)
+        self.intake = Intake(self.compiler.push, self._own_marks, self._prod)
         self.sources = self.intake.sources
         self.promised: dict[str, int] = {}
         """The time that each stream has promised."""
@@ -107,6 +110,9 @@ class ShardHost:
             case Configure(settings=settings):
                 self._configure(settings)
                 self.graph.run()
+            case Reschedule(query=query, schedule=schedule):
+                self.setup.schedules[query] = schedule
+                self.setup_changed = True
             case CloseGroup():
                 self.closed = True
             case StartQuery():
@@ -170,6 +176,15 @@ class ShardHost:
             self.graph.run()
             self.epoch += counts
             self.compiler.prod(copies)
+
+    def _own_marks(self, stream: str, before: int, now: int) -> deque[Mark]:
+        """The marks of a stream at which queries prod themselves."""
+        return marks(self.setup.running.values(), self.setup.schedules, stream, before, now)
+
+    def _prod(self, mark: Mark) -> None:
+        """Prod a query that has come to a mark."""
+        read = dict.fromkeys(scan.stream for scan in scans(self.setup.queries[mark.query].plan))
+        self._take_elements([(stream, mark.prod) for stream in read], counts=True)
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,3 +190,18 @@ def test_early_answers_before_the_end_need_windows_of_time() -> None:
     with pytest.raises(PlanError) as caught:
         mill.add_query("q", "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT EARLY AT 80 %")
     assert caught.value.code == "M3036"
+
+
+def test_prods_of_a_stream_that_the_job_reads(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("k,v,ts\n1,5,1\n2,6,2\n")
+    with ms.connect(local=True, shards=2) as mill:
+        mill.sql(
+            f"CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts WITH (connector = 'csv', path = '{tmp_path}')"
+        )
+        text = "SELECT window_end, k AS key, SUM(v) AS total, finality FROM s [RANGE 10 SLIDE 5] GROUP BY k"
+        query = mill.sql(f"CREATE QUERY q AS {text}")
+        assert query.take().rows() == []
+        mill.prod("s", "{ts <= 5, k = 2}")
+        assert query.take().rows() == [(5, 2, 6, "early")]
+        query.prod("{window_end = 10}")
+        assert sorted(query.take().rows()) == [(10, 1, 5, "early"), (10, 2, 6, "early")]

@@ -63,6 +63,7 @@ def run(
 ) -> tuple[dict[str, Counter[Any]], LocalMill]:
     options, more = WAYS[way]
     chance, options = random.Random(seed), options.model_copy()
+    options.accumulators = chance.choice(["auto", "all"])
     mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=more.get("cached", True)))
     mill.execute(
         "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts PUNCTUATED ON (ts +) PUNCTUATED ON (ts +, k #)"

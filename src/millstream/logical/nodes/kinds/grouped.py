@@ -43,6 +43,7 @@ class Grouped(Plan):
     group: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None
+    early: str
     partials: bool
 
     rules = (

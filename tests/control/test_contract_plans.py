@@ -177,7 +177,10 @@ def accepted_is_bounded(case: Case, feed: Feed) -> None:
     assert not grown, f"{grown} {case.told(feed)}"
     feed.close()
     lasting = {kind(made) for made in agreed(feed).walk() if not all(p.drains and not p.rows for p in made.parts)}
-    left = {name: held for name, held in feed.held().items() if held and name.partition("-")[0] not in lasting}
+    held = feed.held()
+    if any(kind(made) == "Pace" for made in agreed(feed).walk()):  # one bound an input stays where no time covers it
+        held -= feed.guards()
+    left = {name: rows for name, rows in held.items() if rows and name.partition("-")[0] not in lasting}
     assert not left, f"{left} {case.told(feed)}"
 
 
@@ -197,7 +200,7 @@ def refused_grows(case: Case, feed: Feed) -> None:
     assert all(any(known(root, made.number) for known in INCOMPLETE) for made in nodes), case.told(feed)
 
 
-@settings(max_examples=tries(24), suppress_health_check=SLOW, deadline=None)
+@settings(max_examples=tries(8), suppress_health_check=SLOW, deadline=None)
 @given(cases(), st.data())
 def test_accepted_plans_hold_nothing_in_the_end_and_refused_ones_grow(case: Case, data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(case.shapes()))

@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.database import InMemoryExampleDatabase
 
 from millstream.config import Options
-from tests.control.test_invariance import STREAMS, WAYS, Case, cases, outcome, stems
+from tests.control.invariance.cases import Case, cases, outcome
+from tests.control.invariance.queries import STREAMS
+from tests.control.test_invariance import WAYS, stems
 from tests.tries import tries
 
 JOINED = ("join", "over join", "by another key", "joined windows", "joined groups")

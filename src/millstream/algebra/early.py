@@ -16,7 +16,7 @@ neither state nor final results change. The prod itself goes on whatever happens
 >>> print(prod)
 {k = 5, ts <= 20}
 >>> print(prod.renamed({"k": ("key",)}), "lost" if prod.renamed({}).lost else "")
-{key = 5, ts <= 20} lost
+{key = 5, time <= 20} lost
 """
 
 from __future__ import annotations

@@ -187,8 +187,7 @@ class _Clauses:
             if cursor.accept("EVERY"):
                 self.found["every"] += ((len(self.found["punctuated_on"]) - 1, duration(cursor, "a period")),)
         elif cursor.at("EVERY"):
-            hint = "such as PUNCTUATED ON (ts +) EVERY 10 SECONDS: it belongs to PUNCTUATED ON"
-            cursor.error("M1001", "EVERY without PUNCTUATED ON", hint=hint)
+            cursor.error("M1001", "EVERY stands after PUNCTUATED ON", hint="PUNCTUATED ON (k #) EVERY 1 MINUTE")
         elif cursor.at("PRIMARY"):
             if self.found["primary_key"]:
                 cursor.error("M1007", "PRIMARY KEY appears twice")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-_PERIOD = "PUNCTUATED ON (k #) EVERY 1 MINUTE"
 _SINK_OPTIONS = ("options of a sink stand in WITH (…)", "INTO parquet WITH (path = '…')")
 _DURATION = ("a duration stands without quotes", "[RANGE 10 SECONDS], or [RANGE INTERVAL '10' SECOND]")
 
@@ -36,7 +35,6 @@ MISPLACED: dict[str, tuple[str, str]] = {
         "CREATE STREAM name AS SELECT …",
     ),
     "^ CREATE STREAM … INTO name": ("a derived stream has no sink", "CREATE QUERY name AS SELECT … INTO …"),
-    "^ CREATE … EVERY number": ("EVERY stands after PUNCTUATED ON", _PERIOD),
     "PRIMARY KEY name": ("PRIMARY KEY needs parentheses", "PRIMARY KEY (k)"),
     "PUNCTUATED ON name": ("PUNCTUATED ON needs parentheses", "PUNCTUATED ON (k #)"),
     "ASCENDING name": ("ASCENDING needs parentheses", "ASCENDING (k)"),

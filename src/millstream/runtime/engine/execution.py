@@ -75,7 +75,7 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
     node.pages = taken.pages
     node.last_bounds = node.last_reached = tuple(offer.bound for offer in taken.inputs)
     counters = node.counters
-    inputs = guarded(node, taken.inputs) if node.guarded else taken.inputs
+    inputs = guarded(graph, node, taken.inputs) if node.guarded else taken.inputs
     start = perf_counter_ns()
     try:
         output = node.operator.process(inputs) if taken.placed is None else _meet(node, taken)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal, added
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import one_of
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.gate import STATEFUL, GuardReading
@@ -131,9 +132,10 @@ def _stateful(node: OperatorNode) -> bool:
     return kind.tables is not Operator.tables or kind.disclaim is not Operator.disclaim
 
 
-def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
+def guarded(graph: Graph, node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
     """Return the input of a step without the tuples that the guards drop; remove patterns that its punctuation
-    covers."""
+    covers, and withdraw those that the operator has sent itself: the operators before it may have passed the
+    punctuation on before they heard of them."""
     made: list[Input] = []
     for port, given in zip(node.ports, inputs, strict=True):
         if port.guard is not None and given.rows is not None and not node.operator.guards_itself:
@@ -143,20 +145,37 @@ def guarded(node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
         else:
             made.append(given)
         if given.punctuations is not None and len(given.punctuations):
+            closed = [part for each in port.issued if (part := _closed(each.pattern, given.punctuations)) is not None]
             unmount(port, covered_by(given.punctuations))
-            _narrow(port, given.punctuations)
+            narrow(port, given.punctuations)
+            for pattern in closed:
+                graph.send(port, Withdrawal(pattern))
     return made
 
 
-def _narrow(reader: Port, punctuations: Punctuations) -> None:
+def _closed(pattern: Pattern, punctuations: Punctuations) -> Pattern | None:
+    """Return the part of a pattern that punctuations cover: all of it, or values of its list; None: nothing."""
+    if covered_by(punctuations)(pattern):
+        return pattern
+    if not listed(pattern) or (left := narrowed(pattern, punctuations)) == pattern:
+        return None
+    held = dict(left.items)
+    for name, restriction in pattern.items:
+        if not left.is_empty and restriction != held[name]:
+            return Pattern.of(dict(pattern.items) | {name: one_of({*restriction.values} - {*held[name].values})})
+    return pattern
+
+
+def narrow(reader: Port | Sink, punctuations: Punctuations) -> None:
     """Remove the values of lists in patterns that punctuations cover one by one."""
     sent = _sent(reader)
     if any(isinstance(each, Feedback) and listed(each.pattern) for each in sent):
-        narrow = [replace(m, pattern=narrowed(m.pattern, punctuations)) if isinstance(m, Feedback) else m for m in sent]
-        if narrow != sent:
-            _remember(reader, [m for m in narrow if not (isinstance(m, Feedback) and m.pattern.is_empty)])
-            left = [replace(m, pattern=narrowed(m.pattern, punctuations)) for m in reader.issued]
-            reader.issued = tuple(m for m in left if not m.pattern.is_empty)
+        rest = [replace(m, pattern=narrowed(m.pattern, punctuations)) if isinstance(m, Feedback) else m for m in sent]
+        if rest != sent:
+            _remember(reader, [m for m in rest if not (isinstance(m, Feedback) and m.pattern.is_empty)])
+            if isinstance(reader, Port):
+                left = [replace(m, pattern=narrowed(m.pattern, punctuations)) for m in reader.issued]
+                reader.issued = tuple(m for m in left if not m.pattern.is_empty)
 
 
 def retire(graph: Graph) -> None:

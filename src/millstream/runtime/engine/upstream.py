@@ -20,10 +20,11 @@ from polars.exceptions import PanicException
 
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OperatorError, reason_of
 from millstream.runtime.engine import responding
-from millstream.runtime.engine.guarding import mount, passed_on, reader_name, unmount
+from millstream.runtime.engine.guarding import mount, narrow, passed_on, reader_name, unmount
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.port import Port
 
@@ -76,6 +77,7 @@ def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
             mount(branch, message)
     elif isinstance(message, Withdrawal):
         unmount(branch, message.pattern.covers)
+        narrow(branch, Punctuations.of([message.pattern]))
     elif message.remembered:
         buffer.remembered.setdefault(name, []).append(message)
     others = [other for other in buffer.readers() if other is not branch]

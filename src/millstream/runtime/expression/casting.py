@@ -16,6 +16,7 @@ import polars as pl
 
 from millstream.algebra.array_text import PLAIN
 from millstream.algebra.types import MICROS, Type
+from millstream.runtime.expression.exact import quotient
 from millstream.runtime.expression.overflow import LIMITS
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
@@ -37,7 +38,9 @@ def convert(value: pl.Expr, source: Type, target: Type) -> pl.Expr:
         short = value.cast(pl.Float32)
         return pl.when(short.is_finite() | ~value.is_finite()).then(short)
     if source in (Type.TIMESTAMP, Type.INTERVAL) and target.is_numeric:
-        seconds = value.cast(pl.Int64) // MICROS if target.is_integer else value.cast(pl.Int64) / MICROS
+        seconds = (
+            value.cast(pl.Int64) // MICROS if target.is_integer else quotient(value.cast(pl.Int64), pl.lit(MICROS))
+        )
         return seconds.cast(target.polars, strict=False)
     return value.cast(target.polars, strict=False)
 
@@ -73,7 +76,7 @@ def _to_text(value: pl.Expr, source: Type) -> pl.Expr:
             .otherwise(value.dt.to_string("%Y-%m-%d %H:%M:%S%.6f"))
         )
     if source is Type.INTERVAL:
-        return (value.cast(pl.Int64) / MICROS).cast(pl.String)
+        return quotient(value.cast(pl.Int64), pl.lit(MICROS)).cast(pl.String)
     if source.is_array:
         items = value.list.eval(_item_text(pl.element(), source.element).fill_null("NULL"))
         return pl.when(value.is_not_null()).then(pl.concat_str(pl.lit("["), items.list.join(", "), pl.lit("]")))

@@ -41,6 +41,7 @@ from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import BindError
 from millstream.runtime.expression.casting import convert
+from millstream.runtime.expression.exact import quotient
 from millstream.runtime.expression.functions import call, remainder
 from millstream.runtime.expression.overflow import LIMITS, row_overflows
 
@@ -154,9 +155,8 @@ def _comparable(left: Type, right: Type) -> Type | None:
 
 def _divide(value: pl.Expr, divisor: Expression) -> pl.Expr:
     by = _as(divisor, Type.DOUBLE)
-    if isinstance(divisor, Literal) and divisor.value:
-        return value / by
-    return pl.when(by != 0).then(value / by)
+    made = value / by if divisor.columns() else quotient(value, by)
+    return made if isinstance(divisor, Literal) and divisor.value else pl.when(by != 0).then(made)
 
 
 def _temporal(node: Binary) -> pl.Expr:
@@ -164,7 +164,7 @@ def _temporal(node: Binary) -> pl.Expr:
     if op in ("*", "/"):
         if left.type is Type.INTERVAL and right.type is Type.INTERVAL:
             micros = _as(right, Type.INTERVAL).cast(pl.Int64)
-            return pl.when(micros != 0).then(to_polars(left).cast(pl.Int64) / micros).cast(node.type.polars)
+            return pl.when(micros != 0).then(quotient(to_polars(left).cast(pl.Int64), micros)).cast(node.type.polars)
         if left.type is Type.INTERVAL:
             micros = to_polars(left).cast(pl.Int64).cast(pl.Float64)
             scaled = _divide(micros, right) if op == "/" else micros * _as(right, Type.DOUBLE)

@@ -23,6 +23,7 @@ from millstream.algebra.expression import Call, Expression, Literal
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import BindError, did_you_mean
 from millstream.runtime.expression.casting import convert
+from millstream.runtime.expression.exact import modulus, quotient
 from millstream.runtime.expression.overflow import round_integer
 
 Arguments = Sequence[tuple[pl.Expr, Type]]
@@ -62,7 +63,7 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
 def remainder(value: pl.Expr, divisor: pl.Expr, type_: Type) -> pl.Expr:
     """Return the remainder of numbers of a type, with the sign of the dividend; NULL for a divisor of 0."""
     if not type_.is_integer:
-        found = (value.abs() % divisor.abs()) * value.sign()
+        found = modulus(value.abs(), divisor.abs()) * value.sign()
         whole = divisor.is_infinite() & value.is_finite()  # Polars' `%` of an infinite divisor is NaN
         return pl.when(divisor != 0).then(pl.when(whole).then(value).otherwise(found))
     # `abs` of the least integer does not fit. Polars' `%` has the sign of the divisor.
@@ -106,9 +107,11 @@ def _round(arguments: Arguments) -> tuple[pl.Expr, Type]:
     fraction = pl.lit(10.0).pow(places.clip(lower_bound=0))
     scaled = value.abs() * fraction
     # From 2^52 on a float has no fraction: the value has no digit at that place.
-    rounded = pl.when(scaled < _NO_FRACTION).then(value.sign() * _half_up(scaled) / fraction).otherwise(value)
+    rounded = pl.when(scaled < _NO_FRACTION).then(value.sign() * quotient(_half_up(scaled), fraction)).otherwise(value)
     tens = pl.lit(10.0).pow(places.clip(upper_bound=0).abs())
-    whole = _finite(pl.when(tens.is_finite()).then(value.sign() * _half_up(value.abs() / tens) * tens).otherwise(0.0))
+    whole = _finite(
+        pl.when(tens.is_finite()).then(value.sign() * _half_up(quotient(value.abs(), tens)) * tens).otherwise(0.0)
+    )
     down = (places < 0) & value.is_finite()
     return pl.when(down).then(whole).when(places.is_not_null()).then(rounded), Type.DOUBLE
 
@@ -174,10 +177,10 @@ def _extract(field: str, value: pl.Expr, type_: Type) -> pl.Expr:
         return _STAMP_FIELDS[field](convert(value, type_, Type.TIMESTAMP))
     micros = value.cast(pl.Int64)
     if field == "EPOCH":
-        return micros / MICROS
+        return quotient(micros, pl.lit(MICROS))
     size, base = _INTERVAL_FIELDS[field]
     within = remainder(micros, pl.lit(base), Type.BIGINT) if base else micros
-    return (within / size).cast(pl.Int64)
+    return quotient(within, pl.lit(size)).cast(pl.Int64)
 
 
 _INTERVAL_FIELDS: dict[str, tuple[int, int]] = {
@@ -200,10 +203,10 @@ _STAMP_FIELDS: dict[str, Callable[[pl.Expr], pl.Expr]] = {
     "DOY": lambda t: t.dt.ordinal_day(),
     "HOUR": lambda t: t.dt.hour(),
     "MINUTE": lambda t: t.dt.minute(),
-    "SECOND": lambda t: t.dt.second() + t.dt.microsecond() / MICROS,
-    "MILLISECOND": lambda t: t.dt.second() * 1_000.0 + t.dt.microsecond() / 1_000,
+    "SECOND": lambda t: t.dt.second() + quotient(t.dt.microsecond(), pl.lit(MICROS)),
+    "MILLISECOND": lambda t: t.dt.second() * 1_000.0 + quotient(t.dt.microsecond(), pl.lit(1_000)),
     "MICROSECOND": lambda t: t.dt.second().cast(pl.Int64) * MICROS + t.dt.microsecond(),
-    "EPOCH": lambda t: t.cast(pl.Int64) / MICROS,
+    "EPOCH": lambda t: quotient(t.cast(pl.Int64), pl.lit(MICROS)),
 }
 
 _CHOICES: dict[str, Callable[[list[pl.Expr]], pl.Expr]] = {

@@ -13,11 +13,12 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.row_call import RowCall
-from millstream.algebra.early import FINAL, FINALITY, REVISION
+from millstream.algebra.early import COMPLETE, ESTIMATES, FINAL, FINALITY, REVISION
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, InList, Literal, Unary
 from millstream.algebra.schema import NEVER, TS
 from millstream.algebra.types import Type, micros
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, Window
+from millstream.logical.nodes.assess import Assess
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
@@ -393,7 +394,16 @@ def revise(plan: Revise, rows: Rows) -> Rows:
     return [({**row, REVISION: 1}, ts) for row, ts in rows]
 
 
+def assess(plan: Assess, rows: Rows) -> Rows:
+    """Without prods every row is final, and is its own estimate."""
+    if not plan.estimates:
+        return rows
+    known = [(row, None if row[plan.value] is None else float(row[plan.value]), ts) for row, ts in rows]
+    return [({**row, **dict.fromkeys(ESTIMATES[:3], value), COMPLETE: 1.0}, ts) for row, value, ts in known]
+
+
 MEANT: dict[str, Callable[..., Rows]] = {
+    "assess": assess,
     "prodder": unchanged,
     "revise": revise,
     "select": select,

@@ -169,7 +169,8 @@ class ShardHost:
             copies = [(stream, element) for stream, element in run if isinstance(element, Prod)]
             self.graph.run()
             self.epoch += counts
-            self.compiler.prod(copies)
+            known = [self.sources[stream].known for stream, _ in copies if stream in self.sources]
+            self.compiler.prod([(stream, prod.at(max(known, default=NEVER))) for stream, prod in copies])
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number

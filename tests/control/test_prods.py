@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from tests.control.test_invariance import WAYS
-from tests.reference.early import Element, greatest, sums
+from tests.reference.early import Element, Windows, greatest, sums
 from tests.tries import tries
 
 WINDOWS = ((5, 5), (10, 5), (4, 2), (2, 5), (5, 3))
@@ -63,6 +63,7 @@ def run(
 ) -> tuple[dict[str, Counter[Any]], LocalMill]:
     options, more = WAYS[way]
     chance, options = random.Random(seed), options.model_copy()
+    options.accumulators = chance.choice(["auto", "all"])
     mill = LocalMill(options, jobs=LocalJobs(shards=options.shards, cached=more.get("cached", True)))
     mill.execute(
         "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts PUNCTUATED ON (ts +) PUNCTUATED ON (ts +, k #)"
@@ -125,3 +126,23 @@ def test_the_greatest_sum(
     found, mill = run(way, seed, elements, {"q": query})
     assert found["q"] == Counter(greatest(elements, inner, outer))
     assert mill.state_rows("q") == 0
+
+
+@given(st.lists(_tuples | _tuples | _prods, max_size=30), st.sampled_from(WINDOWS), st.integers(1, 1000))
+@settings(max_examples=tries(20))
+def test_what_prods_add_to_the_state_is_bounded(drawn: list[Element], window: tuple[int, int], seed: int) -> None:
+    """By open windows times groups: those that have released panes, and those whose answers are counted."""
+    elements = grammatical(drawn)[:-1]
+    source = f"FROM s [RANGE {window[0]} SLIDE {window[1]}] GROUP BY k"
+    queries = {
+        "q": f"SELECT window_end, k, SUM(v) AS total, finality {source}",
+        "counted": f"SELECT window_end, k, SUM(v) AS total, revision {source}",
+        "silent": f"SELECT window_end, k, SUM(v) AS total {source}",
+    }
+    _, mill = run(sorted(WAYS)[0], seed, elements, queries)
+    held = Windows(*window)
+    for element in elements:
+        if element[0] != "{":
+            held.take(*element)
+    assert mill.state_rows("q") <= mill.state_rows("silent") + len(held.open)
+    assert mill.state_rows("counted") <= mill.state_rows("silent") + 2 * len(held.open)

@@ -1,75 +1,29 @@
-"""How good early answers were: the accuracy of each, once the final one is known, and running numbers of many.
+"""How good an early answer was, and what it gained: the measures of prodding.
 
-    accuracy = 100 * (|F| - |F - E|) / |F|        of an early value E and a final value F
-
-It is negative if the error exceeds the value. For F = 0 it is 100 if E = 0, else 0. NULL makes no pair.
-
->>> early, final = [80.0, -8.0, 30.0, 0.0, 1.0], [100.0, -10.0, 10.0, 0.0, 0.0]
->>> pl.DataFrame({"e": early, "f": final}).select(accuracy(pl.col("e"), pl.col("f"))).to_series().to_list()
-[80.0, 80.0, -100.0, 100.0, 0.0]
+>>> accuracy(60, 50), accuracy(120, 50), accuracy(-3, -4), accuracy(0, 0), accuracy(1, 0)
+(80.0, -40.0, 75.0, 100.0, 0.0)
+>>> latency(first=5, result=11), latency(first=7, result=11), percentage_gain([4.0, 6.0], [8.0, 12.0])
+(6, 4, 50.0)
 """
 
 from __future__ import annotations
 
-from dataclasses import field
-
-import polars as pl
-
-from millstream.algebra.values import record
+from collections.abc import Sequence
+from statistics import mean
 
 
-def accuracy(early: pl.Expr, final: pl.Expr) -> pl.Expr:
-    """The accuracy of pairs, in percent."""
-    size = final.abs()
-    exact = pl.when(early == 0).then(100.0).otherwise(0.0)
-    return pl.when(size == 0).then(exact).otherwise(100 * (size - (final - early).abs()) / size)
+def accuracy(early: float, final: float) -> float:
+    """How near an early value is to its final one, in percent; negative if it is off by more than the final one."""
+    if final == 0:
+        return 100.0 if early == 0 else 0.0
+    return 100 * (abs(final) - abs(final - early)) / abs(final)
 
 
-@record("qualities")
-class Qualities:
-    """Running numbers of a quality: of how many pairs, their sum, the worst, and how many had the final value 0."""
-
-    count: int = 0
-    total: float = 0.0
-    worst: float | None = None
-    zero: int = 0
-
-    @classmethod
-    def of(cls, values: pl.Series, final: pl.Series) -> Qualities:
-        """The numbers of some pairs.
-
-        >>> Qualities.of(pl.Series([80.0, None, 100.0]), pl.Series([10.0, None, 0.0]))
-        Qualities(count=2, total=180.0, worst=80.0, zero=1)
-        """
-        known = values.drop_nulls()
-        if not len(known):
-            return cls()
-        zero = int((final.filter(values.is_not_null()) == 0).sum()) if final.dtype.is_numeric() else 0
-        worst = known.min()
-        assert isinstance(worst, int | float)
-        return cls(len(known), float(known.sum()), float(worst), zero)
-
-    def __add__(self, other: Qualities) -> Qualities:
-        worst = [each.worst for each in (self, other) if each.worst is not None]
-        total = self.total + other.total
-        return Qualities(self.count + other.count, total, min(worst, default=None), self.zero + other.zero)
-
-    @property
-    def mean(self) -> float | None:
-        return self.total / self.count if self.count else None
-
-    def __str__(self) -> str:
-        if self.mean is None:
-            return "no pair yet"
-        return f"{self.mean:.2f} on average, {self.worst:.2f} at worst, {self.count:,} pairs"
+def latency(first: float, result: float) -> float:
+    """The time from the arrival of the first tuple of a window to its result."""
+    return result - first
 
 
-@record("accuracy")
-class Accuracy:
-    """Of all early answers, and of the last one for each window and group before its final one."""
-
-    all: Qualities = field(default_factory=Qualities)
-    last: Qualities = field(default_factory=Qualities)
-
-    def __add__(self, other: Accuracy) -> Accuracy:
-        return Accuracy(self.all + other.all, self.last + other.last)
+def percentage_gain(early: Sequence[float], final: Sequence[float]) -> float:
+    """How much shorter the latency of early answers is than that of their final ones, of the averages, in percent."""
+    return 100 * (mean(final) - mean(early)) / mean(final)

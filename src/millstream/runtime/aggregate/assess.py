@@ -20,9 +20,9 @@ from typing import Any
 
 import polars as pl
 
-from millstream.algebra.accuracy import Accuracy, Qualities, accuracy
 from millstream.algebra.early import COMPLETE, ESTIMATES, Prod
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.qualities import Accuracy, Qualities, accuracies
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import WINDOW_END
 from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, estimated
@@ -172,4 +172,4 @@ class Assess(Operator):
 
 
 def _accuracies(pairs: pl.DataFrame) -> pl.Series:
-    return pairs.select(accuracy(pl.col(EARLY), pl.col(FINAL)).alias("quality")).to_series()
+    return pairs.select(accuracies(pl.col(EARLY), pl.col(FINAL)).alias("quality")).to_series()

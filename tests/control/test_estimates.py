@@ -7,8 +7,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from millstream.algebra.qualities import Qualities
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
+from millstream.control.observe.progress import progress_of
 
 WINDOWS, GROUPS, LENGTH = 40, 20, 100
 """A window of one group is a case: there are 800."""
@@ -77,3 +79,39 @@ def test_estimates_do_not_depend_on_shards_and_cuts() -> None:
     three = answered(opened("SUM(v)", shards=3), rows[:1000], rows[1000:1400], rows[1400:])
     order = ["window_end", "k", "complete"]
     assert_frame_equal(one.sort(order), three.sort(order))
+
+
+def test_accuracy_of_a_query() -> None:
+    """Every early answer is compared with its final one; the last before it once more."""
+    mill = LocalMill(jobs=LocalJobs(shards=3))
+    mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) ORDER BY ts")
+    mill.execute("CREATE QUERY q AS SELECT window_end, k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k EMIT EARLY")
+    mill.insert("s", [(0, 1, 2), (1, 2, 0)])
+    mill.prod("q", "{}")  # 2 and 0
+    mill.insert("s", [(4, 1, 6)])
+    mill.prod("q", "{}")  # 8 and 0
+    mill.insert("s", [(8, 1, 2), (11, 1, 1)])  # 10 and 0
+    mill.prod("q", "{}")  # no final row of this window will come
+    mill = mill.restarted()
+    mill.batch()
+    found = progress_of(mill, "q").accuracy
+    assert found.all == Qualities(4, 20.0 + 80.0 + 200.0, 20.0, 2)
+    assert found.last == Qualities(2, 180.0, 80.0, 1)
+
+
+def test_a_lead_that_keeps_the_accuracy() -> None:
+    """A count at an even rate has an accuracy of 100 % less the lead."""
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) ORDER BY ts")
+    mill.execute(
+        "CREATE QUERY q AS SELECT window_end, COUNT(*) AS n, complete, finality FROM s [RANGE 100]"
+        " EMIT EARLY WITH ACCURACY 88 %"
+    )
+    for window in range(16):
+        mill.insert("s", [(100 * window + at, 1, 1) for at in range(100)])
+        mill.batch()
+        if window == 10:
+            mill = mill.restarted()
+    shares = [share for _, _, share, finality in mill.take_rows("q").rows() if finality == "early"]
+    assert shares[-1] == 0.9 and progress_of(mill, "q").lead == 10
+    assert "WITH ACCURACY 88 %, now 10 BEFORE END" in mill.execute("EXPLAIN q")

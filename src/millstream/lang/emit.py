@@ -1,7 +1,7 @@
 """`EMIT EARLY`, behind a query: it gives early answers to prods, and perhaps has prods of its own.
 
 EMIT EARLY
-EMIT EARLY AT 80 % | EVERY 10 SECONDS | 2 SECONDS BEFORE END   [BY SYSTEM TIME]
+EMIT EARLY AT 80 % | EVERY 10 SECONDS | 2 SECONDS BEFORE END | WITH ACCURACY 95 %   [BY SYSTEM TIME]
 EMIT EARLY [AT …] PRODDED BY p
 """
 
@@ -32,14 +32,14 @@ def emit(cursor: Cursor) -> ast.Emit:
 
 
 def schedule(cursor: Cursor) -> dict[str, Any]:
-    """Parse when a query prods itself: nothing, or one of the three ways."""
+    """Parse when a query prods itself: nothing, or one of the four ways."""
     given: dict[str, Any] = {}
     if cursor.accept("AT"):
         given["percent"] = _percent(cursor)
     elif cursor.accept("EVERY"):
         given["every"] = duration(cursor, "a period")
-    elif cursor.at("WITH", "ACCURACY"):
-        cursor.not_yet("EMIT EARLY WITH ACCURACY", hint="EMIT EARLY AT 80 %")
+    elif cursor.accept("WITH", "ACCURACY"):
+        given["accuracy"] = _percent(cursor)
     elif cursor.token.kind is Kind.NUMBER or cursor.at("INTERVAL") or cursor.at_symbol("-"):
         given["before"] = duration(cursor, "a time before the end of a window")
         cursor.expect("BEFORE", "END")

@@ -43,6 +43,7 @@ from millstream.control.mill.relay import Relay
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.starting import start_query
 from millstream.control.mill.statements import run_statement
+from millstream.control.mill.steering import QuerySteering
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
@@ -92,6 +93,8 @@ class Mill(Registration):
         self.written = WrittenTables(self)
         self.prodders = Prodders(self)
         self.feeds.cut = self.prodders.cut
+        self.steering = QuerySteering(self)
+        self.deliveries.steer = self.steering.take
         self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from millstream.algebra.schedule import Schedule, lead_of
+from millstream.algebra.steering import Steering
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.catalog import Catalog
@@ -31,7 +34,7 @@ def emitting(clause: ast.Emit, plan: Plan, catalog: Catalog) -> Plan:
 
 def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
     """When a query with this topmost aggregate prods itself; None: never."""
-    if clause.percent is None and clause.every is None and clause.before is None:
+    if all(given is None for given in (clause.percent, clause.every, clause.before, clause.accuracy)):
         return None
     unit = top.input.schema.unit
     if clause.every is not None:
@@ -39,12 +42,27 @@ def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
     if top.range is None or top.slide is None or top.attribute is not None:
         message = "EMIT EARLY before the end of a window, without a window over the time of the stream"
         raise PlanError("M3036", message, hint="EMIT EARLY EVERY 10 SECONDS, or EMIT EARLY alone", **clause.place)
+    if clause.accuracy is not None:
+        return _steered(clause, clause.accuracy, top)
     if clause.before is not None:
         lead = int(clause.before.total * unit)
     else:
         assert clause.percent is not None
         lead = lead_of(clause.percent, top.slide)
     return Schedule(top.slide, top.range, lead, system=clause.system)
+
+
+def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Schedule:
+    """A schedule that begins with a lead and changes it."""
+    assert top.range is not None and top.slide is not None
+    if not 0 < accuracy < 100:
+        hint = "EMIT EARLY WITH ACCURACY 95 %"
+        raise PlanError("M3039", f"an accuracy of {float(accuracy):g} % cannot be kept", hint=hint, **clause.place)
+    if not any(call.type.is_numeric for call in top.aggregates):
+        hint = "EMIT EARLY AT 80 %, or an aggregate that is a number"
+        raise PlanError("M3039", "accuracy is that of a number, and no aggregate is one", hint=hint, **clause.place)
+    lead = Steering.begun(float(accuracy), top.slide, top.range).lead
+    return Schedule(top.slide, top.range, lead, system=clause.system, accuracy=float(accuracy))
 
 
 def _check_stream(clause: ast.Emit, catalog: Catalog) -> None:

@@ -32,8 +32,8 @@ from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
 
 Judged = tuple[int, int, float, float]
-"""The end of a window, the number of its pairs that were last before the final one, and the sum and the least of their
-qualities."""
+"""The end of a window, the number of its early answers that were last before the final one, the sum of the shares that
+they had seen, and of their qualities."""
 
 
 @carries_out("assess")
@@ -105,8 +105,7 @@ class Assess(Operator):
         both = (Qualities.of(each.get_column("quality"), each.get_column(FINAL)) for each in (judged, last))
         self.accuracy += Accuracy(*both)
         known = last.drop_nulls("quality").group_by(END, maintain_order=True)
-        quality = pl.col("quality")
-        self._judged += known.agg(pl.len(), quality.sum().alias("sum"), quality.min().alias("worst")).rows()
+        self._judged += known.agg(pl.len(), pl.col(SHARE).sum(), pl.col("quality").sum()).rows()
 
     def take_judged(self) -> list[Judged]:
         """Return what was compared since the last call."""

@@ -19,7 +19,8 @@ pairs (c', E', F') of earlier windows of the group (`history`). t: Student's qua
 
 Q is the sum of the squares of the values so far: for COUNT their number. With arrivals that are random and even, it
 gives the variance of the rest of the window, and of the rate by which it is predicted. A sum may fall if that of an
-earlier window of the group did, or was not positive; else no bound is below E.
+earlier window of the group did, or was negative; else no bound is below E. Of a sum that is still 0, and may not fall,
+the differences tell more than ratios.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ def estimated(kind: str, answers: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataF
 
 def _statistics(pairs: pl.DataFrame) -> pl.DataFrame:
     """What the pairs of each answer say: logarithms of ratios (r), differences (d)."""
-    ratio = (pl.col(FINAL) * pl.col(SHARE) / pl.col(EARLY)).log()
-    rises = (pl.col(EARLY) > 0) & (pl.col(FINAL) >= pl.col(EARLY))
+    ratio = pl.when(pl.col(EARLY) > 0).then((pl.col(FINAL) * pl.col(SHARE) / pl.col(EARLY)).log())
+    rises = (pl.col(EARLY) >= 0) & (pl.col(FINAL) >= pl.col(EARLY))
     made = pairs.select(ROW, r=ratio, d=pl.col(FINAL) - pl.col(EARLY), rises=rises)
     place = (LEVEL * (pl.len() + 1)).ceil().cast(pl.Int64) - 1
     return made.group_by(ROW, maintain_order=True).agg(
         k=pl.len().cast(pl.Int64),
         rises=pl.col("rises").all(),
+        ratios=pl.col("r").count().cast(pl.Int64),
         mean_r=pl.col("r").mean(),
         sd_r=pl.col("r").std(),
         mean_d=pl.col("d").mean(),
@@ -74,12 +76,12 @@ def _total(early: pl.DataFrame, kind: str) -> pl.DataFrame:
     number = value if kind == "count" else pl.col(COUNT)
     squares = value if kind == "count" else _squares()
     modelled = NORMAL * (squares * (1 - share)).sqrt() / share
-    t = reach(k - 1)
-    by_ratio = (k >= LEAST) & pl.col("rises") & (value > 0)
-    by_difference = (k >= LEAST) & ~pl.col("rises")
-    half = t * pl.col("sd_r") * SPREAD
+    ratios = pl.col("ratios")
+    by_ratio = (ratios >= LEAST) & pl.col("rises") & (value > 0)
+    by_difference = (k >= LEAST) & (~pl.col("rises") | (value <= 0))
+    half = reach(ratios - 1) * pl.col("sd_r") * (1 + 1 / ratios).sqrt()
     moved = value + pl.col("mean_d")
-    swing = t * pl.col("sd_d") * SPREAD
+    swing = reach(k - 1) * pl.col("sd_d") * SPREAD
 
     def chosen(ratio: pl.Expr, difference: pl.Expr, model: pl.Expr, name: str) -> pl.Expr:
         found = pl.when(by_ratio).then(ratio).when(by_difference).then(difference).otherwise(model)

@@ -30,7 +30,7 @@ class Assess(Passing):
 
     stem = "assess"
     rules = (
-        Rule("windows and groups", Reach.EVERY, purges="their early values", passes="the same"),
+        Rule("groups; without estimates any column", Reach.EVERY, purges="their early values", passes="the same"),
         Rule("any other column", why="later answers would be predicted otherwise"),
     )
     stateless = False
@@ -62,9 +62,11 @@ class Assess(Passing):
         return f"Assess {self.value}{by}{' with estimates' if self.estimates else ''}"
 
     def push(self, conditions: Conditions) -> Pushed:
-        """Groups that are dropped as a whole change no prediction. Windows would be missing in the history."""
-        keys = {*self._groups} if self.estimates else {*self.keys}
-        below = tuple(c for c in conditions if c.columns() and c.columns() <= keys)
+        """Groups that are dropped as a whole change no prediction. Other rows would be missing in the history; without
+        one, only rows that are read are compared."""
+        if not self.estimates:
+            return Pushed(self, (conditions,))
+        below = tuple(c for c in conditions if c.columns() and c.columns() <= {*self._groups})
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:

@@ -7,10 +7,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import millstream as ms
 from millstream.algebra.qualities import Qualities
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from millstream.control.observe.progress import progress_of
+from millstream.errors import BindError
 
 WINDOWS, GROUPS, LENGTH = 40, 20, 100
 """A window of one group is a case: there are 800."""
@@ -97,6 +99,26 @@ def test_accuracy_of_a_query() -> None:
     found = progress_of(mill, "q").accuracy
     assert found.all == Qualities(4, 20.0 + 80.0 + 200.0, 20.0, 2)
     assert found.last == Qualities(2, 180.0, 80.0, 1)
+
+
+def alike(early: str, final: str, gap: float) -> float:
+    """The share of equal letters, and 10 for each second between."""
+    return 100 * sum(a == b for a, b in zip(early, final, strict=False)) / len(final) + 10 * gap
+
+
+def test_a_quality_function() -> None:
+    """It judges text too."""
+    connection = ms.connect(local=True)
+    connection.function(alike)
+    connection.sql("CREATE STREAM s (ts BIGINT, name VARCHAR) ORDER BY ts")
+    select = "SELECT window_end, MAX(name) AS last FROM s [RANGE 10] EMIT EARLY 2 SECONDS BEFORE END QUALITY alike"
+    query = connection.sql(f"CREATE QUERY q AS {select}")
+    connection.insert("s", [(1, "abcd"), (9, "abxx"), (10, "a")])
+    query.take()
+    assert query.progress().accuracy.all == Qualities(1, 70.0, 70.0, 0)
+    assert "early  accuracy 70.00 on average, 70.00 at worst, 1 pairs" in str(query.progress())
+    with pytest.raises(BindError, match="is no such function"):
+        connection.sql(select.replace("alike", "unlike"))
 
 
 def test_a_lead_that_keeps_the_accuracy() -> None:

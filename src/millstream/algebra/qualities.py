@@ -17,6 +17,9 @@ import polars as pl
 
 from millstream.algebra.values import record
 
+PAIR = ("__early", "__final", "__gap")
+"""The columns of a pair: the early value, the final one, and the time from the one to the end of the window."""
+
 
 def accuracies(early: pl.Expr, final: pl.Expr) -> pl.Expr:
     """The accuracy of pairs (`accuracy`), in percent. NULL makes no pair."""

@@ -2,7 +2,7 @@
 
 EMIT EARLY
 EMIT EARLY AT 80 % | EVERY 10 SECONDS | 2 SECONDS BEFORE END | WITH ACCURACY 95 %   [BY SYSTEM TIME]
-EMIT EARLY [AT …] PRODDED BY p
+EMIT EARLY [AT …] [QUALITY f] [PRODDED BY p]
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ def emit(cursor: Cursor) -> ast.Emit:
     with cursor.like("EMIT EARLY AT 80 %"):
         if cursor.accept("EMIT", "EARLY"):
             given = schedule(cursor)
+            if cursor.accept("QUALITY"):
+                given["quality"] = cursor.name("a function")
         if cursor.accept("PRODDED", "BY"):
             given["prodder"] = cursor.name("a stream")
     return ast.Emit("EMIT EARLY", **given, **token.place)

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.logical.early import PASSING, topmost
-from millstream.logical.nodes.assess import Assess
-from millstream.logical.nodes.project import Project
+from millstream.logical.assessing import assessed
+from millstream.logical.early import topmost
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
@@ -42,39 +41,3 @@ def answering_aggregates(plan: Plan, context: Context) -> Plan:
 
     made = bottom_up(plan, marked)
     return assessed(through(made)) if asks else made
-
-
-def assessed(plan: Plan) -> Plan:
-    """Put an Assess below the lowest projection, unless there is one."""
-    top, above = topmost(plan), list[Plan]()
-    part, lowest = plan, 0
-    while isinstance(part, PASSING):
-        above.append(part)
-        lowest = len(above) if isinstance(part, Project) else lowest
-        part = part.inputs[0]
-    value = None if top is None else first_number(plan, top)
-    if top is None or top.range is None or top.attribute is not None or value is None:
-        return plan
-    if any(isinstance(part, Assess) for part in above):
-        return plan
-    below = top if lowest == len(above) else above[lowest]
-    made: Plan = Assess(below, (*top.ends[:1], *top.group), value, "", top.range, top.slide or top.range)
-    for node in reversed(above[:lowest]):
-        made = node.with_inputs((made,))
-    return made
-
-
-def first_number(plan: Plan, top: WindowAggregate) -> str | None:
-    """The aggregate that the first column of a query is computed of which is computed of any that is a number."""
-    numbers = [call.name for call in top.aggregates if call.type.is_numeric]
-    for name in plan.schema.names:
-        read, part = {name}, plan
-        while isinstance(part, PASSING):
-            if isinstance(part, Project):
-                items = dict(part.items)
-                read = {column for each in read if each in items for column in items[each].columns()}
-            part = part.inputs[0]
-        found = [number for number in numbers if number in read]
-        if found:
-            return found[0]
-    return None

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from millstream.algebra.expression import Column, Expression, PythonCall
+from millstream.algebra.qualities import PAIR
 from millstream.algebra.schedule import Schedule, lead_of
 from millstream.algebra.steering import Steering
+from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
+from millstream.logical.assessing import assessed, compared
+from millstream.logical.bind.python_functions import python_arguments
 from millstream.logical.catalog import Catalog
 from millstream.logical.early import PASSING, topmost
 from millstream.logical.nodes.prodder import Prodder
@@ -29,7 +34,27 @@ def emitting(clause: ast.Emit, plan: Plan, catalog: Catalog) -> Plan:
     if clause.prodder:
         _check_stream(clause, catalog)
     made = schedule_of(clause, top)
+    if clause.quality:
+        plan = assessed(plan, _quality(clause, plan, top, catalog))
     return _emitting(plan, made, clause.prodder)
+
+
+def _quality(clause: ast.Emit, plan: Plan, top: WindowAggregate, catalog: Catalog) -> Expression:
+    """The call of the function that tells how good an early value was."""
+    hint = (
+        "a function in Python of the early value, the final one and perhaps the seconds between, that returns a number"
+    )
+    declared, value = catalog.library.find(clause.quality), compared(plan, top, numbers=False)
+    if declared is None or declared.methods or not declared.signature.type.is_numeric:
+        raise BindError("M2109", f"QUALITY: '{clause.quality}' is no such function", hint=hint, **clause.place)
+    if value is None or top.range is None or top.attribute is not None:
+        message = "QUALITY needs an aggregate with a window over the time of the stream"
+        raise PlanError("M3039", message, hint=hint, **clause.place)
+    types = (top.schema.type_of(value), top.schema.type_of(value), Type.DOUBLE)
+    given = [Column(type_, name) for type_, name in zip(types, PAIR, strict=True)]
+    with clause.placing():
+        arguments = python_arguments(declared, given if len(declared.parameters) > 2 else given[:2])
+    return PythonCall(declared.signature.type, declared.reference, arguments)
 
 
 def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
@@ -58,7 +83,7 @@ def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Sche
     if not 0 < accuracy < 100:
         hint = "EMIT EARLY WITH ACCURACY 95 %"
         raise PlanError("M3039", f"an accuracy of {float(accuracy):g} % cannot be kept", hint=hint, **clause.place)
-    if not any(call.type.is_numeric for call in top.aggregates):
+    if not clause.quality and not any(call.type.is_numeric for call in top.aggregates):
         hint = "EMIT EARLY AT 80 %, or an aggregate that is a number"
         raise PlanError("M3039", "accuracy is that of a number, and no aggregate is one", hint=hint, **clause.place)
     lead = Steering.begun(float(accuracy), top.slide, top.range).lead

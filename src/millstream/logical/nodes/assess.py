@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.early import ESTIMATES
+from millstream.algebra.expression import Expression
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
@@ -26,7 +27,8 @@ from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, 
 class Assess(Passing):
     """`keys`: the columns that name a window and group. `value`: the aggregate; `kind`: how its final value is
     predicted; `moments`: number and standard deviation of its values, if it needs them. `estimates`: its output has the
-    columns of the prediction. `owner`: the query; empty while it is planned."""
+    columns of the prediction. `quality`: how good an early value was, of the columns `PAIR`; None: its accuracy.
+    `owner`: the query; empty while it is planned."""
 
     stem = "assess"
     rules = (
@@ -45,6 +47,7 @@ class Assess(Passing):
     slide: int
     moments: tuple[str, ...] = ()
     estimates: bool = False
+    quality: Expression | None = None
     owner: str = ""
 
     @property
@@ -93,4 +96,6 @@ class Assess(Passing):
         yield Punctuated(self.input, self.keys)
 
     def parameters(self) -> dict[str, Any]:
-        return self.values("schema", "keys", "value", "kind", "range", "slide", "moments", "estimates", "owner")
+        return self.values(
+            "schema", "keys", "value", "kind", "range", "slide", "moments", "estimates", "quality", "owner"
+        )

@@ -15,20 +15,23 @@ number of shards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from millstream.algebra.early import COMPLETE, ESTIMATES, Prod
+from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.qualities import Accuracy, Qualities, accuracies
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import WINDOW_END
 from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, estimated
-from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, SHARE, History, bin_of
+from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, GAP, SHARE, History, bin_of
+from millstream.runtime.expression.evaluate import to_polars
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.python.calls import PythonCalls
 from millstream.runtime.state.table import StateTable
 
 Judged = tuple[int, int, float, float]
@@ -48,6 +51,7 @@ class Assess(Operator):
         slide: int,
         moments: tuple[str, ...] = (),
         estimates: bool = False,
+        quality: Expression | None = None,
         owner: str = "",
     ) -> None:
         self.schema, self.owner = schema, owner
@@ -55,7 +59,10 @@ class Assess(Operator):
         self._value, self._kind, self._range = value, kind, range
         self._moments, self._estimates = moments, estimates
         types = schema.polars
-        numbers = {BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: pl.Float64()}
+        self._type = types[value] if quality is not None else pl.Float64()
+        self._quality = None if quality is None else PythonCalls(None, [quality])
+        self._unit = schema.unit
+        numbers = {BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: self._type}
         self._pending = StateTable({name: types[name] for name in keys} | numbers)
         hourly = isinstance(types[WINDOW_END], pl.Datetime)
         self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
@@ -63,7 +70,6 @@ class Assess(Operator):
         """The time of the last prod."""
         self.accuracy = Accuracy()
         self._judged: list[Judged] = []
-        self.quality: Callable[[pl.DataFrame], pl.Series] = _accuracies
 
     # --- final rows -------------------------------------------------------------------------------------------------
 
@@ -87,7 +93,7 @@ class Assess(Operator):
     def _compare(self, rows: pl.DataFrame) -> None:
         """Pair the early values of final rows with these, in the order of the final rows."""
         held = self._pending.frame()
-        final = rows.select(*self._keys, pl.col(self._value).cast(pl.Float64).alias(FINAL))
+        final = rows.select(*self._keys, pl.col(self._value).cast(self._type).alias(FINAL))
         pairs = final.join(held, on=self._keys, nulls_equal=True, maintain_order="left_right")
         if not pairs.height:
             return
@@ -96,16 +102,23 @@ class Assess(Operator):
         pairs = pairs.with_columns(end).drop_nulls([EARLY, FINAL])
         self._judge(pairs)
         if self._estimates:
-            self._history.add(pairs.drop_nulls(SHARE), self._now)
+            self._history.add(pairs.drop_nulls(SHARE).cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
 
     def _judge(self, pairs: pl.DataFrame) -> None:
-        qualities = self.quality(pairs).alias("quality")
-        judged = pairs.with_columns(qualities)
+        judged = pairs.with_columns(self._qualities(pairs).alias("quality"))
         last = judged.filter(pl.struct(self._keys).is_last_distinct())
         both = (Qualities.of(each.get_column("quality"), each.get_column(FINAL)) for each in (judged, last))
         self.accuracy += Accuracy(*both)
         known = last.drop_nulls("quality").group_by(END, maintain_order=True)
         self._judged += known.agg(pl.len(), pl.col(SHARE).sum(), pl.col("quality").sum()).rows()
+
+    def _qualities(self, pairs: pl.DataFrame) -> pl.Series:
+        calls = self._quality
+        if calls is None:
+            return pairs.select(accuracies(pl.col(EARLY), pl.col(FINAL))).to_series()
+        gap = (1 - pl.col(SHARE)) * self._range / self._unit
+        made = calls.for_items(pairs.with_columns(gap.alias(GAP)))
+        return made.select(to_polars(calls.items[0]).cast(pl.Float64)).to_series()
 
     def take_judged(self) -> list[Judged]:
         """Return what was compared since the last call."""
@@ -119,13 +132,13 @@ class Assess(Operator):
         if given is None or not given.height or (self.owner and not prod.concerns(self.owner)):
             return None
         end = pl.col(WINDOW_END).to_physical().cast(pl.Int64)
-        share, value = self._share(prod), pl.col(self._value).cast(pl.Float64)
+        share, value = self._share(prod), pl.col(self._value).cast(self._type)
         answers = given.select(*self._keys, bin_of(share).alias(BIN), share.alias(SHARE), value.alias(EARLY))
         self._now = self._now if prod.time is None else max(self._now, prod.time)
         if self._estimates:
             moments = zip(self._moments, (COUNT, DEVIATION), strict=False)
             known = [given.get_column(name).cast(pl.Float64).alias(new) for name, new in moments]
-            made = answers.with_columns(end.alias(END), pl.col(EARLY).alias(VALUE), *known)
+            made = answers.with_columns(end.alias(END), pl.col(EARLY).cast(pl.Float64).alias(VALUE), *known)
             pairs = self._history.for_rows(made, self._now)
             found = estimated(self._kind, made, pairs)
             shares = answers.get_column(SHARE).alias(COMPLETE)
@@ -168,7 +181,3 @@ class Assess(Operator):
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._now, self.accuracy = values["now"], values["accuracy"]
-
-
-def _accuracies(pairs: pl.DataFrame) -> pl.Series:
-    return pairs.select(accuracies(pl.col(EARLY), pl.col(FINAL)).alias("quality")).to_series()

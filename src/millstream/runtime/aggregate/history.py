@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from millstream.algebra.qualities import PAIR
 from millstream.algebra.types import MICROS
 from millstream.runtime.state.table import StateTable
 
@@ -20,7 +21,8 @@ BINS = 20
 PAIRS, HOURLY, LEAST = 60, 24, 5
 """`LEAST`: fewer pairs predict nothing."""
 AGE = 2000
-END, BIN, SHARE, EARLY, FINAL = "__end", "__bin", "__share", "__early", "__final"
+END, BIN, SHARE = "__end", "__bin", "__share"
+EARLY, FINAL, GAP = PAIR
 HOUR = 3600 * MICROS
 _ROW, _HOUR, _RANK = "__row", "__hour", "__rank"
 

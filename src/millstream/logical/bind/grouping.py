@@ -237,6 +237,10 @@ class AggregateBinder:
         if self.window.range is None or self.window.attribute is not None:
             hint = "s [RANGE 60 SECONDS]"
             raise PlanError("M3038", f"{node} needs a window over the time of the stream", hint=hint, **node.place)
+        for _, name in self.groups:
+            if name in ESTIMATES:
+                hint = "rename it in a subquery of FROM"
+                raise PlanError("M3038", f"{node} beside a group that is called '{name}'", hint=hint, **node.place)
         self.estimated = estimated_call(node, first_call(items, self.calls), self.calls)
         for needed in moments(self.estimated):
             self._added(needed)

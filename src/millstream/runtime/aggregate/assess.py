@@ -34,6 +34,7 @@ from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.python.calls import PythonCalls
 from millstream.runtime.state.table import StateTable
 
+QUALITY = "__quality"
 Judged = tuple[int, int, float, float]
 """The end of a window, the number of its early answers that were last before the final one, the sum of the shares that
 they had seen, and of their qualities."""
@@ -105,12 +106,12 @@ class Assess(Operator):
             self._history.add(pairs.drop_nulls(SHARE).cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
 
     def _judge(self, pairs: pl.DataFrame) -> None:
-        judged = pairs.with_columns(self._qualities(pairs).alias("quality"))
+        judged = pairs.with_columns(self._qualities(pairs).alias(QUALITY))
         last = judged.filter(pl.struct(self._keys).is_last_distinct())
-        both = (Qualities.of(each.get_column("quality"), each.get_column(FINAL)) for each in (judged, last))
+        both = (Qualities.of(each.get_column(QUALITY), each.get_column(FINAL)) for each in (judged, last))
         self.accuracy += Accuracy(*both)
-        known = last.drop_nulls("quality").group_by(END, maintain_order=True)
-        self._judged += known.agg(pl.len(), pl.col(SHARE).sum(), pl.col("quality").sum()).rows()
+        known = last.drop_nulls(QUALITY).group_by(END, maintain_order=True)
+        self._judged += known.agg(pl.len(), pl.col(SHARE).sum(), pl.col(QUALITY).sum()).rows()
 
     def _qualities(self, pairs: pl.DataFrame) -> pl.Series:
         calls = self._quality

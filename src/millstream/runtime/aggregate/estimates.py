@@ -40,7 +40,8 @@ RESULT = ("estimate", "low", "high")
 def estimated(kind: str, answers: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return estimate, low and high of answers (`VALUE`, `SHARE`, `COUNT`, `DEVIATION`), in order. `pairs` have the
     number of their answer."""
-    early = answers.with_row_index(ROW).join(_statistics(pairs), on=ROW, how="left", maintain_order="left")
+    own = answers.select(pl.col(name) for name in (VALUE, SHARE, COUNT, DEVIATION) if name in answers.columns)
+    early = own.with_row_index(ROW).join(_statistics(pairs), on=ROW, how="left", maintain_order="left")
     early = early.with_columns(pl.col("k").fill_null(0), pl.col("rises").fill_null(kind == "count"))
     match kind:
         case "count" | "sum":

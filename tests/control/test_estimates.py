@@ -119,19 +119,20 @@ def test_a_quality_function() -> None:
         connection.sql(select.replace("alike", "unlike"))
 
 
-def test_a_lead_that_keeps_the_accuracy() -> None:
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_lead_that_keeps_the_accuracy(shards: int) -> None:
     """A count at an even rate has an accuracy of 100 % less the lead."""
-    mill = LocalMill()
+    mill = LocalMill(jobs=LocalJobs(shards=shards))
     mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) ORDER BY ts")
     mill.execute(
-        "CREATE QUERY q AS SELECT window_end, COUNT(*) AS n, complete, finality FROM s [RANGE 100]"
+        "CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, complete, finality FROM s [RANGE 100] GROUP BY k"
         " EMIT EARLY WITH ACCURACY 88 %"
     )
     for window in range(16):
-        mill.insert("s", [(100 * window + at, 1, 1) for at in range(100)])
+        mill.insert("s", [(100 * window + at, at % 2, 1) for at in range(100)])
         mill.batch()
         if window == 10:
             mill = mill.restarted()
-    shares = [share for _, _, share, finality in mill.take_rows("q").rows() if finality == "early"]
+    shares = [share for _, _, _, share, finality in mill.take_rows("q").rows() if finality == "early"]
     assert shares[-1] == 0.9 and progress_of(mill, "q").lead == 10
     assert "WITH ACCURACY 88 %, now 10 BEFORE END" in mill.execute("EXPLAIN q")

@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from millstream.algebra.aggregate.row_call import RowCall
-from millstream.algebra.early import REVISION
+from millstream.algebra.early import COMPLETE, ESTIMATES, REVISION
 from millstream.algebra.schema import NEVER
 from millstream.algebra.types import micros
+from millstream.logical.nodes.assess import Assess
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.nodes.distinct import Distinct
@@ -164,7 +165,16 @@ def revise(plan: Revise, rows: Rows) -> Rows:
     return [({**row, REVISION: 1}, ts) for row, ts in rows]
 
 
+def assess(plan: Assess, rows: Rows) -> Rows:
+    """Without prods every row is final, and is its own estimate."""
+    if not plan.estimates:
+        return rows
+    known = [(row, None if row[plan.value] is None else float(row[plan.value]), ts) for row, ts in rows]
+    return [({**row, **dict.fromkeys(ESTIMATES[:3], value), COMPLETE: 1.0}, ts) for row, value, ts in known]
+
+
 MEANT: dict[str, Callable[..., Rows]] = {
+    "assess": assess,
     "prodder": unchanged,
     "revise": revise,
     "select": select,

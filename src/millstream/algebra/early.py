@@ -32,12 +32,15 @@ import polars as pl
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.restriction import Form, Restriction, between, one_of
-from millstream.algebra.schema import Schema
+from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.values import record, value
 from millstream.errors import PatternError
 
 FINALITY, REVISION = "finality", "revision"
 """Columns of an aggregate: the one tells early rows from final ones, the other counts the answers."""
+ESTIMATE, LOW, HIGH, COMPLETE = ESTIMATES = ("estimate", "low", "high", "complete")
+"""Columns of an aggregate: the final value that an early row predicts, an interval for it, and the share of its window
+that has passed."""
 FINAL, EARLY = "final", "early"
 EVERYTHING = Pattern()
 
@@ -58,7 +61,8 @@ class Prod(Element):
     """A demand for the results so far, and the early rows that answer it at its place in the plan.
 
     `number` is the same for all copies of a prod, in whichever stream, shard or branch of a plan. `lost`: it asks for
-    something that no column has here, so no aggregate answers."""
+    something that no column has here, so no aggregate answers. `time`: that of the stream at its place; None if it is
+    not known."""
 
     number: str
     asked: tuple[Asked, ...] = ()
@@ -66,6 +70,7 @@ class Prod(Element):
     pattern: Pattern = EVERYTHING
     lost: bool = False
     rows: pl.DataFrame | None = None
+    time: int | None = None
 
     punctuation_count = 0
 
@@ -86,6 +91,10 @@ class Prod(Element):
     def with_rows(self, rows: pl.DataFrame | None) -> Prod:
         """The prod with other early rows."""
         return replace(self, rows=None if rows is None or not rows.height else rows)
+
+    def at(self, time: int) -> Prod:
+        """The prod at a time of the stream; NEVER if it is not known."""
+        return self if self.time is not None or time == NEVER else replace(self, time=time)
 
     def concerns(self, query: str) -> bool:
         """Return whether a query gets its answer."""

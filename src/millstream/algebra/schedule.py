@@ -27,13 +27,14 @@ from millstream.algebra.values import value
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Lengths in units of the timestamps. `period`: 0 if there is a `lead`. `system`: by the system's clock instead of
-    the time of the stream."""
+    the time of the stream. `accuracy`: the lead changes so that early answers keep it, in percent; 0: it does not."""
 
     slide: int = 1
     range: int = 1
     lead: int = 0
     period: int = 0
     system: bool = False
+    accuracy: float = 0.0
 
     def following(self, time: int) -> int:
         """The first mark after a time."""

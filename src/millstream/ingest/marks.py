@@ -15,11 +15,13 @@ from millstream.ingest.placed_punctuations import NO_KEY, PlacedPunctuations, in
 
 
 class Cut(NamedTuple):
-    """A place behind some rows and punctuations, and the end of the window to ask for there; None: all windows."""
+    """A place behind some rows and punctuations, the end of the window to ask for there (None: all windows), and the
+    time of the mark."""
 
     rows: int
     punctuations: int
     end: int | None
+    time: int
 
 
 def cuts(arrivals: Arrivals, time: str, before: int, schedule: Schedule) -> Iterator[Cut]:
@@ -44,8 +46,8 @@ def cuts(arrivals: Arrivals, time: str, before: int, schedule: Schedule) -> Iter
         known = max([before, *newer(rows, place), *newer(bounds, told)])
         newest = max([before, *newer(rows, place)])
         reached = int(bounds[bound] if by_bound else rows[row])
-        for _, end in schedule.passed(known, reached, newest):
-            yield Cut(place, told, end)
+        for mark, end in schedule.passed(known, reached, newest):
+            yield Cut(place, told, end, mark)
         before = reached
 
 

@@ -1,8 +1,8 @@
 """`EMIT EARLY`, behind a query: it gives early answers to prods, and perhaps has prods of its own.
 
 EMIT EARLY
-EMIT EARLY AT 80 % | EVERY 10 SECONDS | 2 SECONDS BEFORE END   [BY SYSTEM TIME]
-EMIT EARLY [AT …] PRODDED BY p
+EMIT EARLY AT 80 % | EVERY 10 SECONDS | 2 SECONDS BEFORE END | WITH ACCURACY 95 %   [BY SYSTEM TIME]
+EMIT EARLY [AT …] [QUALITY f] [PRODDED BY p]
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ def emit(cursor: Cursor) -> ast.Emit:
     with cursor.like("EMIT EARLY AT 80 %"):
         if cursor.accept("EMIT", "EARLY"):
             given = schedule(cursor)
+            if cursor.accept("QUALITY"):
+                given["quality"] = cursor.name("a function")
         if cursor.accept("PRODDED", "BY"):
             given["prodder"] = cursor.name("a stream")
     return ast.Emit("EMIT EARLY", **given, **token.place)
 
 
 def schedule(cursor: Cursor) -> dict[str, Any]:
-    """Parse when a query prods itself: nothing, or one of the three ways."""
+    """Parse when a query prods itself: nothing, or one of the four ways."""
     given: dict[str, Any] = {}
     if cursor.accept("AT"):
         given["percent"] = _percent(cursor)
     elif cursor.accept("EVERY"):
         given["every"] = duration(cursor, "a period")
-    elif cursor.at("WITH", "ACCURACY"):
-        cursor.not_yet("EMIT EARLY WITH ACCURACY", hint="EMIT EARLY AT 80 %")
+    elif cursor.accept("WITH", "ACCURACY"):
+        given["accuracy"] = _percent(cursor)
     elif cursor.token.kind is Kind.NUMBER or cursor.at("INTERVAL") or cursor.at_symbol("-"):
         given["before"] = duration(cursor, "a time before the end of a window")
         cursor.expect("BEFORE", "END")

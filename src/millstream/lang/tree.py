@@ -295,13 +295,16 @@ class Pacing(Tail):
 
 
 class Emit(Tail):
-    """`EMIT EARLY [AT p % | EVERY d | d BEFORE END] [BY SYSTEM TIME] [PRODDED BY s]`: early answers are asked for, and
-    perhaps when the query prods itself, and the stream whose tuples prod it."""
+    """`EMIT EARLY [AT p % | EVERY d | d BEFORE END | WITH ACCURACY p %] [BY SYSTEM TIME] [QUALITY f] [PRODDED BY s]`:
+    early answers are asked for, and perhaps when the query prods itself, which function tells how good they were, and
+    the stream whose tuples prod it."""
 
     percent: Fraction | None = None
     every: Duration | None = None
     before: Duration | None = None
+    accuracy: Fraction | None = None
     system: bool = False
+    quality: str = ""
     prodder: str = ""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.logical.nodes.assess import Assess
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.revise import Revise
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 
-PASSING = (Project, Select, Revise)
+PASSING = (Project, Select, Revise, Assess)
 """What may be above the aggregate that answers."""
 
 
@@ -25,7 +26,7 @@ def emits_early(plan: Plan) -> bool:
     while isinstance(plan, Project | Select):
         plan = plan.input
     top = topmost(plan)
-    return isinstance(plan, Revise) if top is None else top.early == "top"
+    return isinstance(plan, Revise | Assess) if top is None else top.early == "top"
 
 
 def owned(plan: Plan, query: str) -> Plan:
@@ -33,7 +34,7 @@ def owned(plan: Plan, query: str) -> Plan:
     if not isinstance(plan, PASSING):
         return plan
     made = plan.with_inputs((owned(plan.input, query),))
-    return made.altered(owner=query) if isinstance(made, Revise) else made
+    return made.altered(owner=query) if isinstance(made, Revise | Assess) else made
 
 
 def asked_of_topmost(plan: Plan, pattern: Pattern) -> Pattern | None:

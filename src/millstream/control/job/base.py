@@ -281,6 +281,7 @@ class Job(ABC):
         for tenant in served:
             if tenant.endings is not None:
                 tenant.endings.take(self, batch, received)
+            tenant.steer([status for label, status in received if self.tenants[label] is tenant and status.judged])
         self.heard.update(received)  # the end of a stream shows only after its last results are delivered
         with self._changed:
             self._last_batch = max(batch, self._last_batch)

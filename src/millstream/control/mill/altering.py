@@ -37,6 +37,9 @@ def altered(mill: Mill, statement: ast.AlterQuery) -> Prodder:
     if prodder is None or top is None:
         hint = "DROP it, and CREATE it with EMIT EARLY AT 80 % (or EVERY 10 SECONDS)"
         raise PlanError("M3037", f"query '{query.name}' does not prod itself", hint=hint, **statement.place)
+    if clause.quality:
+        hint = "DROP it, and CREATE it with the other function"
+        raise PlanError("M3037", "ALTER QUERY does not change QUALITY", hint=hint, **statement.place)
     return prodder.altered(schedule=schedule_of(clause, top), by=clause.prodder or prodder.by)
 
 

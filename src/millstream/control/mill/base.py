@@ -42,6 +42,7 @@ from millstream.control.mill.registration import Registration
 from millstream.control.mill.relay import Relay
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.statements import run_statement
+from millstream.control.mill.steering import QuerySteering
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
@@ -91,6 +92,8 @@ class Mill(Registration):
         self.written = WrittenTables(self)
         self.prodders = Prodders(self)
         self.feeds.cut = self.prodders.cut
+        self.steering = QuerySteering(self)
+        self.deliveries.steer = self.steering.take
         self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------

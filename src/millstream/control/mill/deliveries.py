@@ -48,6 +48,8 @@ class Deliveries:
         """Takes the failures of queries."""
         self.endings: Endings | None = None
         """Takes the ends of queries."""
+        self.steer: Callable[[list[Status]], None] = lambda _statuses: None
+        """Takes how good early answers were."""
         self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}

@@ -84,7 +84,7 @@ class Feeds:
         for is_prod, part in groupby(run, lambda element: isinstance(element, Prod)):
             # A prod is behind the time that the tuples before it imply, on every shard.
             if is_prod:
-                elements += [(name, prod) for prod in part]
+                elements += [(name, prod.at(source.known)) for prod in part]
             else:
                 elements += self._taken(name, part)
         self.losses[name] = self.losses.get(name, Losses()) + source.take_losses()

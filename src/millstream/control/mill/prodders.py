@@ -16,7 +16,7 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Restriction, equal
 from millstream.algebra.schedule import Schedule
-from millstream.algebra.schema import TS
+from millstream.algebra.schema import NEVER, TS
 from millstream.algebra.types import MICROS
 from millstream.algebra.window import WINDOW_END
 from millstream.ingest.marks import cuts, pieces
@@ -61,7 +61,7 @@ class Prodders:
             prods: Elements = []
             for cut, query in found:
                 if any(cut is place for place in places):
-                    prods += self.elements(query.name, _ended(query, cut.end))
+                    prods += self.elements(query.name, _ended(query, cut.end), cut.time)
             yield [piece], prods
 
     # --- tuples of another stream -----------------------------------------------------------------------------------
@@ -81,13 +81,17 @@ class Prodders:
                         made += self.elements(query.name, pattern)
         return made
 
-    def elements(self, query: str, pattern: Pattern) -> Elements:
+    def elements(self, query: str, pattern: Pattern, time: int = NEVER) -> Elements:
         """The copies of a prod of a query, for all streams that its parts read; the pattern is over the output of its
-        topmost aggregate."""
-        prod = query_prod(pattern, query)
+        topmost aggregate. `time`: that of the mark; NEVER: the time that the streams have reached."""
         parts = self._mill.placements.of[query].parts
         scans = (scan for part in parts for scan in part.started.plan.walk() if isinstance(scan, Scan))
-        return [(stream, prod) for stream in dict.fromkeys(s.stream for s in scans) if not exchanged(stream)]
+        streams = [stream for stream in dict.fromkeys(s.stream for s in scans) if not exchanged(stream)]
+        if time == NEVER:
+            sources = self._mill.feeds.sources
+            time = max((sources[stream].known for stream in streams if stream in sources), default=NEVER)
+        prod = query_prod(pattern, query).at(time)
+        return [(stream, prod) for stream in streams]
 
     # --- system time ------------------------------------------------------------------------------------------------
 
@@ -101,12 +105,12 @@ class Prodders:
                 continue
             unit = each.input.schema.unit
             first, last = before * unit // MICROS, now * unit // MICROS
-            for _, end in schedule.passed(first, last, last):
-                self.send(query.name, _ended(query, end))
+            for mark, end in schedule.passed(first, last, last):
+                self.send(query.name, _ended(query, end), NEVER if end is None else mark)
 
-    def send(self, query: str, pattern: Pattern) -> None:
+    def send(self, query: str, pattern: Pattern, time: int = NEVER) -> None:
         """Prod a query at once, behind everything fed so far."""
-        feed = Feed(self._mill.name, self._mill.clock.now(), tuple(self.elements(query, pattern)))
+        feed = Feed(self._mill.name, self._mill.clock.now(), tuple(self.elements(query, pattern, time)))
         self._mill.placements.append(feed, self._mill.placements.of[query].job)
 
 

@@ -95,6 +95,17 @@ BOUND: Family = (GAUGE, "query_state_rows_bound", "The most state rows, if known
 ROWS_OUT: Family = (COUNTER, "query_rows_out", "Rows that the sink has taken.", lambda q: q.rows_out)
 FAILED: Family = (GAUGE, "query_failed", "1 if the query has failed, else 0.", lambda q: float(q.failure is not None))
 FINISHED: Family = (GAUGE, "query_finished", "1 if its LIMIT is out, else 0.", lambda q: float(q.finished is not None))
+OF_ANSWERS: tuple[Family, ...] = (
+    (COUNTER, "early_answers_compared", "Early answers compared with their final ones.", lambda a: a.count),
+    (GAUGE, "early_accuracy_average", "Their accuracy on average, in percent.", lambda a: a.mean),
+    (GAUGE, "early_accuracy_worst", "The worst accuracy, in percent.", lambda a: a.worst),
+)
+LEAD: Family = (
+    GAUGE,
+    "early_lead_seconds",
+    "Time from a prod to the end of the window.",
+    lambda q: q.lead,
+)
 SPOOLED: tuple[Family, ...] = (
     (GAUGE, "sink_failing", "1 if the sink of the query fails, else 0.", lambda o: float(o.trouble is not None)),
     (GAUGE, "sink_spooled_rows", "Rows that wait for the sink of the query.", lambda o: o.spool.rows),
@@ -127,6 +138,10 @@ class MillCollector(Collector):
         yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
         yield from _filled(OF_GUARDS, ("query", "operator", "shard", "input", "guard"), list(_guards(operators)))
         yield from _filled((ROWS_OUT, BOUND), ("query",), [((q.query,), q) for q in queries])
+        answers = [(q.query, q.accuracy) for q in queries if q.accuracy.all.count]
+        both = [((name, which), getattr(held, which)) for name, held in answers for which in ("all", "last")]
+        yield from _filled(OF_ANSWERS, ("query", "answers"), both)
+        yield from _filled((LEAD,), ("query",), [((q.query,), q) for q in queries])
         started = [((name,), query) for name, query in [*self._mill.queries.items()]]
         yield from _filled((FAILED, FINISHED), ("query",), started)
         outlets = [((name,), outlet) for name, outlet in [*self._mill.deliveries.outlets.items()]]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.algebra.qualities import Accuracy
 from millstream.control.mill.outlet import SinkTrouble
 from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
@@ -63,6 +64,8 @@ class Progress:
     | `error` | the error that the query has failed with; None while it runs |
     | `sink` | what is wrong with its sink, and the rows that wait for it (`SinkTrouble`); None while the sink works |
     | `durations` | seconds per phase of the last batch that Spark has reported |
+    | `accuracy` | how good its early answers were: of all, and of the last ones before final ones |
+    | `lead` | time from its own prods to the end of the window, in seconds; None: it has none, or not by windows |
     | `bounds` | the most state rows and bytes, and the longest delay of results, by its contract and measured rates |
     """
 
@@ -88,6 +91,8 @@ class Progress:
     sink: SinkTrouble | None = None
     bounds: Bounds = field(default_factory=Bounds)
     finished: bool = False
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    lead: float | None = None
 
     @property
     def paced(self) -> int:
@@ -138,6 +143,9 @@ class Progress:
                 yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
         for stream in (stream for stream in self.streams if not stream.conduct.kept):
             yield f"broken {stream.name}: {stream.conduct}"
+        if self.accuracy.all.count:
+            lead = "" if self.lead is None else f", answered {self.lead:g} before the end of a window"
+            yield f"early  accuracy {self.accuracy.all}; last before final: {self.accuracy.last}{lead}"
         if self.finished:
             yield "ended  all rows of its LIMIT are out"
         if self.error is not None:
@@ -193,6 +201,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         sink=None if outlet is None else outlet.trouble,
         bounds=mill.capacities.bounds(name, (held, size), last.seconds, _emitted(operators)),
         finished=query.finished is not None,
+        accuracy=sum((status.accuracies.get(name, Accuracy()) for status in statuses), Accuracy()),
+        lead=_lead(query),
     )
 
 
@@ -202,6 +212,14 @@ def _emitted(operators: Iterable[OperatorProgress]) -> Counter[str]:
     for operator in operators:
         found[operator.reading.kind] += operator.reading.tuples_out
     return found
+
+
+def _lead(query: RunningQuery) -> float | None:
+    """How long before the end of a window a query prods itself; None: it does not, or not by windows."""
+    prodder = query.prodder
+    if prodder is None or prodder.schedule is None or prodder.schedule.period:
+        return None
+    return prodder.schedule.lead / prodder.input.schema.unit
 
 
 def _ended(query: RunningQuery, batch: int, rows: int = 0, error: str | None = None) -> Progress:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from millstream.algebra.expression import Column, Expression, PythonCall
+from millstream.algebra.qualities import PAIR
 from millstream.algebra.schedule import Schedule, lead_of
+from millstream.algebra.steering import Steering
+from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
+from millstream.logical.assessing import assessed, compared
+from millstream.logical.bind.python_functions import python_arguments
 from millstream.logical.catalog import Catalog
 from millstream.logical.early import PASSING, topmost
 from millstream.logical.nodes.prodder import Prodder
@@ -26,12 +34,32 @@ def emitting(clause: ast.Emit, plan: Plan, catalog: Catalog) -> Plan:
     if clause.prodder:
         _check_stream(clause, catalog)
     made = schedule_of(clause, top)
+    if clause.quality:
+        plan = assessed(plan, _quality(clause, plan, top, catalog))
     return _emitting(plan, made, clause.prodder)
+
+
+def _quality(clause: ast.Emit, plan: Plan, top: WindowAggregate, catalog: Catalog) -> Expression:
+    """The call of the function that tells how good an early value was."""
+    hint = (
+        "a function in Python of the early value, the final one and perhaps the seconds between, that returns a number"
+    )
+    declared, value = catalog.library.find(clause.quality), compared(plan, top, numbers=False)
+    if declared is None or declared.methods or not declared.signature.type.is_numeric:
+        raise BindError("M2109", f"QUALITY: '{clause.quality}' is no such function", hint=hint, **clause.place)
+    if value is None or top.range is None or top.attribute is not None:
+        message = "QUALITY needs an aggregate with a window over the time of the stream"
+        raise PlanError("M3039", message, hint=hint, **clause.place)
+    types = (top.schema.type_of(value), top.schema.type_of(value), Type.DOUBLE)
+    given = [Column(type_, name) for type_, name in zip(types, PAIR, strict=True)]
+    with clause.placing():
+        arguments = python_arguments(declared, given if len(declared.parameters) > 2 else given[:2])
+    return PythonCall(declared.signature.type, declared.reference, arguments)
 
 
 def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
     """When a query with this topmost aggregate prods itself; None: never."""
-    if clause.percent is None and clause.every is None and clause.before is None:
+    if all(given is None for given in (clause.percent, clause.every, clause.before, clause.accuracy)):
         return None
     unit = top.input.schema.unit
     if clause.every is not None:
@@ -39,12 +67,27 @@ def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
     if top.range is None or top.slide is None or top.attribute is not None:
         message = "EMIT EARLY before the end of a window, without a window over the time of the stream"
         raise PlanError("M3036", message, hint="EMIT EARLY EVERY 10 SECONDS, or EMIT EARLY alone", **clause.place)
+    if clause.accuracy is not None:
+        return _steered(clause, clause.accuracy, top)
     if clause.before is not None:
         lead = int(clause.before.total * unit)
     else:
         assert clause.percent is not None
         lead = lead_of(clause.percent, top.slide)
     return Schedule(top.slide, top.range, lead, system=clause.system)
+
+
+def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Schedule:
+    """A schedule that begins with a lead and changes it."""
+    assert top.range is not None and top.slide is not None
+    if not 0 < accuracy < 100:
+        hint = "EMIT EARLY WITH ACCURACY 95 %"
+        raise PlanError("M3039", f"an accuracy of {float(accuracy):g} % cannot be kept", hint=hint, **clause.place)
+    if not clause.quality and not any(call.type.is_numeric for call in top.aggregates):
+        hint = "EMIT EARLY AT 80 %, or an aggregate that is a number"
+        raise PlanError("M3039", "accuracy is that of a number, and no aggregate is one", hint=hint, **clause.place)
+    lead = Steering.begun(float(accuracy), top.slide, top.range).lead
+    return Schedule(top.slide, top.range, lead, system=clause.system, accuracy=float(accuracy))
 
 
 def _check_stream(clause: ast.Emit, catalog: Catalog) -> None:

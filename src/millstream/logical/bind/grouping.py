@@ -7,13 +7,14 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from millstream.algebra.aggregate import functions as aggregates
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.fold import FoldCall
 from millstream.algebra.aggregate.function import AggregateFunction
-from millstream.algebra.early import FINALITY, REVISION
+from millstream.algebra.early import ESTIMATES, FINALITY, REVISION
 from millstream.algebra.expression import Column, Expression, Literal
 from millstream.algebra.frame import Frame
 from millstream.algebra.program.expression import Applied
@@ -27,8 +28,10 @@ from millstream.lang.aggregate.ast import UserCall
 from millstream.logical.bind.aggregate.calls import matched
 from millstream.logical.bind.aggregate.user_calls import base_version, bound_arguments, given_arguments, row_call
 from millstream.logical.bind.aggregate_call import BoundCall, bind_call, needs_over
+from millstream.logical.bind.estimates import estimated_call, first_call, kind_of, moments
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, is_built_in_aggregate
 from millstream.logical.bind.scope import PSEUDO_COLUMNS, Scope
+from millstream.logical.nodes.assess import Assess
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.revise import Revise
 from millstream.logical.nodes.window_aggregate import WindowAggregate
@@ -65,6 +68,10 @@ class AggregateBinder:
     """True if the query shows whether a row is early or final."""
     revision: bool = False
     """True if the query shows which answer for its window and group a row is."""
+    estimate: ast.Expr | None = None
+    """The first column of a prediction that the query shows."""
+    estimated: BoundCall | None = None
+    """The aggregate that it speaks of."""
 
     # --- groups ---------------------------------------------------------------------------------------------------
 
@@ -114,9 +121,10 @@ class AggregateBinder:
             name = node.parts[0]
             if not any(name in entry.schema for entry in self.scope.entries):
                 return self.binder("SELECT").bind(self.aliases[name])
-        if is_pseudo(node, REVISION, self.scope):
-            hint = "a row that HAVING drops is no answer, and is not counted"
-            raise PlanError("M3016", "revision is not known in HAVING", hint=hint, **node.place)
+        for name in (REVISION, *ESTIMATES):
+            if is_pseudo(node, name, self.scope):
+                hint = "a row that HAVING drops is no answer, and does not count"
+                raise PlanError("M3016", f"{name} is not known in HAVING", hint=hint, **node.place)
         return self._hook(node)
 
     def _hook(self, node: ast.Expr) -> Expression | None:
@@ -131,6 +139,10 @@ class AggregateBinder:
         if is_pseudo(node, REVISION, self.scope):
             self.revision = True
             return Column(Type.BIGINT, REVISION)
+        for name in ESTIMATES:
+            if is_pseudo(node, name, self.scope):
+                self.estimate = self.estimate or node
+                return Column(Type.DOUBLE, name)
         if (pseudo := self._pseudo(node)) == WINDOW_TIME:
             return Column(Type.BIGINT if self.input.schema.unit == 1 else Type.TIMESTAMP, TS)
         if pseudo is not None:
@@ -214,12 +226,38 @@ class AggregateBinder:
         groups = tuple(name for _, name in self.groups)
         window, calls = self.window, tuple(self.calls.values())
         made = WindowAggregate(source, window.range, window.slide, groups, calls, window.attribute)
-        return replace(made, finality=self.finality, early="top" if self.revision else "")
+        asks = self.revision or self.estimate is not None
+        return replace(made, finality=self.finality, early="top" if asks else "")
+
+    def estimate_of(self, items: Iterable[Expression]) -> None:
+        """Add what estimates need, if the query shows them; `items`: its select list."""
+        node = self.estimate
+        if node is None:
+            return
+        if self.window.range is None or self.window.attribute is not None:
+            hint = "s [RANGE 60 SECONDS]"
+            raise PlanError("M3038", f"{node} needs a window over the time of the stream", hint=hint, **node.place)
+        for _, name in self.groups:
+            if name in ESTIMATES:
+                hint = "rename it in a subquery of FROM"
+                raise PlanError("M3038", f"{node} beside a group that is called '{name}'", hint=hint, **node.place)
+        self.estimated = estimated_call(node, first_call(items, self.calls), self.calls)
+        for needed in moments(self.estimated):
+            self._added(needed)
 
     def revised(self, plan: Plan) -> Plan:
-        """Return the result of the aggregate with the numbers of its answers, if the query shows them."""
+        """Return the result of the aggregate with the numbers of its answers and with estimates, if the query shows
+        them."""
         ends = (WINDOW_END,) if self.window.range is not None else ()
-        return Revise(plan, (*ends, *(name for _, name in self.groups))) if self.revision else plan
+        keys = (*ends, *(name for _, name in self.groups))
+        plan = Revise(plan, keys) if self.revision else plan
+        if self.estimated is None:
+            return plan
+        call, range_ = self.calls[self.estimated], self.window.range
+        assert range_ is not None
+        kind, needed = kind_of(call), tuple(self.calls[each].name for each in moments(self.estimated))
+        assert kind is not None
+        return Assess(plan, keys, call.name, kind, range_, self.window.slide or range_, needed, estimates=True)
 
 
 def is_pseudo(node: ast.Expr, name: str, scope: Scope) -> bool:

@@ -268,6 +268,7 @@ def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, pl
     aggregate.add_groups(select)
     having = None if select.having is None else aggregate.binder("HAVING").condition(select.having)
     items = _items(select, scope, aggregate.binder("SELECT"), grouped=True)
+    aggregate.estimate_of(item for _, item in items)
     grouped = aggregate.plan()
     return _projected(aggregate.revised(grouped if having is None else Select(grouped, having)), items)
 

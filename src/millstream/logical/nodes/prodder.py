@@ -31,6 +31,8 @@ class Prodder(Stateless, Passing):
         parts, schedule, unit = [], self.schedule, self.input.schema.unit
         if schedule is not None and schedule.period:
             parts.append(f"EVERY {spelled(schedule.period, unit)}")
+        elif schedule is not None and schedule.accuracy:
+            parts.append(f"WITH ACCURACY {schedule.accuracy:g} %, now {spelled(schedule.lead, unit)} BEFORE END")
         elif schedule is not None:
             parts.append(f"{spelled(schedule.lead, unit)} BEFORE END")
         parts += ["BY SYSTEM TIME"] if schedule is not None and schedule.system else []

@@ -19,6 +19,7 @@ from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.qualities import Accuracy
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.ingest.losses import Losses
@@ -33,6 +34,7 @@ from millstream.physical.wire.partitions import united
 from millstream.physical.wire.reading import Control
 from millstream.physical.wire.records import Feed, Record, Send, Sending, StartQuery
 from millstream.physical.wire.shard_split import ShardSplit
+from millstream.runtime.aggregate.assess import Assess, Judged
 from millstream.runtime.engine import NodeStatistics
 from millstream.runtime.engine.demand import Levels
 from millstream.runtime.pipeline.divert import Divert
@@ -162,6 +164,10 @@ class Status:
     """The tuples that all readers of a stream in this shard have disclaimed; streams between stages among them."""
     skipped: dict[str, Skipped] = field(default_factory=dict)
     """What the sources of streams have left out because no reader wants it."""
+    judged: dict[str, list[Judged]] = field(default_factory=dict)
+    """Early answers that were compared with final ones in the batch, by query."""
+    accuracies: dict[str, Accuracy] = field(default_factory=dict)
+    """How good the early answers of each query were."""
 
 
 def run_batch(
@@ -215,6 +221,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         pending=host.graph.pending(),
         disclaimed=host.disclaimed(),
         skipped=dict(host.intake.skipped),
+        judged={each.owner: pairs for each in _assessing(host) if (pairs := each.take_judged()) and each.owner},
     )
 
 
@@ -231,7 +238,13 @@ def full_status(host: ShardHost, brief: Status) -> Status:
         points=host.points(),
         diverted=_diverted(host),
         tables=_tables(host),
+        accuracies={each.owner: each.accuracy for each in _assessing(host) if each.owner},
     )
+
+
+def _assessing(host: ShardHost) -> Iterator[Assess]:
+    operators = (node.operator for node in host.graph.operators.values())
+    return (operator for operator in operators if isinstance(operator, Assess))
 
 
 def _sizes(host: ShardHost) -> dict[str, int]:

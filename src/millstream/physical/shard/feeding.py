@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
+from millstream.algebra.schema import NEVER
+from millstream.ingest.source import StreamSource
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.shard.prodding import Mark, marks
 from millstream.physical.shard.setup import Setup
@@ -21,6 +23,7 @@ class Feeding:
 
     def __init__(self, graph: Graph, compiler: Compiler, setup: Setup) -> None:
         self._graph, self._compiler, self._setup = graph, compiler, setup
+        self.sources: Mapping[str, StreamSource] = {}
         self.epoch = 0
 
     def take(self, elements: Sequence[tuple[str, Element]], epoch: int = -1) -> None:
@@ -35,7 +38,8 @@ class Feeding:
             copies = [(stream, element) for stream, element in run if isinstance(element, Prod)]
             self._graph.run()
             self.epoch += epoch < 0
-            self._compiler.prod(copies)
+            known = [self.sources[stream].known for stream, _ in copies if stream in self.sources]
+            self._compiler.prod([(stream, prod.at(max(known, default=NEVER))) for stream, prod in copies])
 
     def marks(self, stream: str, before: int, now: int) -> deque[Mark]:
         """The marks of a stream at which queries prod themselves, between two times."""

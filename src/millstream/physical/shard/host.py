@@ -70,7 +70,7 @@ class ShardHost:
         self.compiler = Compiler(self.graph, lambda stream: self.promises.hear(stream), self.tables)
         self.feeding = Feeding(self.graph, self.compiler, self.setup)
         self.intake = Intake(self.compiler.push, self.feeding.marks, self.feeding.prod)
-        self.sources = self.intake.sources
+        self.sources = self.feeding.sources = self.intake.sources
         self.promises = Promises(self.sources)
         self.outputs: list[tuple[str, Element, int]] = []
         """What queries have emitted, each with the number of prods before it in the batch."""

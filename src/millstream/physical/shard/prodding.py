@@ -50,7 +50,8 @@ def marks(
             continue
         for time, end in schedule.passed(before, now, now)[:MOST_MARKS]:
             pattern = Pattern() if end is None else Pattern.of({WINDOW_END: equal(_time(end, prodder.schema.unit))})
-            found.append(Mark(time, query.name, Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern)))
+            prod = Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern, time=time)
+            found.append(Mark(time, query.name, prod))
     return deque(sorted(found, key=lambda mark: mark.time))
 
 

@@ -1,0 +1,184 @@
+"""Compares the early answers for each window and group with the final one, and predicts the final value.
+
+| | |
+|---|---|
+| computes | its input; with `estimates` also the final value that is expected, an interval, and the share seen |
+| state | early values by window and group, until the final row; with `estimates` a history of pairs (`history`) |
+| punctuation in → purged → out | any → early values of windows and groups that match it → itself |
+| early rows | are kept for comparison, if they answer the query that owns it |
+| cost | none without prods; with them a join of the rows with the state |
+
+Of the answers for a window and group within the same `BINS`th part of the window, the last one is compared: so the
+state is bounded by the open windows and groups. The history is that of a group, so the result does not depend on the
+number of shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from millstream.algebra.early import COMPLETE, ESTIMATES, Prod
+from millstream.algebra.expression import Expression
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.qualities import Accuracy, Qualities, accuracies
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.window import WINDOW_END
+from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, estimated
+from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, GAP, SHARE, History, bin_of
+from millstream.runtime.expression.evaluate import to_polars
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.python.calls import PythonCalls
+from millstream.runtime.state.table import StateTable
+
+QUALITY = "__quality"
+Judged = tuple[int, int, float, float]
+"""The end of a window, the number of its early answers that were last before the final one, the sum of the shares that
+they had seen, and of their qualities."""
+
+
+@carries_out("assess")
+class Assess(Operator):
+    def __init__(
+        self,
+        schema: Schema,
+        keys: tuple[str, ...],
+        value: str,
+        kind: str,
+        range: int,
+        slide: int,
+        moments: tuple[str, ...] = (),
+        estimates: bool = False,
+        quality: Expression | None = None,
+        owner: str = "",
+    ) -> None:
+        self.schema, self.owner = schema, owner
+        self._keys, self._groups = list(keys), [name for name in keys if name != WINDOW_END]
+        self._value, self._kind, self._range = value, kind, range
+        self._moments, self._estimates = moments, estimates
+        types = schema.polars
+        self._type = types[value] if quality is not None else pl.Float64()
+        self._quality = None if quality is None else PythonCalls(None, [quality])
+        self._unit = schema.unit
+        numbers = {BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: self._type}
+        self._pending = StateTable({name: types[name] for name in keys} | numbers)
+        hourly = isinstance(types[WINDOW_END], pl.Datetime)
+        self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
+        self._now = NEVER
+        """The time of the last prod."""
+        self.accuracy = Accuracy()
+        self._judged: list[Judged] = []
+
+    # --- final rows -------------------------------------------------------------------------------------------------
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        (port,) = inputs
+        rows = port.rows
+        if rows is not None and len(self._pending):
+            self._compare(rows)
+        if port.punctuations is not None and len(self._pending):
+            if port.punctuations.progress == FOREVER:
+                self._pending.replace(self._pending.frame().clear())
+            else:
+                closed = port.punctuations.select({name: name for name in self._keys})
+                self._pending.keep(~closed.match(self._pending.frame()))
+        if rows is not None and self._estimates:
+            final = pl.col(self._value).cast(pl.Float64)
+            columns = [*(final.alias(name) for name in ESTIMATES[:3]), pl.lit(1.0).alias(COMPLETE)]
+            rows = rows.with_columns(columns).select([*self.schema.names, TS])
+        return Output(rows, port.punctuations)
+
+    def _compare(self, rows: pl.DataFrame) -> None:
+        """Pair the early values of final rows with these, in the order of the final rows."""
+        held = self._pending.frame()
+        final = rows.select(*self._keys, pl.col(self._value).cast(self._type).alias(FINAL))
+        pairs = final.join(held, on=self._keys, nulls_equal=True, maintain_order="left_right")
+        if not pairs.height:
+            return
+        self._pending.replace(held.join(final, on=self._keys, how="anti", nulls_equal=True))
+        end = pl.col(WINDOW_END).to_physical().cast(pl.Int64).alias(END)
+        pairs = pairs.with_columns(end).drop_nulls([EARLY, FINAL])
+        self._judge(pairs)
+        if self._estimates:
+            self._history.add(pairs.drop_nulls(SHARE).cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
+
+    def _judge(self, pairs: pl.DataFrame) -> None:
+        judged = pairs.with_columns(self._qualities(pairs).alias(QUALITY))
+        last = judged.filter(pl.struct(self._keys).is_last_distinct())
+        both = (Qualities.of(each.get_column(QUALITY), each.get_column(FINAL)) for each in (judged, last))
+        self.accuracy += Accuracy(*both)
+        known = last.drop_nulls(QUALITY).group_by(END, maintain_order=True)
+        self._judged += known.agg(pl.len(), pl.col(SHARE).sum(), pl.col(QUALITY).sum()).rows()
+
+    def _qualities(self, pairs: pl.DataFrame) -> pl.Series:
+        calls = self._quality
+        if calls is None:
+            return pairs.select(accuracies(pl.col(EARLY), pl.col(FINAL))).to_series()
+        gap = (1 - pl.col(SHARE)) * self._range / self._unit
+        made = calls.for_items(pairs.with_columns(gap.alias(GAP)))
+        return made.select(to_polars(calls.items[0]).cast(pl.Float64)).to_series()
+
+    def take_judged(self) -> list[Judged]:
+        """Return what was compared since the last call."""
+        judged, self._judged = self._judged, []
+        return judged
+
+    # --- early rows -------------------------------------------------------------------------------------------------
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+        given = rows[0]
+        if given is None or not given.height or (self.owner and not prod.concerns(self.owner)):
+            return None
+        end = pl.col(WINDOW_END).to_physical().cast(pl.Int64)
+        share, value = self._share(prod), pl.col(self._value).cast(self._type)
+        answers = given.select(*self._keys, bin_of(share).alias(BIN), share.alias(SHARE), value.alias(EARLY))
+        self._now = self._now if prod.time is None else max(self._now, prod.time)
+        if self._estimates:
+            moments = zip(self._moments, (COUNT, DEVIATION), strict=False)
+            known = [given.get_column(name).cast(pl.Float64).alias(new) for name, new in moments]
+            made = answers.with_columns(end.alias(END), pl.col(EARLY).cast(pl.Float64).alias(VALUE), *known)
+            pairs = self._history.for_rows(made, self._now)
+            found = estimated(self._kind, made, pairs)
+            shares = answers.get_column(SHARE).alias(COMPLETE)
+            given = given.hstack(found).with_columns(shares).select([*self.schema.names, TS])
+        self._keep(answers)
+        return given
+
+    def _share(self, prod: Prod) -> pl.Expr:
+        """The share of the window's time that has passed at a prod."""
+        if prod.time is None:
+            return pl.lit(None, pl.Float64)
+        start = pl.col(WINDOW_END).to_physical().cast(pl.Int64) - self._range
+        return ((float(prod.time) - start) / self._range).clip(0.0, 1.0)
+
+    def _keep(self, answers: pl.DataFrame) -> None:
+        """Keep early values for comparison, each in place of the one before in the same part of its window."""
+        held = self._pending.frame()
+        if held.height:
+            again = held.join(answers, on=[*self._keys, BIN], how="anti", nulls_equal=True, maintain_order="left")
+            if again.height < held.height:
+                self._pending.replace(again)
+        self._pending.append(answers)
+
+    def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        if pattern.attributes <= {*self._keys}:
+            self._pending.keep(~pattern.match(self._pending.frame()))
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def tables(self) -> Mapping[str, StateTable]:
+        return {"answers": self._pending, "pairs": self._history.table}
+
+    def state_rows(self) -> int:
+        """Return the number of pairs. Early values that wait for the final row count in bytes only: a prod leaves the
+        number of tuples and groups that a query holds as it is."""
+        return len(self._history.table)
+
+    def scalars(self) -> dict[str, Any]:
+        return {"now": self._now, "accuracy": self.accuracy}
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        self._now, self.accuracy = values["now"], values["accuracy"]

@@ -1,0 +1,162 @@
+"""Early values are paired with final ones, and predict final ones, as an obvious reference does it one by one."""
+
+from __future__ import annotations
+
+import math
+from statistics import mean, stdev
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from millstream.algebra.accuracy import accuracy
+from millstream.algebra.early import ESTIMATES, Prod
+from millstream.algebra.schema import TS, Schema
+from millstream.algebra.student import NORMAL, reach
+from millstream.algebra.types import MICROS, Type
+from millstream.runtime.aggregate.assess import Assess
+from millstream.runtime.aggregate.history import HOURLY, LEAST, PAIRS, History
+from millstream.runtime.operator.contract import Input
+from tests.tries import tries
+
+RANGE = 20
+COLUMNS = (("window_end", Type.BIGINT), ("k", Type.BIGINT), ("v", Type.DOUBLE), ("n", Type.BIGINT), ("s", Type.DOUBLE))
+SCHEMA = Schema.of(*COLUMNS, *((name, Type.DOUBLE) for name in ESTIMATES))
+
+
+def t(freedom: int) -> float:
+    return float(pl.select(reach(pl.lit(freedom))).item())
+
+
+class Reference:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.pending: dict[tuple[int, int | None], dict[int, tuple[float, float]]] = {}
+        self.pairs: dict[tuple[int | None, int], list[tuple[float, float, float]]] = {}
+        self.all: list[float] = []
+        self.last: list[float] = []
+
+    def early(self, time: int, end: int, k: int | None, v: float, n: int, s: float | None) -> list[float | None]:
+        share = min(max((time - (end - RANGE)) / RANGE, 0.0), 1.0)
+        part = math.floor(share * 20 + 1e-9)
+        found = self.estimate(v, n, s, share, self.pairs.get((k, part), [])[-PAIRS:])
+        held = self.pending.setdefault((end, k), {})
+        held.pop(part, None)
+        held[part] = (share, v)
+        return [*found, share]
+
+    def final(self, end: int, k: int | None, v: float) -> None:
+        answers = self.pending.pop((end, k), {})
+        for part, (share, early) in answers.items():
+            self.pairs.setdefault((k, part), []).append((share, early, v))
+            self.all.append(accuracy(early, v))
+        self.last += self.all[-1:] if answers else []
+
+    def estimate(
+        self, v: float, n: int, s: float | None, c: float, pairs: list[tuple[float, float, float]]
+    ) -> tuple[float | None, float | None, float | None]:
+        moved = sorted(f - e for _, e, f in pairs)
+        place = math.ceil(0.9 * (len(pairs) + 1)) - 1
+        if self.kind == "max":
+            return v, v, v + moved[place] if place < len(pairs) else None
+        if self.kind == "min":
+            return v, v + moved[::-1][place] if place < len(pairs) else None, v
+        wide = math.sqrt(1 + 1 / len(pairs)) if pairs else 0.0
+        if self.kind == "avg":
+            own = None if s is None or n < 2 else t(n - 1) * s / math.sqrt(n) * math.sqrt(1 - c)
+            half = t(len(pairs)) * math.sqrt(mean(d * d for d in moved)) * wide if len(pairs) >= LEAST else own
+            return v, None if half is None else v - half, None if half is None else v + half
+        if c == 0:
+            return None, None, None
+        rises = all(e >= 0 and f >= e for _, e, f in pairs)
+        ratios = [math.log(f * share / e) for share, e, f in pairs if e > 0] if rises else []
+        if rises and v > 0 and len(ratios) >= LEAST:
+            m, half = mean(ratios), t(len(ratios) - 1) * stdev(ratios) * math.sqrt(1 + 1 / len(ratios))
+            found = [v / c * math.exp(m + x) for x in (0, -half, half)]
+        elif len(pairs) >= LEAST and (not rises or v <= 0):
+            m, half = mean(moved), t(len(pairs) - 1) * stdev(moved) * wide
+            found = [v + m + x for x in (0, -half, half)]
+        else:
+            squares = v if self.kind == "count" else (n - 1) * (s or 0.0) ** 2 + v * v / n
+            half = NORMAL * math.sqrt(squares * (1 - c)) / c
+            found = [v / c + x for x in (0, -half, half)]
+        if self.kind == "count" or (rises and len(pairs) >= LEAST):
+            found = [max(x, v) for x in found]
+        return found[0], found[1], found[2]
+
+
+def close(found: Any, expected: Any) -> bool:
+    if found is None or expected is None:
+        return found is expected
+    return math.isclose(found, expected, rel_tol=1e-6, abs_tol=1e-6)
+
+
+TIMES = st.sampled_from([16, 16, 8, 0, 22])
+VALUES = st.tuples(st.integers(0, 12), st.integers(1, 5), st.sampled_from([None, 0.5, 2.0]))
+
+MANY = [([(16, (4 + i % 3, 3, 0.5)), (8, (i % 4, 2, None))], 1, ((7 * i) % 5, 1, None)) for i in range(14)]
+"""Windows of one group, enough for a history."""
+
+
+@given(
+    st.sampled_from(["count", "sum", "avg", "max", "min"]),
+    st.lists(
+        st.tuples(st.lists(st.tuples(TIMES, VALUES), max_size=2), st.sampled_from([1, 1, None]), VALUES),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(-3, 6),
+)
+@example("count", MANY, 0)
+@example("sum", MANY, 0)
+@example("avg", MANY, 0)
+@example("max", MANY, 0)
+@settings(max_examples=tries(25))
+def test_against_the_reference(kind: str, windows: list[Any], lift: int) -> None:
+    """Windows of a few groups, each answered at some times and then final; values may fall unless they are counts."""
+    operator = Assess(SCHEMA, ("window_end", "k"), "v", kind, RANGE, RANGE, ("n", "s"), estimates=True)
+    reference = Reference(kind)
+    for number, (answers, k, (last, _, _)) in enumerate(windows):
+        end = (number + 1) * RANGE
+        highest = 0
+        for at, (v, n, s) in sorted(answers, key=lambda answer: answer[0]):
+            value = float(v if kind == "count" else v - 3)
+            highest = max(highest, v)
+            time = end - RANGE + at
+            rows = frame([(end, k, value, n, s)])
+            found = operator.early([rows], Prod("p", time=time))
+            assert found is not None
+            expected = reference.early(time, end, k, value, n, s)
+            assert all(map(close, found.select(ESTIMATES).row(0), expected)), (found, expected)
+        final = float(highest + last if kind == "count" else last + lift)
+        out = operator.process([Input(frame([(end, k, final, 1, None)]))])
+        assert out.rows is not None and out.rows.select(ESTIMATES).row(0) == (final, final, final, 1.0)
+        reference.final(end, k, final)
+    assert operator.accuracy.all.count == len(reference.all) and operator.accuracy.last.count == len(reference.last)
+    assert close(operator.accuracy.all.total, sum(reference.all))
+    assert close(operator.accuracy.all.worst, min(reference.all, default=None))
+    assert close(operator.accuracy.last.total, sum(reference.last))
+    assert not len(operator.tables()["answers"])
+
+
+def frame(rows: list[Any]) -> pl.DataFrame:
+    types = {name: SCHEMA.polars[name] for name, _ in COLUMNS}
+    return pl.DataFrame([(*row, 0) for row in rows], schema={**types, TS: pl.Int64}, orient="row")
+
+
+@pytest.mark.parametrize("days, expected", [(1, 60), (2, 24)])
+def test_the_same_hour_of_several_days(days: int, expected: int) -> None:
+    """Windows of five minutes: with two days of history those of the same hour count, else the last ones."""
+    slide = 300 * MICROS
+    history = History({}, slide, hourly=True)
+    ends = [slide * (i + 1) for i in range(288 * days)]
+    types = list(history.table.schema)
+    pairs = pl.DataFrame({"__end": ends, "__bin": [16] * len(ends), "__share": 0.8, "__early": 4.0, "__final": 5.0})
+    history.add(pairs.cast({"__bin": pl.Int32}).select(types), ends[-1])
+    asked = pl.DataFrame({"__end": [288 * days * slide + 9 * 3600 * MICROS], "__bin": [16]}).cast({"__bin": pl.Int32})
+    found = history.for_rows(asked, ends[-1])
+    assert found.height == expected <= max(PAIRS, HOURLY)
+    hours = set((found["__end"] - 1) // (3600 * MICROS) % 24)
+    assert hours == ({8} if days > 1 else {19, 20, 21, 22, 23})

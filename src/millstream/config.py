@@ -113,6 +113,10 @@ class Options(BaseSettings):
     page_rows: int = Field(default=8192, ge=1, description="maximum number of tuples in a page; 1: tuple at a time")
     shards: int = Field(default=1, ge=1, description="number of shards that the key space is hashed into")
     paned: bool = Field(default=True, description="compute sliding aggregates from panes")
+    accumulators: Annotated[str, one_of("auto", "all")] = Field(
+        default="auto",
+        description="which aggregates keep their state after a prodded result: all, or auto: not the panes of windows",
+    )
     multi_join: Annotated[str, one_of("auto", "always", "never")] = Field(
         default="auto",
         description="when to join three or more streams on a common key in one operator: auto, always, never",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import millstream as ms
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
-from millstream.errors import PatternError
+from millstream.errors import PatternError, PlanError
 from tests.control.test_invariance import WAYS
 from tests.tries import tries
 
@@ -151,3 +152,56 @@ def test_a_column_of_that_name_is_not_hidden() -> None:
     mill.punctuate("s", "[1, *]")
     mill.batch()
     assert mill.take_rows("q").rows() == [(1, 1)]
+
+
+def test_prods_of_a_stream_from_a_program() -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts")
+        query = mill.sql("CREATE QUERY q AS SELECT window_end, SUM(v) AS total FROM s [RANGE 10] EMIT EARLY")
+        mill.insert("s", [(1, 5, 1)])
+        mill.prod("s", "{ts <= 10}")
+        mill.prod("s")
+        mill.insert("s", [(1, 5, 11)])
+        assert query.take().rows() == [(10, 5), (10, 5), (10, 5)]
+        for wrong in ("[ts < 5]", "{nothing = 1}", "{ts <= x}"):
+            with pytest.raises(PatternError):
+                mill.prod("s", wrong)
+
+
+def test_a_query_is_altered_for_good() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (v BIGINT, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", "SELECT window_end, SUM(v) AS total, finality FROM s [RANGE 10] EMIT EARLY AT 80 %")
+    mill.execute("ALTER QUERY q EMIT EARLY AT 30 %")
+    mill = mill.restarted()
+    assert "Prodder 7 BEFORE END" in mill.execute("EXPLAIN q")
+    mill.insert("s", [(1, 2), (2, 3), (4, 8)])
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(10, 1, "early")]
+    mill.add_query("other", "SELECT window_end, SUM(v) AS total, finality FROM s [RANGE 10]")
+    with pytest.raises(PlanError) as caught:
+        mill.execute("ALTER QUERY other EMIT EARLY AT 30 %")
+    assert caught.value.code == "M3037"
+
+
+def test_early_answers_before_the_end_need_windows_of_time() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+    with pytest.raises(PlanError) as caught:
+        mill.add_query("q", "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT EARLY AT 80 %")
+    assert caught.value.code == "M3036"
+
+
+def test_prods_of_a_stream_that_the_job_reads(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("k,v,ts\n1,5,1\n2,6,2\n")
+    with ms.connect(local=True, shards=2) as mill:
+        mill.sql(
+            f"CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts WITH (connector = 'csv', path = '{tmp_path}')"
+        )
+        text = "SELECT window_end, k AS key, SUM(v) AS total, finality FROM s [RANGE 10 SLIDE 5] GROUP BY k"
+        query = mill.sql(f"CREATE QUERY q AS {text}")
+        assert query.take().rows() == []
+        mill.prod("s", "{ts <= 5, k = 2}")
+        assert query.take().rows() == [(5, 2, 6, "early")]
+        query.prod("{window_end = 10}")
+        assert sorted(query.take().rows()) == [(10, 1, 5, "early"), (10, 2, 6, "early")]

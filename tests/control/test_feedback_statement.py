@@ -75,6 +75,7 @@ def test_the_command_reaches_a_running_process(tmp_path: Path) -> None:
         CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
           WITH (connector = 'nexmark', stream = 'bid', rate = 100, speed = 1);
         CREATE QUERY q AS SELECT auction, price FROM bids INTO none;
+        CREATE QUERY w AS SELECT window_end, COUNT(*) AS n FROM bids [RANGE 60 SECONDS] EMIT EARLY INTO none;
     """
     arguments = {"local": True, "checkpoint": tmp_path, "seconds": 6.0}
     run = threading.Thread(target=run_file, args=(text, Console(file=StringIO())), kwargs=arguments)
@@ -86,6 +87,10 @@ def test_the_command_reaches_a_running_process(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / FOLDER).stat().st_mode) == 0o700
         told = CliRunner().invoke(app, ["feedback", "q", "~[auction < 5]", "--checkpoint", str(tmp_path)])
         assert told.exit_code == 0 and "query q accepted ~[auction < 5]" in told.output
+        asked = CliRunner().invoke(app, ["prod", "w", "--checkpoint", str(tmp_path)])
+        assert asked.exit_code == 0 and "query w accepted {}" in asked.output
+        with pytest.raises(MillstreamError, match="M4015"):
+            post(tmp_path, "q", "{}", 5)
         with pytest.raises(MillstreamError, match="M4004"):
             post(tmp_path, "q", "~[nothing = 1]", 5)
         with pytest.raises(MillstreamError, match="M2092"):

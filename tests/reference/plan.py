@@ -32,8 +32,8 @@ from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.nodes.pace import Pace
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.project import Project
-from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.revise import Revise
+from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.sequence import Sequence
 from millstream.logical.nodes.table_join import TableJoin

@@ -12,6 +12,7 @@ from millstream.testing.spark import run_paths_on_spark
 
 RESTARTED = (
     "aggregate/tumbling",
+    "early/w13_nested",
     "engine/queries_come_and_go",
     "engine/strategy_switch",
     "join/three_streams",

@@ -123,7 +123,7 @@ def _value(cursor: Cursor) -> int | float | str | bool:
 
 def _alter(cursor: Cursor) -> ast.Statement:
     if not cursor.accept("QUERY"):
-        cursor.not_yet("ALTER statements", hint="DROP it, then CREATE it again")
+        cursor.not_yet("ALTER statements", token=cursor.previous, hint="DROP it, then CREATE it again")
     name = cursor.name("the name of a query")
     with cursor.like("ALTER QUERY q EMIT EARLY AT 60 %"):
         if not cursor.at("EMIT", "EARLY"):

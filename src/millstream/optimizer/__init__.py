@@ -41,10 +41,11 @@ def optimize(
     paned: bool = True,
     multi_join: str = "auto",
     declarations: Declarations | None = None,
+    accumulators: str = "auto",
 ) -> Plan:
     """Apply all rules to a plan. Columns that punctuation restricts, by the catalog, are never pruned. `declarations`
     are what the streams promise, if that is not what the catalog says."""
-    context = Context(catalog or Catalog(), paned, multi_join, declarations)
+    context = Context(catalog or Catalog(), paned, multi_join, declarations, accumulators)
     try:
         for rule in RULES:
             plan = rule(plan, context)

@@ -16,6 +16,7 @@ class Context:
     paned: bool = True
     multi_join: str = "auto"
     declarations: Declarations | None = None
+    accumulators: str = "auto"
 
     @property
     def declared(self) -> Declarations:

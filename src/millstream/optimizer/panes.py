@@ -10,6 +10,7 @@ mergeable aggregates can be computed from panes.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import gcd
 
 from millstream.algebra.window import MOST_PANES, PANE_END
@@ -21,10 +22,10 @@ from millstream.optimizer.context import Context, bottom_up
 
 def paned_aggregates(plan: Plan, context: Context) -> Plan:
     """Split window aggregates whose windows overlap into two levels."""
-    return bottom_up(plan, _paned) if context.paned else plan
+    return bottom_up(plan, partial(_paned, context)) if context.paned else plan
 
 
-def _paned(plan: Plan) -> Plan:
+def _paned(context: Context, plan: Plan) -> Plan:
     if not isinstance(plan, WindowAggregate) or plan.over_panes or plan.range is None or plan.slide is None:
         return plan
     pane = gcd(plan.range, plan.slide)
@@ -34,7 +35,8 @@ def _paned(plan: Plan) -> Plan:
     # An open pane has tuples that an early answer must count. It may hand them over for good, unless it has early rows
     # of another aggregate, which are not for good.
     nested = any(isinstance(part, WindowAggregate) for part in plan.input.walk())
-    early = "" if not plan.early else "keep" if nested else "release"
+    keeps = nested or context.accumulators == "all"
+    early = "" if not plan.early else "keep" if keeps else "release"
     below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute, early=early)
     attribute = None if plan.attribute is None else PANE_END
     return replace(plan, input=below, attribute=attribute, over_panes=True, increments=early == "release")

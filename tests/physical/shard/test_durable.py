@@ -88,7 +88,7 @@ class Rig:
         shard = durable.take(self.job.id, label, store, cached=cached)
         before = content(shard.host) if self.way == "previous" and shard.token is not None else None
         self.apply(shard.host, rows)
-        for query, element in shard.host.take_outputs():
+        for query, element, _ in shard.host.take_outputs():
             if isinstance(element, Page):
                 self.rows.setdefault(query, []).extend(element.frame.drop("__ts").rows())
         durable.keep(self.job.id, label, store, shard, cached=cached)

@@ -14,6 +14,7 @@ from millstream.logical.early import topmost
 from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import bottom_up
+from millstream.physical.wire.records import Reschedule
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -24,6 +25,7 @@ def alter_query(mill: Mill, statement: ast.AlterQuery) -> None:
     mill.batch()
     query, made = mill.query(statement.query), altered(mill, statement)
     query.prodder = made
+    mill.placements.append(Reschedule(mill.name, query.name, made.schedule), mill.placement(query.name).job)
     mill.journal.note("prodder", (query.name, made))
     mill.journal.ran(statement.text)
 

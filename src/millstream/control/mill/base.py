@@ -25,7 +25,7 @@ from millstream.control.job.jobs import Jobs
 from millstream.control.mill.connectors import Connectors
 from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
-from millstream.control.mill.demand import send_prod
+from millstream.control.mill.demand import prod_stream, send_prod
 from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
 from millstream.control.mill.endings import Endings
@@ -142,8 +142,9 @@ class Mill(Registration):
         return plan
 
     def optimized(self, plan: Plan) -> Plan:
-        paned, grouping = self.options.paned, self.options.join_grouping
-        return optimize(plan, self.catalog, paned=paned, multi_join=grouping, declarations=declared(self))
+        options = self.options
+        chosen = {"multi_join": options.join_grouping, "accumulators": options.accumulators}
+        return optimize(plan, self.catalog, paned=options.paned, declarations=declared(self), **chosen)
 
     def prepare(self, name: str, plan: Plan) -> list[PreparedPart]:
         """Return the parts of a plan for the shards; a part precedes the parts it reads."""
@@ -359,7 +360,7 @@ class Mill(Registration):
         """Ask a query for its results so far, by a pattern over its windows and groups, or all queries that read a
         stream, by one over the columns of the stream. It takes effect with the next batch."""
         if name not in self.queries and name in self.feeds.sources:
-            self.feeds.prod(self._relation(name), text)
+            prod_stream(self, name, text)
             return
         self.batch()
         send_prod(self, self.query(name).name, text)

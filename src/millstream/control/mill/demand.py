@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.algebra.early import FINALITY, parse_prod
+from millstream.algebra.early import FINALITY, parse_prod, stream_prod
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.errors import PatternError
 from millstream.logical.early import PASSING, asked_of_topmost, topmost
 from millstream.logical.plan import Plan
+from millstream.physical.wire.records import Feed
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -29,6 +30,17 @@ def send_prod(mill: Mill, name: str, prod: str | Pattern) -> None:
         return  # a computed column is neither a window nor a group
     mill.placement(name)  # or its error
     mill.prodders.send(name, asked)
+    mill.take_effect()
+
+
+def prod_stream(mill: Mill, name: str, text: str) -> None:
+    """Prod a stream, behind what has been fed; one with a connector behind what has been read."""
+    definition = mill.catalog.stream(name)
+    if not definition.options.get("connector"):
+        mill.feeds.prod(name, text)
+        return
+    made = stream_prod(parse_prod(text, definition.schema), definition.schema)
+    mill.placements.append(Feed(mill.name, mill.clock.now(), ((name, made),)))
     mill.take_effect()
 
 

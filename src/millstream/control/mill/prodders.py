@@ -1,7 +1,7 @@
 """The prods that queries have of their own: at marks of time, and for the tuples of another stream.
 
 They are injected on the driver, where fed streams enter, and so have the same place among the tuples on every shard and
-at any cut. A stream that the jobs read has its own clock there: its queries are prodded by system time, or by hand.
+at any cut. Streams that the jobs read have theirs in the shards (`physical/shard/prodding.py`).
 """
 
 from __future__ import annotations

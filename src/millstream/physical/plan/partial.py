@@ -140,7 +140,7 @@ def split_aggregate(plan: Plan) -> PartialSplit | None:
     with their newest tuple and close by punctuation, so that they may stay for any length of time; groups by the time
     itself, or panes so short, that hardly two tuples would share a partial result; and columns that would have the same
     name in the partial stream. Nor is an aggregate over Python functions split: the tasks that read streams do not have
-    their code.
+    their code. Nor one that answers prods, which stand among the tuples of the stream.
     """
     aggregates = [node for node in plan.walk() if isinstance(node, Grouped)]
     found = next(((node, made) for node in aggregates if (made := _partial(node)) is not None), None)
@@ -157,6 +157,8 @@ def split_aggregate(plan: Plan) -> PartialSplit | None:
 def _partial(node: Grouped) -> Partial | None:
     """The partial aggregation for an aggregate; None if it cannot be split."""
     if node.panes is None or not reads_a_stream(node.input) or node.input.schema.time in node.group:
+        return None
+    if node.early:
         return None
     if any(True for _ in references(node.input)):
         return None

@@ -174,7 +174,7 @@ def run_batch(
     the batch, to find the row that an operator fails on; `previous` as it was before the last batch."""
     records, splits = given.records(), given.splits
     parked = park(records, host, previous)
-    host.epoch = 0
+    host.feeding.epoch = 0
     isolation = Isolation(host, fresh, lambda: list(events(records, given.control.now, splits)))
     rows_in: Counter[str] = Counter()
     for record in records:

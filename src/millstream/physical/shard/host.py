@@ -7,10 +7,9 @@ shards alike: a shard that promised time by itself would treat a tuple as late t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import polars as pl
@@ -28,6 +27,7 @@ from millstream.logical.early import emits_early
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.exchange import exchanged
+from millstream.physical.shard.feeding import Feeding
 from millstream.physical.shard.intake import Intake
 from millstream.physical.shard.parcel import unpark
 from millstream.physical.shard.setup import Setup
@@ -42,6 +42,7 @@ from millstream.physical.wire.records import (
     OpenGroup,
     Promise,
     Record,
+    Reschedule,
     Send,
     Sending,
     Settings,
@@ -68,7 +69,8 @@ class ShardHost:
         self.graph = Graph()
         self.tables: dict[str, pl.DataFrame] = {}
         self.compiler = Compiler(self.graph, self._hear, self.tables)
-        self.intake = Intake(self.compiler.push)
+        self.feeding = Feeding(self.graph, self.compiler, self.setup)
+        self.intake = Intake(self.compiler.push, self.feeding.marks, self.feeding.prod)
         self.sources = self.intake.sources
         self.promised: dict[str, int] = {}
         """The time that each stream has promised."""
@@ -80,7 +82,6 @@ class ShardHost:
         """Streams read by the job whose time was once requested; they promise it in every batch from then on."""
         self.outputs: list[tuple[str, Element, int]] = []
         """What queries have emitted, each with the number of prods before it in the batch."""
-        self.epoch = 0
         self.inputs = 0
         """How often it has received elements or time: where a query that starts now reads from."""
         self.reported: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -92,7 +93,7 @@ class ShardHost:
         if setup is not None and setup.settings is not None:
             self._belong(setup.group, setup.labels, setup.number)
             self._configure(setup.settings)
-            self.setup.failed = set(setup.failed)
+            self.setup.failed, self.setup.schedules = set(setup.failed), dict(setup.schedules)
             for query in setup.queries.values():
                 self._start(query)
             self.setup_changed = False
@@ -107,6 +108,9 @@ class ShardHost:
             case Configure(settings=settings):
                 self._configure(settings)
                 self.graph.run()
+            case Reschedule(query=query, schedule=schedule):
+                self.setup.schedules[query] = schedule
+                self.setup_changed = True
             case CloseGroup():
                 self.closed = True
             case StartQuery():
@@ -135,8 +139,7 @@ class ShardHost:
                 self.inputs += 1
                 self.intake.note_skipped({s: c for s, c in skipped.items() if self.compiler.reads(s)})
                 self.reach(now)
-                self.epoch = epoch if epoch >= 0 else self.epoch
-                self._take_elements(elements, counts=epoch < 0)
+                self.feeding.take(elements, epoch)
                 self.graph.run()
             case Promise(now=now, times=times, beat=beat):
                 self.reach(now)
@@ -158,18 +161,6 @@ class ShardHost:
                 self.wanted.update(stream for stream in streams if self._tells_time(stream))
                 self._promise(streams)
                 self.graph.run()
-
-    def _take_elements(self, elements: Sequence[tuple[str, Element]], *, counts: bool) -> None:
-        """Push elements to their streams. A prod is pushed with all of its copies, behind everything before it."""
-        for number, run in groupby(elements, lambda each: each[1].number if isinstance(each[1], Prod) else ""):
-            if not number:
-                for stream, element in run:
-                    self.compiler.push(stream, element)
-                continue
-            copies = [(stream, element) for stream, element in run if isinstance(element, Prod)]
-            self.graph.run()
-            self.epoch += counts
-            self.compiler.prod(copies)
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -294,7 +285,7 @@ class ShardHost:
                 return
             element = Page(element.rows)
         if punctuated or not isinstance(element, Punctuations):
-            self.outputs.append((query, element, self.epoch))
+            self.outputs.append((query, element, self.feeding.epoch))
 
     def sending(self, query: str) -> Sending | None:
         """The destination of a query's output in a later stage; None: the driver."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Set
 from functools import partial
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.schema import NEVER
 from millstream.errors import MillstreamError, PlanError
 from millstream.ingest.paged.wanted import Skipped
 from millstream.ingest.source import StreamSource
@@ -17,15 +19,22 @@ from millstream.physical.failure.description import FAULTS, failure_on_row
 from millstream.physical.failure.transport import read_error
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.rereading import declared
+from millstream.physical.shard.prodding import Mark, placed
 from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.shard_split import ShardSplit
 
 
 class Intake:
-    """`push` hands an element of a stream to the operators that read it."""
+    """`push` hands an element of a stream to the operators that read it. `marks` returns the marks of a stream at which
+    queries prod themselves, between two times, and `prod` prods one."""
 
-    def __init__(self, push: Callable[[str, Element], None]) -> None:
-        self._push_to = push
+    def __init__(
+        self,
+        push: Callable[[str, Element], None],
+        marks: Callable[[str, int, int], deque[Mark]],
+        prod: Callable[[Mark], None],
+    ) -> None:
+        self._push_to, self._marks, self._prod = push, marks, prod
         self.sources: dict[str, StreamSource] = {}
         self.partials: dict[str, dict[str, Partial]] = {}
         """Stream → partial streams made of it."""
@@ -49,11 +58,15 @@ class Intake:
         if split.skipped.tested:
             self.note_skipped({split.stream: split.skipped})
         split = split.judged_by(source)
+        before = source.known if source.known > NEVER else split.lowest(source.schema.time)
         taken = take_own_rows(source, split)
+        passed = self._marks(split.stream, before, source.known)
         for name, groups in split.partials.items():
             self._push_to(name, Page(groups))
-        for element in taken.elements:
-            if split.own.partials and isinstance(element, Page):
+        for element in placed(taken.elements, passed) if passed else taken.elements:
+            if isinstance(element, Mark):
+                self._prod(element)
+            elif split.own.partials and isinstance(element, Page):
                 for made in split.own.partials:
                     self._push_groups(split.stream, made.name, partial(split.own.groups, made), element.frame)
             else:

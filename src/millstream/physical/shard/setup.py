@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from millstream.algebra.schedule import Schedule
 from millstream.algebra.values import value
 from millstream.physical.wire.records import Settings, StartQuery
 
@@ -22,6 +23,9 @@ class Setup:
     queries: dict[str, StartQuery] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     """Those that have failed in this shard: they have no operators any more, until the driver stops them."""
+
+    schedules: dict[str, Schedule | None] = field(default_factory=dict)
+    """When queries prod themselves, if that has been altered."""
 
     @property
     def running(self) -> dict[str, StartQuery]:

@@ -36,6 +36,7 @@ from millstream.physical.wire.records import (
     Reading,
     Record,
     Rekey,
+    Reschedule,
     Send,
     Skip,
     StartQuery,
@@ -170,7 +171,13 @@ class Topology:
                 return [(self.groups[group].opened.labels[number], record)]
             case CloseGroup() if closed is not None:
                 return closed.addressed(record)
-            case Configure(mill=mill) | Promise(mill=mill) | Send(mill=mill, query=None) | ForgetStream(mill=mill):
+            case (
+                Configure(mill=mill)
+                | Reschedule(mill=mill)
+                | Promise(mill=mill)
+                | Send(mill=mill, query=None)
+                | ForgetStream(mill=mill)
+            ):
                 return [pair for group in self._of(mill) for pair in group.addressed(record)]
             case Hold(mill=mill):
                 return [pair for group in self._of(mill) for pair in group.addressed(record)]

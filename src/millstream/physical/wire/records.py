@@ -24,6 +24,7 @@ from millstream.algebra.program import call  # noqa: F401
 from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.python import aggregate_call, definition  # noqa: F401
+from millstream.algebra.schedule import Schedule
 from millstream.algebra.upstream import PunctuationRequest, TimeRequest, Upstream
 from millstream.algebra.values import value
 from millstream.ingest.paged.wanted import Skipped
@@ -230,6 +231,16 @@ class Send:
     streams: tuple[str, ...] = ()
 
 
+@value("reschedule")
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """From now on a query prods itself at other times; None: never."""
+
+    mill: str
+    query: str
+    schedule: Schedule | None
+
+
 @value("skip")
 @dataclass(frozen=True, slots=True)
 class Skip:
@@ -304,6 +315,7 @@ Record = (
     | Promise
     | Send
     | Skip
+    | Reschedule
     | Hold
     | Fetch
     | WriteOnce

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra import values
-from millstream.algebra.schema import Schema
+from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows
 from millstream.ingest.paged.wanted import NONE_SKIPPED, Skipped, rows_and_punctuations
-from millstream.ingest.placed_punctuations import TIME_LIMIT, PlacedPunctuations
+from millstream.ingest.placed_punctuations import TIME_LIMIT, PlacedPunctuations, integers
 from millstream.ingest.source import StreamSource
 from millstream.ingest.split_summary import SplitSummary, summary_of
 from millstream.physical.plan.partial import Partial
@@ -77,6 +77,15 @@ class ShardSplit:
 
     def elements(self) -> list[CheckedRows]:
         return [CheckedRows(self.filled().rows, self.placed, self.bad)]
+
+    def lowest(self, time: str | None) -> int:
+        """Return the time of the oldest row of the whole split; NEVER if it is not known."""
+        if time is None:
+            return NEVER
+        if self.summary is not None:
+            return self.summary.spans[time].lowest if self.summary.rows else NEVER
+        rows = self.common if self.common is not None else self.rows
+        return int(integers(rows.get_column(time)).min()) if rows.height and time in rows.columns else NEVER
 
     def judged_by(self, source: StreamSource) -> ShardSplit:
         """Return the split in a form that this source can judge: unchanged, or with the complete rows of all shards."""

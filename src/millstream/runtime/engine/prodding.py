@@ -49,8 +49,8 @@ def _expect(copies: Iterable[tuple[Source, Prod]]) -> None:
 
 
 def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame | None] = ()) -> Output:
-    """Let an operator answer a prod and pass it on, once its last copy is there. `held`: the rows that wait at each port and
-    are before the prod."""
+    """Let an operator answer a prod and pass it on, once its last copy is there. `held`: the rows that wait at each
+    port, which are before the prod."""
     arrived = [(port, prod)]
     if (count := node.expected.get(prod.number, 1)) > 1:
         arrived = [*node.met.get(prod.number, ()), *arrived]
@@ -64,7 +64,8 @@ def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame 
     operator = node.operator
     passed = _united([copy.renamed(_copies(node, place)) for place, copy in arrived])
     passed = operator.passed(passed, arrived[-1][1])
-    early = operator.early(rows, arrived[-1][1]) if operator.answers or any(r is not None for r in rows) else None
+    asked = operator.answers or any(r is not None for r in rows) or (operator.owes and _answered(node))
+    early = operator.early(rows, arrived[-1][1]) if asked else None
     return Output(elements=(passed.with_rows(early),))
 
 

@@ -32,6 +32,7 @@ schedule of such ends is needed: tuples leave in order of time, and only those t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,6 +41,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers
+from millstream.algebra.early import Prod
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import key_names
 from millstream.algebra.punctuation.pattern import Pattern
@@ -215,6 +217,19 @@ class WindowJoin(Operator):
     @property
     def settings(self) -> JoinSettings:
         return self._components.monitor.settings
+
+    @property
+    def owes(self) -> bool:
+        return self._relocation is not None and self._relocation.active
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+        if not self.owes:
+            return super().early(rows, prod)
+        twin = deepcopy(self)
+        found = [twin.process([Input(each) for each in rows]).rows] if any(r is not None for r in rows) else []
+        assert twin._relocation is not None
+        pairs = [frame for frame in (*found, *twin._relocation.catch_up()) if frame is not None and frame.height]
+        return stack(pairs) if pairs else None
 
     def answer(self, message: Upstream) -> Answer:
         if isinstance(message, PunctuationRequest):

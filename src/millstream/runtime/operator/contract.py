@@ -133,6 +133,11 @@ class Operator(ABC):
             rows = [None if each is None else each.sort(TS, maintain_order=True) for each in rows]
         return reader.process([Input(each) for each in rows]).rows
 
+    @property
+    def owes(self) -> bool:
+        """True if it has put off finding results of the tuples that it has; `early` is then called without rows too."""
+        return False
+
     def passed(self, prod: Prod, arrived: Prod) -> Prod:  # noqa: ARG002
         """Return a prod to pass on, in terms of the output; `prod` has the names of copied columns already."""
         return prod

@@ -42,6 +42,7 @@ class Grouped(Plan):
     group: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None
+    early: str
     partials: bool
 
     rules = (

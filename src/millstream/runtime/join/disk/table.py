@@ -11,6 +11,8 @@ import mmap
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -69,6 +71,14 @@ class DiskTable(StateTable):
         self._alive: dict[int, Mask] = {}
         """Mask of the rows that are alive, for files with dead rows."""
         self._bucket: dict[int, int] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DiskTable:
+        """A copy of the table, over the same files: they are never written again."""
+        memo |= {id(mapped): mapped for mapped in self._files.values()}
+        made = DiskTable.__new__(DiskTable)
+        memo[id(self)] = made
+        made.__dict__.update({name: deepcopy(held, memo) for name, held in self.__dict__.items()})
+        return made
 
     def size(self) -> int:
         return 0

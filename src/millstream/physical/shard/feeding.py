@@ -1,0 +1,47 @@
+"""Elements on their way into the graph of a shard; a prod keeps its place among them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import groupby
+
+from millstream.algebra.early import Prod
+from millstream.algebra.element import Element
+from millstream.physical.plan.compile import Compiler
+from millstream.physical.shard.prodding import Mark, marks
+from millstream.physical.shard.setup import Setup
+from millstream.physical.shard.topology import scans
+from millstream.runtime.engine import Graph
+
+
+class Feeding:
+    """`epoch`: the number of prods in the batch so far. All shards of the first stage count the same ones, those of a
+    later stage have the number from what is sent to them."""
+
+    def __init__(self, graph: Graph, compiler: Compiler, setup: Setup) -> None:
+        self._graph, self._compiler, self._setup = graph, compiler, setup
+        self.epoch = 0
+
+    def take(self, elements: Sequence[tuple[str, Element]], epoch: int = -1) -> None:
+        """Push elements to their streams, a prod with all of its copies. `epoch`: that of the elements; -1: the current
+        one."""
+        self.epoch = epoch if epoch >= 0 else self.epoch
+        for number, run in groupby(elements, lambda each: each[1].number if isinstance(each[1], Prod) else ""):
+            if not number:
+                for stream, element in run:
+                    self._compiler.push(stream, element)
+                continue
+            copies = [(stream, element) for stream, element in run if isinstance(element, Prod)]
+            self._graph.run()
+            self.epoch += epoch < 0
+            self._compiler.prod(copies)
+
+    def marks(self, stream: str, before: int, now: int) -> deque[Mark]:
+        """The marks of a stream at which queries prod themselves, between two times."""
+        return marks(self._setup.running.values(), self._setup.schedules, stream, before, now)
+
+    def prod(self, mark: Mark) -> None:
+        """Prod a query that has come to a mark."""
+        read = dict.fromkeys(scan.stream for scan in scans(self._setup.queries[mark.query].plan))
+        self.take([(stream, mark.prod) for stream in read])

@@ -1,0 +1,99 @@
+"""Examples of prodding that are no transcripts: the bucket (W1, W2), measures (W16), prodding one level (W19)."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from millstream.algebra.accuracy import accuracy, latency
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.early import Prod, ends_asked, parse_prod, stream_prod
+from millstream.algebra.punctuation.restriction import below, equal
+from millstream.algebra.schedule import aggressiveness, coverage
+from millstream.algebra.schema import TS, Schema, TimeKind
+from millstream.algebra.types import Type
+from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.window_aggregate import WindowAggregate
+from millstream.logical.plan import Plan
+from millstream.physical.plan.operators import ALONE, build
+from millstream.runtime.aggregate.bucket import window_ids
+from millstream.runtime.operator.contract import Input, Operator
+from millstream.runtime.operator.registry import Site
+
+S = Schema.of(("ts", Type.BIGINT), ("volume", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
+
+
+@pytest.mark.parametrize(
+    ("time", "range_", "slide", "ids"),
+    [
+        *((t, 60, 20, (10, 12)) for t in (211, 215, 216)),
+        *((t, 60, 20, (11, 13)) for t in (230, 235, 234)),
+        *((t, 60, 20, (12, 14)) for t in (245, 255)),
+        (265, 60, 20, (13, 15)),
+        (11, 50, 50, (0, 0)),
+        (52, 50, 50, (1, 1)),
+        (30, 50, 20, (1, 3)),
+        (29, 50, 20, (1, 2)),
+        (15, 5, 20, (0, 0)),
+    ],
+)
+def test_w1_windows_of_a_tuple(time: int, range_: int, slide: int, ids: tuple[int, int]) -> None:
+    assert window_ids(time, range_, slide) == ids
+
+
+def test_w1_a_tuple_of_no_window() -> None:
+    first, last = window_ids(3, 5, 20)
+    assert last < first
+
+
+@pytest.mark.parametrize(("bound", "wid"), [(220, 10), (240, 11), (239, 10), (19, -1)])
+def test_w2_windows_of_a_prod(bound: int, wid: int) -> None:
+    for closed in (False, True):
+        assert ends_asked(below(bound, closed), 20) == below((wid + 1) * 20, closed=True)
+    assert ends_asked(equal(bound), 20) == equal((wid + 1) * 20)
+
+
+def test_w2_groups_stay() -> None:
+    schema = Schema.of(("ts", Type.BIGINT), ("sensor_id", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
+    prod = stream_prod(parse_prod("{<= 240, 1}", schema), schema)
+    aggregate = built(WindowAggregate(Scan("s", schema), 60, 20, ("sensor_id",), calls("COUNT", None), early="top"))
+    passed = aggregate.passed(prod.renamed({"sensor_id": ("sensor_id",)}), prod)
+    assert str(passed) == "{sensor_id = 1, window_end <= 240}" and not passed.lost
+
+
+def test_w16_measures() -> None:
+    assert aggressiveness(30, 120) == 25 and aggressiveness(60, 120) == 50
+    assert latency(first=5, result=11) == 6 and latency(first=7, result=11) == 4
+    assert accuracy(60, 50) == 80 and accuracy(120, 50) == -40
+    assert coverage(60, 120, 720) == pytest.approx(0.9167, abs=1e-4)
+
+
+@pytest.mark.parametrize(("function", "top_only", "whole"), [("MAX", 55, 55), ("SUM", 107, 206)])
+def test_w19_prodding_the_topmost_level_alone(function: str, top_only: int, whole: int) -> None:
+    """A prod that only the windows see misses what the panes hold."""
+    panes = PaneAggregate(Scan("s", S), 10, (), calls(function, "volume"), early="release")
+    windows = WindowAggregate(panes, 30, 10, (), panes.aggregates, over_panes=True, early="top", increments=True)
+    below_, above = built(panes), built(windows)
+    for rows, bound in (([(104, 55), (113, 52), (125, 45)], 120), ([(126, 54)], 120)):
+        frame = pl.DataFrame([(*row, row[0]) for row in rows], schema=["ts", "volume", TS], orient="row")
+        made = below_.process([Input(frame, None, bound)])
+        above.process([Input(made.rows, made.punctuations, bound)])
+    prod = stream_prod(parse_prod("{<= 130, *}", S), S)
+    assert answer(above, prod, None) == [(130, top_only)]
+    assert answer(above, prod, below_.early([None], prod)) == [(130, whole)]
+    assert below_.state_rows() == 0
+
+
+def answer(operator: Operator, prod: Prod, rows: pl.DataFrame | None) -> list[tuple[int, int]]:
+    found = operator.early([rows], prod)
+    assert found is not None
+    return [(row[1], row[2]) for row in found.rows()]
+
+
+def calls(function: str, argument: str | None) -> tuple[AggregateCall, ...]:
+    return (AggregateCall("value", function, argument, Type.BIGINT),)
+
+
+def built(plan: Plan) -> Operator:
+    return build(plan, Site({}, *ALONE))

@@ -78,23 +78,21 @@ def greatest(elements: list[Element], inner: tuple[int, int], outer: tuple[int, 
             case ("<", time, None):
                 for end, _, values in below.close(time):
                     above.take(None, sum(values), end - 1)
-                for end, _, values in above.close(time // inner[1] * inner[1]):
+                for end, _, values in above.close(time):
                     yield end, max(values), "final"
             case ("{", operator, time, None):
                 so_far = Windows(*outer, group=lambda _: None, open={key: [*held] for key, held in above.open.items()})
                 for end, _, values in below.asked(operator, time):
                     so_far.take(None, sum(values), end - 1)
-                for end, _, values in so_far.asked(operator, time // inner[1] * inner[1]):
-                    if not above_closed(end, elements, element, inner, outer):
+                for end, _, values in so_far.asked(operator, time):
+                    if not above_closed(end, elements, element, outer):
                         yield end, max(values), "early"
             case (k, v, ts):
                 below.take(k, v, ts)
 
 
-def above_closed(
-    end: int, elements: list[Element], at: Element, inner: tuple[int, int], outer: tuple[int, int]
-) -> bool:
+def above_closed(end: int, elements: list[Element], at: Element, outer: tuple[int, int]) -> bool:
     """Return whether a window of the outer aggregate is closed before an element."""
     before = elements[: next(i for i, each in enumerate(elements) if each is at)]
-    times = [each[1] // inner[1] * inner[1] // outer[1] * outer[1] for each in before if each[0] == "<"]
+    times = [each[1] // outer[1] * outer[1] for each in before if each[0] == "<"]
     return any(end <= time for time in times)

@@ -8,8 +8,8 @@
 | anything else | nothing |
 | nothing | all open windows and groups |
 
-Behind the aggregate time is the end of a window. A prod of one query speaks of the output of its topmost aggregate;
-aggregates below answer for everything.
+Behind the aggregate time is the end of a window, and a bound on it is not rounded: windows above have a slide of their
+own. A prod of one query speaks of the output of its topmost aggregate; aggregates below answer for everything.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class AskedGroups:
     def _ends(self, asked: Asked) -> Restriction:
         return ends_asked(_as_integers(asked), self._state.slide)
 
-    def passed(self, prod: Prod, arrived: Prod, *, rounded: bool = True) -> Prod:
+    def passed(self, prod: Prod, arrived: Prod) -> Prod:
         """Return the prod to pass on: `prod` has the names of group columns; what `arrived` asks of windows is asked of
-        their ends, `rounded` as they are."""
+        their ends."""
         if self._state.end is None:
             return prod
         asked: list[Asked] = []
@@ -70,8 +70,7 @@ class AskedGroups:
             bounds = self._bounds(before)
             names = (*after.names, *([self._state.end] if bounds else []))
             if bounds:
-                restriction = self._ends(before) if rounded else _as_integers(before)
-                after = replace(after, names=names, restriction=restriction, time=True)
+                after = replace(after, names=names, restriction=ends_asked(_as_integers(before), 1), time=True)
             asked.append(after)
         lost = arrived.lost or any(not each.names and not each.time for each in asked)
         return replace(prod, asked=tuple(asked), lost=lost)

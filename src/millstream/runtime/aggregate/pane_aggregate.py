@@ -65,6 +65,3 @@ class PaneAggregate(GroupedAggregate):
         else:
             held = self._state.close(self._drain(), lambda frame: pl.repeat(True, frame.height, eager=True))
         return held.select(self._finish) if held.height else None
-
-    def passed(self, prod: Prod, arrived: Prod) -> Prod:
-        return self._asked.passed(prod, arrived, rounded=False)

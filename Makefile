@@ -63,6 +63,7 @@ bench: setup
 	@$(BIN)/millstream bench state --out bench/results
 	@$(BIN)/millstream bench joins --out bench/results
 	@$(BIN)/millstream bench aggregates --out bench/results
+	@$(BIN)/millstream bench prodding --out bench/results
 
 bench-peers: setup
 	@bash scripts/bench_peers.sh

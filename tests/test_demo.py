@@ -9,11 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 from rich.console import Console
+from rich.live import Live
 from typer.testing import CliRunner
 
+import millstream as ms
 from millstream import cli
 from millstream.control.mill import LocalMill
-from millstream.demo import Demo, auction, containment, rfid, shared, speedmap, traffic
+from millstream.demo import Demo, auction, containment, early, rfid, shared, speedmap, traffic
 from millstream.demo.freeway import READINGS, probes
 from millstream.demo.freeway.speed_map import SpeedMap, legend
 from millstream.demo.narrator import Narrator
@@ -170,6 +172,38 @@ def drawn_plain(board: SpeedMap) -> list[str]:
     return file.getvalue().splitlines()
 
 
+def test_an_hour_of_windows_is_answered_early() -> None:
+    """Every window of the hour has an early answer and a final one; later ones are asked for sooner."""
+    made = early.readings()
+    with ms.connect(local=True) as mill:
+        mill.sql(early.STREAM)
+        query = mill.sql(early.QUERY).start(name="freeway")
+        board = early.Board()
+        narrator, file = plain()
+        with early.drawn(narrator, board) as screen:
+            for page in made.partition_by("ts", maintain_order=True):
+                now = page["ts"][0]
+                mill.insert("readings", page)
+                board.take(query.take().rows(), now)
+                if now == early.CHANGE:
+                    mill.sql(early.SOONER)
+                screen.draw()
+        assert not board.open()
+        terminal = early.Screen(narrator, board, Live(console=narrator.console)).picture()
+    assert len(board.answers()) == 12
+    for answer in board.answers():
+        asked = answer.end - timedelta(seconds=210 if answer.sooner else 60)
+        assert answer.asked is not None and timedelta(0) <= answer.asked - asked < early.PERIOD
+        inside = made.filter((pl.col("ts") >= answer.end - timedelta(minutes=10)) & (pl.col("volume") > 0))
+        for until, found in ((asked, answer.early), (answer.end, answer.final)):
+            part = inside.filter(pl.col("ts") < until)
+            assert found == (part["volume"].sum(), pytest.approx(part["speed"].mean()))
+    lines = file.getvalue().splitlines()
+    assert sum("%" in line for line in lines) == 12 and "\x1b" not in file.getvalue()
+    assert all(len(line) <= 100 for line in early.STREAM.splitlines()) and len(board.summary()) == 2
+    assert len(terminal.renderables) == 13
+
+
 def test_probes_drive_at_the_speed_of_the_detectors() -> None:
     made, readings = probes.generate(40), pl.read_parquet(READINGS).filter(pl.col("volume") > 0)
     assert made.get_column("probe").n_unique() == 40 and made.get_column("ts").is_sorted()
@@ -210,7 +244,7 @@ def test_a_product_is_in_the_case_before_it() -> None:
 
 
 def test_every_named_page_exists() -> None:
-    for demo in (auction, traffic, containment, speedmap):
+    for demo in (auction, traffic, containment, speedmap, early):
         text = Path(str(demo.__file__)).read_text()
         named = re.findall(r"(?:docs/)?[\w/-]+\.md", text)
         assert named and all((ROOT / page).exists() for page in named)
@@ -219,4 +253,4 @@ def test_every_named_page_exists() -> None:
 def test_an_unknown_demo_is_a_usage_error() -> None:
     result = CliRunner().invoke(cli.app, ["demo", "aucton"])
     assert result.exit_code == 2 and "containment" in result.output
-    assert {demo.value for demo in Demo} == {"auction", "traffic", "rfid", "speedmap", "containment"}
+    assert {demo.value for demo in Demo} == {"auction", "traffic", "rfid", "speedmap", "early", "containment"}

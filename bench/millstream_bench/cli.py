@@ -169,6 +169,20 @@ def bench_feedback(
     run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
 
 
+@bench.command("prodding")
+def bench_prodding(
+    names: Annotated[list[str] | None, typer.Argument(help="experiments; all of them if none is named")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="file for the figures")] = None,
+    out: Out = Path("bench/results"),
+    quick: Annotated[bool, typer.Option("--quick", help="tiny streams, as a check that it runs")] = False,
+    spark: Annotated[bool, typer.Option(help="on Spark too")] = True,
+) -> None:
+    """Early answers: accuracy and latency by aggressiveness, delays, bursts, overhead on final results."""
+    from millstream_bench.prodding.run import run
+
+    run(out=out, json_file=json_file, names=names or (), quick=quick, spark=spark)
+
+
 @soak.command()
 def run_soak(
     kills: Annotated[int, typer.Option(min=1, help="kills of each kind; disturbances of the mixture")] = 20,

@@ -147,3 +147,54 @@ def test_the_whole_budget_is_used_where_time_stands_still(order: str) -> None:
             query.take()
             waiting.append(query.progress().state_rows)
         assert waiting == [15, 5, 0]
+
+
+SUMS = (
+    "SELECT window_end, k, SUM(w) AS total, COUNT(*) AS n, finality "
+    "FROM EXPENSIVE(TABLE s, v * 10 AS w, budget => 2) [RANGE 10] GROUP BY k"
+)
+
+
+def test_a_prod_overtakes_what_waits() -> None:
+    """It is answered over the tuples that have been worked on, in the batch in which it arrives."""
+    mill = mill_with(SUMS)
+    mill.insert("s", [(1, 1.0, 1), (1, 2.0, 2), (2, 4.0, 3), (1, 8.0, 4)])
+    mill.batch()
+    mill.insert("s", [(1, 16.0, 5)])
+    mill.prod("s")
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(10, 1, 30.0, 2, "early")]
+    mill.prod("s", "{k = 2}")
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(10, 2, 40.0, 1, "early")]
+    mill.punctuate("s", "[ts < 10]")
+    mill.batch()
+    finish(mill)
+    assert sorted(mill.take_rows("q").rows()) == [(10, 1, 270.0, 4, "final"), (10, 2, 40.0, 1, "final")]
+
+
+def test_groups_that_are_desired_are_answered_first() -> None:
+    mill = mill_with(SUMS)
+    mill.insert("s", [(1, 1.0, ts) for ts in range(4)])
+    mill.batch()
+    mill.insert("s", [(2, 1.0, 5), (2, 1.0, 6)])
+    mill.feedback("q", "?[k = 2]")
+    mill.prod("q", "{k = 2}")
+    mill.batch()
+    assert (10, 2, 20.0, 2, "early") in mill.take_rows("q").rows()
+
+
+def test_early_rows_are_worked_on_at_once() -> None:
+    """An aggregate of costly results of an aggregate: its early rows go through, and change nothing."""
+    inner = "SELECT window_end AS e, k, SUM(v) AS t FROM s [RANGE 5] GROUP BY k"
+    text = (
+        "SELECT window_end, SUM(w) AS total, finality "
+        f"FROM EXPENSIVE(TABLE ({inner}), t * 10 AS w, budget => 1) [RANGE 10 ON e]"
+    )
+    mill = mill_with(text)
+    mill.insert("s", [(1, 1.0, 1), (2, 2.0, 2)])
+    mill.prod("s")
+    mill.batch()
+    mill.sync()
+    assert mill.take_rows("q").rows() == [(10, 30.0, "early")]
+    assert mill.state_rows("q") == 2

@@ -1,7 +1,8 @@
 """The figures of the page on benchmarks are those of the JSON beside its pictures.
 
 After `millstream bench aggregates` and `make bench-peers`, copy `aggregates.json` and `aggregates_*.png` to
-docs/benchmarks and run this test with MILLSTREAM_UPDATE_GOLDEN set. The same with `millstream bench feedback`.
+docs/benchmarks and run this test with MILLSTREAM_UPDATE_GOLDEN set. The same with `millstream bench feedback` and
+`millstream bench prodding`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import pytest
 
 from millstream_bench.aggregates import page as aggregates
 from millstream_bench.feedback import page as feedback
+from millstream_bench.prodding import page as prodding
 from tests.paths import DOCS
 
 PAGE = DOCS / "benchmarks.md"
 MISSING = "Not measured yet."
-SUITES = {"aggregates": aggregates, "feedback": feedback}
+SUITES = {"aggregates": aggregates, "feedback": feedback, "prodding": prodding}
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -39,10 +39,18 @@ class Run:
 
 class Subject:
     """Millstream in a process of its own. `baseline`: a checkout of another version; `spark`: on Spark, there with as
-    many shards as cores, or `shards`."""
+    many shards as cores, or `shards`. `worker`: the program of the process."""
 
-    def __init__(self, *, spark: bool, cores: int = 2, shards: int | None = None, baseline: Path | None = None) -> None:
-        self._spark, self._cores, self._baseline = spark, cores, baseline
+    def __init__(
+        self,
+        *,
+        spark: bool,
+        cores: int = 2,
+        shards: int | None = None,
+        baseline: Path | None = None,
+        worker: Path = WORKER,
+    ) -> None:
+        self._spark, self._cores, self._baseline, self._worker = spark, cores, baseline, worker
         self._shards = shards or (cores if spark else 1)
         self._folder = tempfile.TemporaryDirectory(prefix="millstream-feedback-", ignore_cleanup_errors=True)
 
@@ -50,7 +58,7 @@ class Subject:
         path = {} if self._baseline is None else {"PYTHONPATH": str(self._baseline.resolve() / "src")}
         self._log = (Path(self._folder.name) / "log").open("w")
         self._child = subprocess.Popen(
-            [sys.executable, WORKER, str(self._spark), str(self._cores), str(self._shards)],
+            [sys.executable, self._worker, str(self._spark), str(self._cores), str(self._shards)],
             cwd=self._folder.name,
             env=environment() | path,
             stdin=subprocess.PIPE,

@@ -42,15 +42,15 @@ class Schedule:
             return (time // self.period + 1) * self.period
         return ((time + self.lead) // self.slide + 1) * self.slide - self.lead
 
-    def passed(self, before: int, now: int, newest: int) -> list[tuple[int, int | None]]:
+    def passed(self, before: int, now: int, newest: int, most: int | None = None) -> list[tuple[int, int | None]]:
         """The marks after a time, up to another, each with the end of the window that is asked for; None: of all.
-        `newest`: the time of the newest tuple before."""
+        `newest`: the time of the newest tuple before. `most`: the first of them, where time may jump to its end."""
         if self.period:
             last = now // self.period * self.period
             return [(last, None)] if last > before else []
         first = self.following(before) + self.lead
         last_end = min((now + self.lead) // self.slide * self.slide, self._last_end(newest))
-        return [(end - self.lead, end) for end in range(first, last_end + 1, self.slide)]
+        return [(end - self.lead, end) for end in range(first, last_end + 1, self.slide)[:most]]
 
     def _last_end(self, newest: int) -> int:
         """The end of the last window that has a tuple, if the newest one is at this time."""

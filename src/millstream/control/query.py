@@ -126,12 +126,13 @@ class Query:
         self._connection._start()
         return self
 
-    def to_df(self) -> DataFrame:
-        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark."""
+    def to_df(self, mode: str = "final") -> DataFrame:
+        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark. `mode`: 'final',
+        or 'all' with the early rows of a query that gives them."""
         from millstream.control.spark.query_dataframe import to_frame
 
         self._connection._check_open()
-        return to_frame(self._connection, self._statement, self.schema)
+        return to_frame(self._connection, self._statement, self.schema, mode)
 
     def explain(self, stage: str = "optimized") -> Text:
         """Return the plan as text. `stage`: logical, optimized, physical, contract or feedback."""

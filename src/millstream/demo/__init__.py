@@ -6,6 +6,7 @@
 | traffic | means per segment and minute, and a join of probe vehicles with them |
 | rfid | readings of tags without noise and duplicates: `DENOISE`, `OVER` and aggregate functions |
 | speedmap | a map of mean speeds; a zoom tells the query what is out of sight, by feedback |
+| early | an hour of windows of a freeway, answered before their end, with the final answers beside |
 | containment | which product is in which case, and the delay of silent streams without timestamps on demand |
 """
 
@@ -24,6 +25,7 @@ class Demo(StrEnum):
     TRAFFIC = "traffic"
     RFID = "rfid"
     SPEEDMAP = "speedmap"
+    EARLY = "early"
     CONTAINMENT = "containment"
 
 

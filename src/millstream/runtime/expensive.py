@@ -9,6 +9,7 @@
 | progress v, or the port's bound v | → nothing → v, or the oldest tuple that waits |
 | feedback in → exploited → propagated | assumed, not on the column → tuples that wait and match are dropped → itself |
 | | desired, not on the column → tuples that wait and match come first → as its kind says |
+| prods | overtake the tuples that wait; early rows are worked on at once |
 | cost | a step appends to the state; the work of a batch is `PIECES` calls with whole columns |
 
 The work of a batch is done in pieces: the results of one go downstream before the next one begins, so that feedback
@@ -27,6 +28,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
+from millstream.algebra.early import Prod
 from millstream.algebra.expression import Column, Expression
 from millstream.algebra.feedback import MOST_DESIRED, Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
@@ -74,6 +76,9 @@ class Expensive(Operator):
         rows = self._worked() if self._allowed and len(self._waiting) else None
         punctuations = NO_PUNCTUATIONS if port.punctuations is None else port.punctuations.select(self._passed_on)
         return Output(rows, self._propagated(punctuations) or None)
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
+        return None if rows[0] is None else self._columns(rows[0])
 
     # --- work ---------------------------------------------------------------------------------------------------------
 

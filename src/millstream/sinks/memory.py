@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
+from typing import ClassVar
 
 import polars as pl
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS, Schema
 from millstream.errors import OptionError
+from millstream.sinks.modes import KNOWING
 
 
 class MemorySink:
     """`take_rows` and `take_punctuations` return the results since the last call, also while batches are written.
 
     A memory sink serves one query: it recognises repeated batches by their ids, which two queries would share."""
+
+    modes: ClassVar = KNOWING
 
     def __init__(self) -> None:
         self._lock = Lock()

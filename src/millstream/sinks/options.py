@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from millstream.options import Bytes, TextOptions, one_of, read_options
+from millstream.sinks.modes import MODES
 
 
 class SinkOptions(TextOptions):
@@ -25,6 +26,10 @@ class DeliveryOptions(TextOptions):
     on_error: Annotated[str, one_of("spool", "stop")] = Field(
         default="spool",
         description="when the sink raises: 'spool' keeps results until it works again, 'stop' stops the query",
+    )
+    mode: Annotated[str, one_of(*MODES)] | None = Field(
+        default=None,
+        description="what the sink gets of a query with early answers: 'final', 'all' or 'upsert'; default: the sink's",
     )
     spool_limit: Bytes = Field(
         default=1_000_000_000,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.algebra.element import Element
+from millstream.control.mill.modes import shape_of
 from millstream.control.mill.outlet import LOG, Outlet
 from millstream.control.mill.placement import Placement, Placements
 from millstream.control.mill.spool import Spool
@@ -82,7 +83,8 @@ class Deliveries:
             return
         name = query.sink if isinstance(query.sink, str) else "of the program"
         sink, delivery = _made(query.sink, query.sink_options, job, anew=not resumed)
-        outlet = Outlet(query.name, name, query.plan.schema, sink, delivery, spool, query.count_delivered)
+        shape = shape_of(query.plan, sink, name, delivery.mode, named=isinstance(query.sink, str))
+        outlet = Outlet(query.name, name, query.plan.schema, sink, delivery, spool, query.count_delivered, shape)
         if resumed:
             outlet.open_later()
         else:

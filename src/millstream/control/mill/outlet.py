@@ -17,6 +17,7 @@ import polars as pl
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.control.mill.modes import Shape
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.spool import Results, Spool
 from millstream.errors import MillstreamError, OptionError, reason_of
@@ -43,7 +44,8 @@ class SinkTrouble:
 
 
 class Outlet:
-    """`name`: the sink, as messages name it. `delivered` is called with the number of rows that the sink has taken."""
+    """`name`: the sink, as messages name it. `delivered` is called with the number of rows that the sink has taken.
+    `shape`: makes of the rows of a batch those that the sink takes."""
 
     def __init__(
         self,
@@ -54,9 +56,11 @@ class Outlet:
         options: DeliveryOptions,
         spool: Spool,
         delivered: Callable[[int], None] = lambda _: None,
+        shape: Shape = lambda rows: rows,
     ) -> None:
         self.query, self.name, self.options, self.spool = query, name, options, spool
         self._sink, self._schema, self._delivered = sink, schema, delivered
+        self._shape = shape
         self._opened = False
         self.last = -1
         """The last batch that was delivered or spooled."""
@@ -99,7 +103,7 @@ class Outlet:
         """Take the results of a batch from the output of the query, once: a batch that is abandoned and repeated has
         the same results."""
         if self._taken is None or self._taken[0] != batch:
-            self._taken = batch, (output.take_rows(), output.take_punctuations())
+            self._taken = batch, (self._shape(output.take_rows()), output.take_punctuations())
         return self._taken[1]
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> MillstreamError | None:

@@ -18,10 +18,12 @@ from millstream.algebra.identity import digest
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import ELEMENTS, Type
 from millstream.algebra.upstream import TimeRequest
+from millstream.control.mill.modes import Shape, shape
 from millstream.control.spark.job import SparkJob
 from millstream.errors import BindError, OptionError
 from millstream.lang import ast
 from millstream.logical.catalog import StreamDefinition
+from millstream.logical.early import emits_early
 from millstream.logical.references import references
 from millstream.logical.written import touched
 from millstream.physical.plan import stages
@@ -31,6 +33,7 @@ from millstream.physical.wire.address import ROWS
 from millstream.physical.wire.codec import decode
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.records import OpenGroup, Record, Send
+from millstream.sinks.modes import ALL, FINAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,7 +60,11 @@ SPARK_TYPES |= {type_.array: (f"array<{SPARK_TYPES[type_][0]}>", pa.list_(SPARK_
 """Spark's type of each type, and Arrow's on the way there."""
 
 
-def to_frame(connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema) -> DataFrame:
+def to_frame(
+    connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema, mode: str = FINAL
+) -> DataFrame:
+    if mode not in (FINAL, ALL):
+        raise OptionError("M6002", f"mode cannot be {mode!r}: one of {FINAL}, {ALL}")
     mill, spark = connection.mill, connection.spark
     if spark is None:
         raise OptionError("M6057", "a DataFrame needs Spark", hint="connect() without local=True")
@@ -82,8 +89,9 @@ def to_frame(connection: Connection, statement: ast.SelectStatement | ast.Create
         job.append(record)
     job.require(references(plan))
     job.adopt(frames)
+    shaped = shape(plan, mode, "a DataFrame") if emits_early(plan) else None
     pages = job.frame().where(f"kind = {ROWS}").select("page")
-    return pages.mapInArrow(_unpack(_arrow_schema(schema)), spark_schema(schema))
+    return pages.mapInArrow(_unpack(_arrow_schema(schema), shaped), spark_schema(schema))
 
 
 def _records(
@@ -114,12 +122,14 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([(a.name, SPARK_TYPES[a.type][1]) for a in schema])
 
 
-def _unpack(schema: pa.Schema) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Pages → rows, in Spark's types."""
+def _unpack(schema: pa.Schema, shaped: Shape | None = None) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Pages → rows, in Spark's types. `shaped`: makes of the rows of a page those that are wanted."""
 
     def unpack(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for page in batch.column("page"):
-                yield from decode(page.as_py()).select(schema.names).to_arrow().cast(schema).to_batches()
+                rows = decode(page.as_py()).select(schema.names)
+                rows = rows if shaped is None else shaped(rows)
+                yield from rows.to_arrow().cast(schema).to_batches()
 
     return unpack

@@ -48,7 +48,7 @@ def marks(
         schedule = None if prodder is None else altered.get(query.whole, prodder.schedule)
         if prodder is None or schedule is None or schedule.system:
             continue
-        for time, end in schedule.passed(before, now, now)[:MOST_MARKS]:
+        for time, end in schedule.passed(before, now, now, MOST_MARKS):
             pattern = Pattern() if end is None else Pattern.of({WINDOW_END: equal(_time(end, prodder.schema.unit))})
             prod = Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern, time=time)
             found.append(Mark(time, query.name, prod))

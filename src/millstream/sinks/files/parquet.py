@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 from uuid import uuid4
 
 import polars as pl
@@ -21,6 +22,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.atomic_file import drafted
 from millstream.sinks.files.folder import MARKER, Owner, check, claim, clear_errors
+from millstream.sinks.modes import ALL, FINAL
 from millstream.sinks.options import SinkOptions
 
 LOG = logging.getLogger("millstream")
@@ -39,6 +41,8 @@ class ParquetOptions(SinkOptions):
 
 
 class ParquetSink:
+    modes: ClassVar = (FINAL, ALL)
+
     def __init__(self, options: ParquetOptions) -> None:
         self.folder = Path(options.path).expanduser().absolute()
         self._overwrite = options.overwrite

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import polars as pl
 from pydantic import Field
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.sinks.modes import KNOWING
 from millstream.sinks.options import SinkOptions
 from millstream.sinks.terminal.screen import TERMINAL, Panel, Screen
 
@@ -21,6 +23,8 @@ class ConsoleOptions(SinkOptions):
 
 class ConsoleSink:
     """Console sinks share the terminal of the process, unless they are constructed with another screen."""
+
+    modes: ClassVar = KNOWING
 
     def __init__(self, rows: int | None = None, screen: Screen = TERMINAL) -> None:
         self._rows = rows

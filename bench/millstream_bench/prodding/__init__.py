@@ -1,0 +1,1 @@
+"""Experiments with early answers: accuracy, latency, overhead, bursts."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import PlanError
 from millstream.lang import ast
-from millstream.logical.bind.emit import schedule_of
+from millstream.logical.bind.emit import check_stream, schedule_of
 from millstream.logical.early import topmost
 from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.plan import Plan
@@ -40,6 +40,8 @@ def altered(mill: Mill, statement: ast.AlterQuery) -> Prodder:
     if clause.quality:
         hint = "DROP it, and CREATE it with the other function"
         raise PlanError("M3037", "ALTER QUERY does not change QUALITY", hint=hint, **statement.place)
+    if clause.prodder:
+        check_stream(clause, query.plan, mill.catalog)
     return prodder.altered(schedule=schedule_of(clause, top), by=clause.prodder or prodder.by)
 
 

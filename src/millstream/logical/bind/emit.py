@@ -32,7 +32,7 @@ def emitting(clause: ast.Emit, plan: Plan, catalog: Catalog) -> Plan:
         hint = "aggregate its rows: SELECT window_end, COUNT(*) … [RANGE 10] EMIT EARLY"
         raise PlanError("M3035", "EMIT EARLY needs an aggregate at the top", detail=detail, hint=hint, **clause.place)
     if clause.prodder:
-        _check_stream(clause, catalog)
+        check_stream(clause, plan, catalog)
     made = schedule_of(clause, top)
     if clause.quality:
         plan = assessed(plan, _quality(clause, plan, top, catalog))
@@ -90,10 +90,20 @@ def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Sche
     return Schedule(top.slide, top.range, lead, system=clause.system, accuracy=float(accuracy))
 
 
-def _check_stream(clause: ast.Emit, catalog: Catalog) -> None:
+def check_stream(clause: ast.Emit, plan: Plan, catalog: Catalog) -> None:
+    """Refuse a stream whose tuples cannot be prods of a query."""
+    message, hint = "", "a stream without a connector, with columns of the query: each of its tuples is a prod"
     if clause.prodder not in catalog or catalog.stream(clause.prodder).options.get("connector"):
         message = f"'{clause.prodder}' is no stream that is fed from this program"
-        hint = "a stream without a connector, with columns of the query: each of its tuples is a prod"
+    elif any(isinstance(part, Scan) and part.stream == clause.prodder for part in plan.walk()):
+        message = f"the query reads '{clause.prodder}' itself"
+        hint = "another stream, EMIT EARLY EVERY 10 SECONDS, or a prod among the tuples of the stream"
+    else:
+        for given in catalog.stream(clause.prodder).schema:
+            wanted = plan.schema.type_of(given.name) if given.name in plan.schema else given.type
+            if given.type is not wanted and not (given.type.is_numeric and wanted.is_numeric):
+                message = f"'{given.name}' is {given.type.value} in '{clause.prodder}' and {wanted.value} in the query"
+    if message:
         raise BindError("M2108", f"PRODDED BY: {message}", hint=hint, **clause.place)
 
 

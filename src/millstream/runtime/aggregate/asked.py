@@ -19,7 +19,7 @@ from dataclasses import replace
 import polars as pl
 
 from millstream.algebra.early import Asked, Prod, as_integer, ends_asked, mapped
-from millstream.algebra.punctuation.restriction import Restriction
+from millstream.algebra.punctuation.restriction import Form, Restriction, below
 from millstream.runtime.aggregate.state import GroupState
 
 
@@ -58,7 +58,12 @@ class AskedGroups:
         return asked.time if self._state.windowing is None else self._state.windowing in asked.names
 
     def _ends(self, asked: Asked) -> Restriction:
-        return ends_asked(_as_integers(asked), self._state.slide)
+        """The ends of windows that it asks for. For one window of the aggregate above all windows before its end are
+        asked for: their results count there."""
+        wanted = _as_integers(asked)
+        if self.inner and wanted.form is Form.ONE_OF and wanted.values:
+            wanted = below(max(wanted.values), closed=True)
+        return ends_asked(wanted, self._state.slide)
 
     def passed(self, prod: Prod, arrived: Prod) -> Prod:
         """Return the prod to pass on: `prod` has the names of group columns; what `arrived` asks of windows is asked of

@@ -71,7 +71,8 @@ def sums(elements: list[Element], range_: int, slide: int, least: int = 1) -> It
 
 def greatest(elements: list[Element], inner: tuple[int, int], outer: tuple[int, int]) -> Iterator[tuple[Any, ...]]:
     """The rows (window_end, MAX(sum), finality) of a query over the sums by k: each prod is answered over the final
-    rows of the sums so far and their early rows."""
+    rows of the sums so far and their early rows. For one
+    window, the sums of all windows before its end are asked for."""
     below, above = Windows(*inner), Windows(*outer, group=lambda _: None)
     for element in elements:
         match element:
@@ -82,7 +83,7 @@ def greatest(elements: list[Element], inner: tuple[int, int], outer: tuple[int, 
                     yield end, max(values), "final"
             case ("{", operator, time, None):
                 so_far = Windows(*outer, group=lambda _: None, open={key: [*held] for key, held in above.open.items()})
-                for end, _, values in below.asked(operator, time):
+                for end, _, values in below.asked("<=" if operator == "=" else operator, time):
                     so_far.take(None, sum(values), end - 1)
                 for end, _, values in so_far.asked(operator, time):
                     if not above_closed(end, elements, element, outer):

@@ -112,6 +112,8 @@ def parse_feedback(text: str, schema: Schema) -> Feedback:
     >>> from millstream.algebra.types import Type
     >>> print(parse_feedback("~[auction = 5]", Schema.of(("auction", Type.BIGINT))))
     ~[auction = 5]
+
+    `[*]`, or `[]`, is every row.
     """
     sign, rest = text.strip()[:1], text.strip()[1:]
     if sign == "¬":
@@ -119,4 +121,5 @@ def parse_feedback(text: str, schema: Schema) -> Feedback:
     if sign not in {intent.value for intent in Intent}:
         hint = "write ~[…] for rows that are not wanted"
         raise PatternError("M4011", "feedback starts with ~, ? or !", detail=f"In {text}", hint=hint)
-    return Feedback(Intent(sign), parse_pattern(rest, schema))
+    everything = rest.replace(" ", "") in ("[]", "[*]")
+    return Feedback(Intent(sign), Pattern() if everything else parse_pattern(rest, schema))

@@ -232,6 +232,7 @@ class Connection:
         over the columns of the stream. Queries with EMIT EARLY, or finality in the select list, answer."""
         self._check_open()
         check_text(pattern, "a prod", "{ts <= 20, k = 5}")
+        self.mill.catalog.stream(stream)
         self.mill.prod(stream, pattern)
         self._feed()
 

@@ -139,6 +139,9 @@ class StatementBinder:
         columns = self._target(statement.table)
         named = statement.columns or tuple(column.name for column in columns)
         positions = [_position(name, columns, statement.table) for name in named]
+        for place, name in enumerate(named):
+            if name in named[:place]:
+                raise BindError("M2015", f"column '{name}' appears twice")
         found: list[Query] = []
         if statement.query is not None:
             for query, given in self._body.union(statement.query, self._scope):

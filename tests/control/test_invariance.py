@@ -85,6 +85,9 @@ ELSEWHERE = {
     "instrument": "test_feedback_statement, transcripts: when it sends feedback depends on the batches",
     "thrifty_join": "test_issuing_joins",
     "impatient_join": "test_issuing_joins",
+    "prodder": "test_prods, test_early",
+    "revise": "test_prods, test_early",
+    "assess": "test_estimates",
 }
 
 

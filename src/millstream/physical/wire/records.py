@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from millstream.algebra import qualities, steering  # noqa: F401 - of queries that answer early
 from millstream.algebra.aggregate import fold  # noqa: F401 - its values may be in a log, as those of the next two
 from millstream.algebra.early import Prod  # noqa: F401 - among the elements of a feed
 from millstream.algebra.element import Element

@@ -42,7 +42,7 @@ types: $(STAMP)
 	@$(BIN)/mypy
 
 test: setup lint types
-	@MILLSTREAM_SPARK_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark src bench/millstream_bench tests  # the longest first
+	@MILLSTREAM_SPARK_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist loadgroup src bench/millstream_bench tests  # groups run first: they take longest
 	@$(BIN)/millstream test tests/transcripts
 
 fuzz: setup  # every property on twenty times as many examples, never the same ones

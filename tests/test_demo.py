@@ -180,7 +180,8 @@ def test_an_hour_of_windows_is_answered_early() -> None:
         query = mill.sql(early.QUERY).start(name="freeway")
         board = early.Board()
         narrator, file = plain()
-        with early.drawn(narrator, board) as screen:
+        with narrator.live() as live:
+            screen = early.Screen(narrator, board, live)
             for page in made.partition_by("ts", maintain_order=True):
                 now = page["ts"][0]
                 mill.insert("readings", page)

@@ -109,6 +109,10 @@ class OutOfRange(OverflowError):
     (OperatorError)."""
 
 
+class SeveralRows(OutOfRange):
+    """A subquery in place of a value that has several rows."""
+
+
 class ResultOutOfRange(OutOfRange):
     """The result of a whole group that does not fit its type: no single row is the cause."""
 

@@ -22,7 +22,7 @@ from millstream_bench.prodding.tools.top_only import prod_topmost
 from millstream_bench.suite.report import Finding
 
 TINY = replace(QUICK, length=90, lengths=(60,), hours=0.4, pairs=1, slides=4, per_slide=100)
-RUN = [name for name in EXPERIMENTS if name != "burst_lengths"]  # a run of its own is not needed
+RUN = [name for name in EXPERIMENTS if name not in ("burst_lengths", "bursts_aside")]  # no runs of their own
 
 
 @pytest.fixture(scope="module")

@@ -56,6 +56,7 @@ def test_connect(given: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPat
         raise AssertionError("no session may be started")
 
     monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", start)
+    monkeypatch.setattr("millstream.control.connecting.current_session", lambda: None)  # that of other tests
     assert refused(lambda: ms.connect(**given)).startswith(said)
 
 
@@ -72,6 +73,7 @@ def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("millstream.control.connecting.start_session", start)
+    monkeypatch.setattr("millstream.control.connecting.current_session", lambda: None)
     with pytest.raises(KeyboardInterrupt):
         ms.connect(log=str(tmp_path / "spark.log"))
     assert logs == [tmp_path / "spark.log"]
@@ -209,3 +211,10 @@ def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
     assert refused(lambda: query.prod(given)).startswith("M6002: a prod cannot be ")
     mill.insert("s", [(1, 5), (1, 11)])
     assert query.take().rows() == [(10, 1, 1, "final")]
+
+
+def test_a_select_before_the_last_statement_is_named(mill: ms.Connection, caplog: pytest.LogCaptureFixture) -> None:
+    mill.sql("SHOW STREAMS; SELECT k FROM s").start()
+    assert "M2113" not in caplog.text
+    mill.sql("SHOW STREAMS;\nSELECT k FROM s; SELECT ts FROM s")
+    assert "M2113: a SELECT that does not run: sql returns the query of the last statement alone (line 2" in caplog.text

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.control.mill.draining import finish
+from tests.tries import tries
 
 DECLARED = "CREATE STREAM s (k BIGINT, v DOUBLE, ts BIGINT) ORDER BY ts PUNCTUATED ON (ts +)"
 QUERY = "SELECT k, v, ts FROM EXPENSIVE(TABLE s, k * 10.0 AS v, budget => 2{})"
@@ -198,3 +202,65 @@ def test_early_rows_are_worked_on_at_once() -> None:
     mill.sync()
     assert mill.take_rows("q").rows() == [(10, 30.0, "early")]
     assert mill.state_rows("q") == 2
+
+
+ASIDE = (
+    "SELECT window_end, k, SUM(w) AS total, COUNT(*) AS n, finality "
+    "FROM EXPENSIVE(TABLE s, v * 10 AS w, budget => {budget}{aside}) [RANGE {range} SLIDE {slide}] GROUP BY k"
+)
+
+
+def test_windows_after_a_burst_are_final_before_it() -> None:
+    mill = mill_with(ASIDE.format(budget=4, aside=", aside => 3", range=10, slide=10))
+    found = []
+    for start in range(0, 50, 10):
+        mill.prod("s", f"{{ts = {start}}}")
+        mill.insert("s", [(1, 1.0, start + i) for i in range(10 if start == 10 else 2)])
+        mill.punctuate("s", f"[ts < {start + 10}]")
+        mill.batch()
+        found.append([(row[0], row[3], row[4]) for row in mill.take_rows("q").rows()])
+    assert found[:3] == [[(10, 2, "final")], [], [(20, 4, "early"), (30, 2, "final")]]
+    held = [s.aside for shard in mill.statistics("q") for name, s in shard.items() if name.startswith("Expensive")]
+    finish(mill)
+    found.append([(row[0], row[3], row[4]) for row in mill.take_rows("q").rows()])
+    finals = [row[0] for rows in found for row in rows if row[2] == "final"]
+    assert sorted(finals) == [10, 20, 30, 40, 50] and finals.index(20) > finals.index(40)
+    assert sum(held) == mill.state_rows("q") == 0
+
+
+def elements() -> st.SearchStrategy[list[Any]]:
+    """Bursts of tuples (k, v, ts), the end of each of some seconds, and prods."""
+    rows = st.tuples(st.integers(1, 2), st.sampled_from([1.0, 2.0]), st.integers(0, 9))
+    second = st.tuples(st.lists(rows, max_size=12), st.sampled_from(["", "", "{{ts = {end}}}", "{{}}", "{{k = 1}}"]))
+    return st.lists(second, min_size=1, max_size=6)
+
+
+@settings(max_examples=tries(40))
+@given(
+    elements(), st.integers(1, 6), st.sampled_from([0, 1, 3]), st.sampled_from([1, 3]), st.sampled_from([10, 20, 25])
+)
+def test_final_rows_are_the_same_with_tuples_aside(
+    seconds: list[Any], budget: int, share: int, shards: int, range_: int
+) -> None:
+    found = []
+    for aside in ("", f", aside => {share}"):
+        text = ASIDE.format(budget=budget, aside=aside, range=range_, slide=10)
+        mill, rows = mill_with(text, shards=shards), []
+        for number, (burst, prod) in enumerate(seconds):
+            end = 10 * number + 10
+            mill.insert("s", [(k, v, end - 10 + at) for k, v, at in burst])
+            if prod:
+                mill.prod("s", prod.format(end=end))
+            if number % 2:
+                mill.punctuate("s", f"[ts < {end}]")
+            mill.batch()
+            rows += mill.take_rows("q").rows()
+            if number == 2:
+                mill = mill.restarted()
+        mill.punctuate("s", "[ts < 1000]")
+        mill.batch()
+        finish(mill)
+        rows += mill.take_rows("q").rows()
+        assert mill.state_rows("q") == 0
+        found.append(sorted(row[:4] for row in rows if row[4] == "final"))
+    assert found[0] == found[1]

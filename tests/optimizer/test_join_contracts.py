@@ -19,7 +19,7 @@ from tests.tries import tries
 
 STREAMS = """
 CREATE STREAM auctions (id BIGINT, seller BIGINT, ts BIGINT) ORDER BY ts PRIMARY KEY (id);
-CREATE STREAM bids (auction BIGINT, price BIGINT, ts BIGINT) ORDER BY ts;
+CREATE STREAM bids (auction BIGINT REFERENCES auctions (id), price BIGINT, ts BIGINT) ORDER BY ts;
 CREATE STREAM closed_auctions (id BIGINT, ts BIGINT) ORDER BY ts CLOSES bids (auction) BY (id);
 CREATE STREAM clicks (auction BIGINT, page BIGINT, ts BIGINT) ORDER BY ts
     PUNCTUATED ON (auction #) PUNCTUATED ON (ts +);

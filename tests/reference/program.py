@@ -19,6 +19,7 @@ from millstream.algebra.program.expression import (
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call, Query, Source
 from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update
+from millstream.errors import SeveralRows
 from tests.reference.evaluate import evaluate
 
 Row = tuple[Any, ...]
@@ -98,6 +99,8 @@ class Interpreter:
                     return Literal(node.type, window[0][position] if window else None)
                 case ScalarQuery(query=query):
                     rows = self.query(query, scope)
+                    if len(rows) > 1:
+                        raise SeveralRows
                     return Literal(node.type, rows[0][0] if rows else None)
                 case Exists(query=query):
                     return Literal(node.type, bool(self.query(query, scope)))
@@ -110,6 +113,8 @@ class Interpreter:
     # --- queries ----------------------------------------------------------------------------------------------------
 
     def query(self, query: Query, outer: Scope) -> list[Row]:
+        if query.members:
+            return [row for member in query.members for row in self.query(member, outer)]
         scopes = [outer]
         for source in query.sources:
             scopes = [inner for scope in scopes for inner in self._joined(source, scope)]

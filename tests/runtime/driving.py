@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.punctuation.restriction import below, equal, one_of
+from millstream.algebra.punctuation.restriction import below, between, equal, one_of
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.operator.contract import Input, Operator, Output
 
 Row = dict[str, Any]
+RANGES = ["in ts", "in ts", "in ts g", "in w", "in w g"]
 Element = Row | Pattern | int
 """A tuple (with its hidden timestamp), a punctuation, or a silent bound on time."""
 
@@ -129,11 +130,15 @@ def punctuation(random: Random, now: int) -> Pattern:
     """A pattern of any kind; bounds lie mostly before the time at which it comes."""
     bound = below(now + random.randint(-20, -2), random.random() < 0.5)
     group = random.choice([equal(1), equal(2), equal(3), one_of([1, 2]), below(2)])
-    kind = random.choice(["ts", "ts", "ts", "ts g", "ts g", "w", "w", "w g", "g", "= ts", "v", "ts v"])
+    kind = random.choice(["ts", "ts", "ts", "ts g", "ts g", "w", "w", "w g", "g", "= ts", "v", "ts v", *RANGES])
     if kind == "= ts":
         return Pattern.of(ts=equal(now + random.randint(-9, 9)))
     if kind == "g" and random.random() < 0.5:
         return Pattern.of(g=equal(9))
+    if kind in RANGES:
+        low, kind = now + random.randint(-20, 5), kind.removeprefix("in ")
+        high = random.choice([None, low, low + 10, low + random.randint(1, 40)])
+        bound = between(low, high, random.random() < 0.8, random.random() < 0.2)
     values = {"ts": bound, "w": bound, "g": group, "v": equal(-3)}
     return Pattern.of({name: values[name] for name in kind.split()})
 

@@ -119,6 +119,7 @@ def test_texts_close_too_and_nan_closes_nothing() -> None:
 # --- whole queries ----------------------------------------------------------------------------------------------------
 
 ORDERED = "ORDER BY ts"
+REFERENCES = "REFERENCES auctions (id)"  # not true of every bid here: results do not depend on it
 CLOCKS = (ORDERED, "WATERMARK FOR ts AS ts - 3", "ORDER BY ts PUNCTUATED ON (ts +)")
 QUERIES = {
     "read": "SELECT auction, price FROM bids WHERE price < 8",
@@ -156,7 +157,7 @@ class Market:
     def mill(self, shards: int, query: str, page_rows: int = 3) -> LocalMill:
         mill = LocalMill(Options(shards=shards, page_rows=page_rows))
         mill.execute("CREATE STREAM auctions (id BIGINT, seller VARCHAR, ts BIGINT) ORDER BY ts PRIMARY KEY (id)")
-        mill.execute(f"CREATE STREAM bids (auction BIGINT, price BIGINT, ts BIGINT) {self.clock}")
+        mill.execute(f"CREATE STREAM bids (auction BIGINT {REFERENCES}, price BIGINT, ts BIGINT) {self.clock}")
         mill.execute(f"CREATE STREAM closed (id INT, ts BIGINT) {self.clock} CLOSES bids (auction) BY (id)")
         mill.add_query("q", query)
         return mill
@@ -254,7 +255,7 @@ def test_a_stream_that_is_closed_or_closes_is_not_dropped_under_its_readers() ->
     with pytest.raises(BindError, match="'closed' is read by query 'q'"):
         mill.execute("DROP STREAM closed")
     mill.execute("DROP QUERY q")
-    with pytest.raises(BindError, match="'bids' is read by stream 'closed'"):
+    with pytest.raises(BindError, match="'bids' is closed by stream 'closed'"):
         mill.execute("DROP STREAM bids")
     mill.execute("CREATE STREAM wide AS SELECT auction FROM bids")
     with pytest.raises(BindError, match="'closed' is read by stream 'wide'"):

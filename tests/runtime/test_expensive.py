@@ -6,16 +6,18 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.algebra.early import query_prod, stream_prod
 from millstream.algebra.expression import Binary, Column, Literal
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.punctuation.restriction import below, equal
+from millstream.algebra.punctuation.restriction import below, between, equal
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.logical.nodes import expensive as node
 from millstream.logical.nodes.scan import Scan
+from millstream.runtime.aside import passed_by
 from millstream.runtime.expensive import Expensive
 from millstream.runtime.operator.contract import Input, Output
 from tests.reference.expensive import Expensive as Queue
@@ -30,13 +32,14 @@ GROUPS = [Pattern.of(g=equal(1)), Pattern.of(g=equal(2))]
 PATTERNS = [*GROUPS, Pattern.of(ts=below(0)), Pattern.of(g=equal(3), ts=below(9))]
 
 
-def operator(budget: int, name: str = "w") -> Expensive:
-    return Expensive(**node.Expensive(Scan("s", SCHEMA), name, DOUBLED, budget).parameters())
+def operator(budget: int, name: str = "w", aside: int | None = None) -> Expensive:
+    return Expensive(**node.Expensive(Scan("s", SCHEMA), name, DOUBLED, budget, aside=aside).parameters())
 
 
-def restored(one: Expensive, budget: int) -> Expensive:
-    made = operator(budget)
-    made.tables()["pending"].append(one.tables()["pending"].frame())
+def restored(one: Expensive, budget: int, aside: int | None = None) -> Expensive:
+    made = operator(budget, aside=aside)
+    for name, table in one.tables().items():
+        made.tables()[name].append(table.frame())
     made.restore_scalars(decode(encode(one.scalars())))
     return made
 
@@ -164,3 +167,83 @@ def test_work_is_done_in_pieces_that_feedback_can_follow() -> None:
     assert one.unfinished()
     rows = one.process([Input()]).rows
     assert rows is not None and rows["ts"].to_list() == [30, 31] and one.pending() == 8
+
+
+PRODS = [Pattern(), Pattern.of(ts=below(0)), Pattern.of(ts=below(20)), Pattern.of(ts=below(9), g=equal(1))]
+
+
+@settings(max_examples=tries(80))
+@given(
+    items=elements(),
+    cut=cuts,
+    budget=st.integers(1, 12),
+    aside=st.integers(0, 3),
+    said=st.lists(st.sampled_from(["", "", "prod", "desire", "disclaim"]), min_size=1, max_size=6),
+    patterns=st.lists(st.sampled_from(PRODS), min_size=1, max_size=3),
+)
+def test_tuples_aside_equal_the_queue(
+    items: list[Element], cut: list[bool], budget: int, aside: int, said: list[str], patterns: list[Pattern]
+) -> None:
+    """Prods put tuples aside; no punctuation, and no range, overtakes a tuple."""
+    one, queue, trace = operator(budget, aside=aside), Queue(budget, aside), Trace()
+    for number, step in enumerate(steps(items, cut, SCHEMA, "ts")):
+        trace.take(one.process([step]))
+        for each in [] if step.rows is None else step.rows.to_dicts():
+            queue.receive(each)
+        pattern = patterns[number % len(patterns)]
+        match said[number % len(said)]:
+            case "prod":
+                one.early([None], stream_prod(pattern, SCHEMA).at(number))
+                end = pattern.get("ts").hi if "ts" in pattern.attributes else number
+                queue.prod(Pattern.of({TS: below(end)} | {name: r for name, r in pattern.items if name != "ts"}))
+            case "desire" if not any(p.covers(GROUPS[0]) for p in trace.punctuations):
+                one.answer(Feedback(Intent.DESIRED, GROUPS[0]))
+                queue.desire(GROUPS[0])
+            case "disclaim":
+                one.disclaim(GROUPS[1], (None,))
+                queue.disclaim(GROUPS[1])
+        queue.desired = [each for each in queue.desired if each in one._desired]  # punctuation ends them
+        output = done(one)
+        expected = sorted(each["ts"] for each in queue.work())
+        assert ([] if output.rows is None else sorted(output.rows["ts"].to_list())) == expected
+        trace.take(output)
+        assert (one.pending(), one.aside) == (len(queue.waiting) + len(queue.aside), len(queue.aside))
+        lowest = min((each[TS] for each in (*queue.waiting, *queue.aside)), default=FOREVER)
+        assert one.output_bound([FOREVER]) == lowest
+        one = restored(one, budget, aside)
+    while one.pending():
+        trace.take(done(one))
+        queue.work()
+    assert not queue.waiting and not queue.aside and not one.state_rows()
+
+
+def test_a_range_is_told_behind_the_tuples_aside() -> None:
+    one = operator(2, aside=0)
+    one.process(
+        [Input(frame(SCHEMA, [row(ts) for ts in (7, 8, 9, 9)]), Punctuations.of([Pattern.of(ts=below(10))], 10))]
+    )
+    one.early([None], stream_prod(Pattern.of(ts=below(10)), SCHEMA))
+    assert one.aside == 4
+    told = one.process([Input(frame(SCHEMA, [row(12)]), Punctuations.of([Pattern.of(ts=below(20))], 20))]).punctuations
+    assert told is not None and told.patterns() == [Pattern.of(ts=between(9, 12, False, False))]
+    worked = done(one)
+    assert worked.rows is not None and worked.rows["ts"].to_list() == [12, 7]
+    assert worked.punctuations is not None
+    assert worked.punctuations.patterns() == [Pattern.of(ts=between(9, 20, False, False))]
+    done(one)
+    worked = done(one)
+    assert worked.punctuations is not None and worked.punctuations.progress == 20
+    assert worked.punctuations.patterns() == [
+        Pattern.of(ts=below(10)),
+        Pattern.of(ts=below(20)),
+        Pattern.of(ts=below(20)),
+    ]
+
+
+def test_prods_of_queries_and_of_other_columns() -> None:
+    names = SCHEMA.names
+    assert passed_by(query_prod(Pattern.of(window_end=equal(20)), "q"), names) == Pattern.of({TS: below(20)})
+    assert passed_by(query_prod(Pattern.of(k=equal(20)), "q"), names) is None
+    assert passed_by(query_prod(Pattern(), "q"), names) is None
+    assert passed_by(query_prod(Pattern(), "q").at(7), names) == Pattern.of({TS: below(7)})
+    assert passed_by(stream_prod(Pattern.of(g=equal(1)), SCHEMA).renamed({}), names) is None

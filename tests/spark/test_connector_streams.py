@@ -33,7 +33,7 @@ def counts(mill: ms.Connection) -> tuple[int, ...]:
     return tuple(mill.mill.counts("s").values())
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_queries_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     write(folder, "1.csv", (1, 1), (5, 2), (12, 1))

@@ -205,3 +205,26 @@ def test_a_job_waits_for_its_dataframes(spark: SparkSession, tmp_path: Path) -> 
         mill.insert("t", [(1,)])
         assert query.take().rows() == [(1,)]
         mill.check()
+
+
+def test_early_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """By EMIT EARLY, and by a prod of the query between two runs; 'upsert' has the last row of each batch."""
+    folder = Folder(tmp_path / "in", ts="ts", k="k")
+    folder.add(*((n, n % 2) for n in range(15)))
+    early = {(10, k, n, "early", 1) for k, n in ((0, 3), (1, 2))}
+    final = {(10, k, 5, "final", 2) for k in range(2)}
+    asked = {(20, k, n, "early", 1) for k, n in ((0, 3), (1, 2))}
+    collected = Collected(tmp_path / "spark")
+    with ms.connect(spark, shards=2) as mill:
+        mill.stream("s", folder.frame(spark), order_by="ts")
+        query = mill.sql(
+            "SELECT window_end, k, COUNT(*) AS n, finality, revision FROM s [RANGE 10] GROUP BY k EMIT EARLY AT 50 %"
+        )
+        assert set(collected.run(query.to_df(mode="all"))) == early | final
+        query.prod()
+        assert set(collected.run(query.to_df(mode="all"))) == early | final | asked
+        # One that begins later has the prod before its first row.
+        assert set(Collected(tmp_path / "upserted").run(query.to_df(mode="upsert"))) == final
+        mill.sql("CREATE STREAM p (k BIGINT)")
+        with pytest.raises(MillstreamError, match=r"M2130.*PRODDED BY p has no early rows in a DataFrame"):
+            mill.sql("SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k EMIT EARLY PRODDED BY p").to_df(mode="all")

@@ -35,7 +35,7 @@ def write(folder: Path, name: str, numbers: range) -> None:
     (folder / f".{name}").rename(folder / name)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_files_and_derived_streams(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     write(folder, "1.parquet", range(300))
@@ -67,7 +67,7 @@ def test_files_and_derived_streams(spark: SparkSession, tmp_path: Path) -> None:
         assert (derived.accepted, derived.bad) == (540, 270)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_dataframes(spark: SparkSession, tmp_path: Path) -> None:
     """The time `seen`, which no query reads, is out of range in one row."""
     (tmp_path / "in").mkdir()

@@ -18,7 +18,7 @@ PRODUCT = "SELECT k, v * 2000000 AS p FROM s INTO parquet WITH (path = '{}')"
 """A product may not fit BIGINT."""
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_a_driver_and_a_worker_are_killed(spark: SparkSession, tmp_path: Path) -> None:
     load, said = Workload(batches=10, step=2000), list[str]()
     with ms.connect(spark, shards=2) as mill:

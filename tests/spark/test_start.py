@@ -18,7 +18,7 @@ def write(folder: Path, name: str, first: int, last: int) -> None:
     draft.rename(folder / name)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_files_read_from_now_and_from_the_beginning(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

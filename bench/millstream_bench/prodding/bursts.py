@@ -21,13 +21,19 @@ from millstream_bench.suite.report import Finding
 RANGE, TICKS = 5, 10
 """Seconds of a window, and batches in a second."""
 LONGEST = 3
-"""A run ends when the last window is final, or after so many times the duration of the log."""
+"""A run ends when the last window is final, or after this multiple of the duration of the log."""
 RATE = 300
 DECLARED = "CREATE STREAM s (ts BIGINT, counter DOUBLE) PUNCTUATED ON (ts +)"
 QUERY = (
     "SELECT window_end, MAX(worked) AS v, COUNT(*) AS n, finality, revision "
     "FROM EXPENSIVE(TABLE s, counter + 0 AS worked, budget => {budget}) [RANGE 5 SLIDE 1 ON ts]"
 )
+IN_TIME = "CREATE STREAM s (ts BIGINT, counter DOUBLE) ORDER BY ts PUNCTUATED ON (ts +)"
+ASIDE = (
+    "SELECT window_end, MAX(worked) AS v, COUNT(*) AS n, finality, revision "
+    "FROM EXPENSIVE(TABLE s, counter + 0 AS worked, budget => {budget}{aside}) [RANGE {range} SLIDE 1]"
+)
+WAYS = {"in order": "", "aside, 1 after 3": ", aside => 3", "aside, in lulls": ", aside => 0"}
 HEADS = ("log", "tuples/s", "windows", "early", "last early", "gain s", "accuracy %", "expected: gain s", "accuracy %")
 
 
@@ -38,7 +44,7 @@ def rates(sizes: Sizes) -> Finding:
         runs = [simulate(bursts(seed=seed), rate) for seed in range(sizes.burst_seeds)]
         found.rows.append(("generated", rate, *_means([_summary(run) for run in runs]), gain, accuracy))
         if rate == RATE:
-            found.curves = _curves(runs[0], bursts(seed=0))
+            found.curves = curves(runs[0], bursts(seed=0))
     found.notes.append("expected: of an idealised queue on a log of the same kind; accuracy depends on its values")
     return found
 
@@ -53,13 +59,31 @@ def repeated(sizes: Sizes) -> Finding:
     return found
 
 
-def simulate(rows: pl.DataFrame, rate: int) -> pl.DataFrame:
+def set_aside(sizes: Sizes) -> Finding:
+    """One log, by what happens to the tuples that a prod has overtaken: final rows, seconds after their windows end."""
+    heads = ("window", "tuples of a burst", "windows", "early", "mean s", "median s", "worst s", "within 1 s %")
+    found = Finding("bursts_aside", f"bursts set aside, {RATE} tuples/s", "Fig. 6.3", heads)
+    rows = bursts(seed=0)
+    for range_ in (1, RANGE) if sizes.burst_seeds > 1 else (1,):
+        for name, option in WAYS.items():
+            query = ASIDE.format(budget=RATE // TICKS, aside=option, range=range_)
+            results = simulate(rows, RATE, IN_TIME, query)
+            final = results.filter(pl.col("finality") == "final").unique("window_end")
+            late = final.get_column("at") - final.get_column("window_end")
+            early = results.filter(pl.col("finality") == "early").get_column("window_end").n_unique()
+            shares = float(late.mean()), float(late.median()), float(late.max()), 100 * float((late < 1).mean())  # type: ignore[arg-type]
+            found.rows.append((f"{range_} s", name, final.height, early, *(round(each, 2) for each in shares)))
+    found.notes.append("final rows are the same in all ways; a sliding window waits for the burst that it shares")
+    return found
+
+
+def simulate(rows: pl.DataFrame, rate: int, declared: str = DECLARED, query: str = QUERY) -> pl.DataFrame:
     """All results, with the virtual time `at` of the batch that emitted them."""
     seconds = {int(part["ts"][0]): part for part in rows.partition_by("ts", maintain_order=True)}
     last, found, closed = max(seconds), [], 0
     mill = LocalMill()
-    mill.execute(DECLARED)
-    mill.add_query("q", QUERY.format(budget=rate // TICKS))
+    mill.execute(declared)
+    mill.add_query("q", query.format(budget=rate // TICKS))
     for tick in range(LONGEST * TICKS * (last + 1)):
         second, part = divmod(tick, TICKS)
         if not part:
@@ -73,7 +97,7 @@ def simulate(rows: pl.DataFrame, rate: int) -> pl.DataFrame:
             found.append(results.with_columns(pl.lit(tick / TICKS).alias("at")))
             ends = results.filter(pl.col("finality") == "final").get_column("window_end")
             closed = max(closed, ends.max() or 0)  # type: ignore[assignment]
-        if closed > last:
+        if closed > last and not mill.placements.pending():
             break
     mill.close()
     return pl.concat(found)
@@ -108,7 +132,7 @@ def _means(runs: list[tuple[int, int, int, float, float]]) -> list[float]:
     return [round(finals), round(early), round(last), gain, accuracy]
 
 
-def _curves(results: pl.DataFrame, rows: pl.DataFrame) -> dict[str, list[float]]:
+def curves(results: pl.DataFrame, rows: pl.DataFrame) -> dict[str, list[float]]:
     arrived = rows.group_by("ts").len().sort("ts")
     final = results.filter(pl.col("finality") == "final").sort("window_end")
     joined = _joined(results).sort("window_end")

@@ -9,6 +9,7 @@ import polars as pl
 
 from millstream_bench.feedback.subject import Subject, folder_of
 from millstream_bench.prodding import aggressiveness, measures
+from millstream_bench.prodding.bursts import curves
 from millstream_bench.prodding.overhead import WORKER
 from millstream_bench.prodding.reference import FUNCTIONS
 from millstream_bench.prodding.sizes import Sizes
@@ -80,16 +81,7 @@ def with_bursts(sizes: Sizes, tell: Tell) -> Finding:
     final = results.filter(pl.col("finality") == "final").sort("window_end")
     gain, accuracy = _mean(joined["at_final"] - joined["at"]), _mean(joined["v_accuracy"])
     found.rows.append((f"{rows.height:,} rows", final.height, joined.height, gain, accuracy))
-    arrived = rows.group_by("ts").len().sort("ts")
-    found.curves = {
-        "second": arrived["ts"].to_list(),
-        "tuples": arrived["len"].to_list(),
-        "window": final["window_end"].to_list(),
-        "final": (final["at"] - final["window_end"]).to_list(),
-        "early window": joined["window_end"].to_list(),
-        "early": (joined["at"] - joined["window_end"]).to_list(),
-        "accuracy": joined["v_accuracy"].to_list(),
-    }
+    found.curves = curves(results, rows)
     return found
 
 

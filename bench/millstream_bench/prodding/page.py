@@ -59,5 +59,6 @@ WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
     "lengths": _table,
     "bursts": _shown("bursts", "Bursts"),
     "burst_lengths": _table,
+    "bursts_aside": _table,
     "topmost": _table,
 }

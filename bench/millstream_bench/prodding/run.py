@@ -19,6 +19,7 @@ EXPERIMENTS: dict[str, Callable[[Sizes], Finding]] = {
     "lengths": delayed.lengths,
     "bursts": bursts.rates,
     "burst_lengths": bursts.repeated,
+    "bursts_aside": bursts.set_aside,
     "uniform": aggressiveness.uniform_values,
     "normal": aggressiveness.normal_values,
     "tumbling": aggressiveness.worst_case,

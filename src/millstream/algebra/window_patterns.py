@@ -1,4 +1,6 @@
-"""Windows that are not wanted, as the tuples, or the panes, that belong to no other window.
+"""Windows in terms of times: the times that belong to no other windows, and the windows that lie in a range of time.
+
+Windows that are not wanted are the tuples, or the panes, that belong to no other window.
 
 A tuple at time t is in the windows `[end - range, end)` with `t < end <= t + range`, whose ends are multiples of the
 slide. It may be omitted if all these ends match the restriction.
@@ -13,15 +15,27 @@ Panes do not cross the ends of windows, so all instants of a pane are in the sam
 
 >>> str(panes_of(below(30, closed=True), 20, 10)), str(panes_of(above(30), 20, 10))
 ('<= 20', '> 30')
+
+A range of time, such as `[10, 50)`, holds the windows all of whose instants lie in it. Their ends are written as the
+range beyond the last end before them.
+
+>>> str(ends_within(stretch(between(10, 50, True, False)), 20, 10)), str(ends_within((10, 29), 20, 10))
+('(20, 50]', '∅')
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import ceil, floor
 from typing import Any
 
+from millstream.algebra.early import as_integer
 from millstream.algebra.punctuation.restriction import NOTHING, Form, Restriction, between
+from millstream.algebra.schema import FOREVER, NEVER
 from millstream.algebra.types import micros
+
+Stretch = tuple[int, int]
+"""The instants from the first time on and before the second; FOREVER: without an end."""
 
 
 def times_of(ends: Restriction, range_: int, slide: int) -> Restriction:
@@ -36,13 +50,60 @@ def times_of(ends: Restriction, range_: int, slide: int) -> Restriction:
     dated = isinstance(hi if lo is None else lo, datetime)
     first = None if lo is None else _first(_integer(lo), lo_closed, slide)
     last = None if hi is None else _last(_integer(hi), hi_closed, slide) + slide - range_
-    return between(_value(first, dated), _value(last, dated), True, False)
+    return between(time_value(first, dated), time_value(last, dated), True, False)
 
 
 def panes_of(ends: Restriction, range_: int, slide: int) -> Restriction:
     """Return the ends of the panes all of whose windows have ends that match; `∅` if none is known."""
     times = times_of(ends, range_, slide)
     return times if times.is_empty else between(times.lo, times.hi, False, True)
+
+
+def stretch(times: Restriction, tick: int = 0) -> Stretch:
+    """Return the instants that a range surely has. `<= v` includes v only with a tick of 1, as `map_upper` has it."""
+    low, high = as_integer(times.lo), as_integer(times.hi)
+    first = ceil(low) if times.lo_closed else floor(low) + 1
+    return first, FOREVER if high is None else floor(high) + (tick if times.hi_closed else 0)
+
+
+def stretch_of_panes(ends: Restriction) -> Stretch:
+    """Return the instants of the panes with these ends: those after the first end, up to the last one."""
+    return stretch(between(ends.lo, ends.hi, True, ends.hi_closed))
+
+
+def times_within(times: Stretch, dated: bool = False) -> Restriction:
+    """Return a stretch as a restriction of time; `∅` if its ends are no times."""
+    return _between(times, dated, True, False)
+
+
+def panes_within(times: Stretch, dated: bool = False) -> Restriction:
+    """Return a stretch as a restriction of the ends of panes."""
+    return _between(times, dated, False, True)
+
+
+def ends_within(times: Stretch, range_: int, slide: int, dated: bool = False) -> Restriction:
+    """Return the ends of the windows that lie in a stretch of time; `∅` if there is none."""
+    first, last = times
+    before = -(-(first + range_) // slide) * slide - slide
+    return _between((before, last if last == FOREVER else last // slide * slide), dated, False, True)
+
+
+def earlier(ends: Restriction, length: int) -> Restriction:
+    """Return a range of times moved back; `∅` if that is before any time."""
+    first, last = as_integer(ends.lo) - length, FOREVER if ends.hi is None else as_integer(ends.hi) - length
+    return _between((first, last), isinstance(ends.lo, datetime), ends.lo_closed, ends.hi_closed)
+
+
+def _between(times: Stretch, dated: bool, low_closed: bool, high_closed: bool) -> Restriction:
+    low, high = times
+    if not NEVER < low < high:
+        return NOTHING
+    try:
+        return between(
+            time_value(low, dated), time_value(None if high == FOREVER else high, dated), low_closed, high_closed
+        )
+    except OverflowError:  # no such year
+        return NOTHING
 
 
 def _first(end: int, closed: bool, slide: int) -> int:
@@ -59,5 +120,6 @@ def _integer(value: Any) -> int:
     return micros(value) if isinstance(value, datetime) else int(value)
 
 
-def _value(time: int | None, dated: bool) -> Any:
+def time_value(time: int | None, dated: bool) -> Any:
+    """Return a time as a value of its column: a timestamp, or the plain number."""
     return datetime(1970, 1, 1) + timedelta(microseconds=time) if dated and time is not None else time

@@ -14,6 +14,7 @@ connection does not stop a session that it was given.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -46,6 +47,10 @@ from millstream.logical.bind.table.relations import over_tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from millstream.control.spark.query_dataframe import FrameJob
+
+LOG = logging.getLogger("millstream")
+
 
 class Connection:
     """Without `spark` everything runs in this process. `own`: stop the session when the connection is closed."""
@@ -64,6 +69,8 @@ class Connection:
         scratch.sweep_aside()
         self._closed = self._together = False
         """`_together`: true while queries wait to start together."""
+        self.frames: dict[Path, FrameJob] = {}
+        """The jobs of queries that are DataFrames, by their folders."""
         try:
             self._open(checkpoint, options, own=own)
             self._resumes = bool(self.mill.queries)
@@ -126,8 +133,13 @@ class Connection:
         `to_df`; CREATE QUERY, and a statement that writes a table for each tuple of a stream, run at once."""
         result: Query | Text | pl.DataFrame | None = None
         self._check_open()
-        for statement in parse(text):
+        statements = parse(text)
+        for statement in statements:
             result = self.run(statement)
+            if statement is not statements[-1] and isinstance(result, Query) and result.name is None:
+                hint = "CREATE QUERY name AS SELECT … starts at once; or call sql for each SELECT"
+                message = "a SELECT that does not run: sql returns the query of the last statement alone"
+                LOG.warning("%s", BindError("M2113", message, hint=hint, **statement.place))
         return cast("Query", result)
 
     def run(self, statement: ast.Statement) -> Query | Text | pl.DataFrame | None:

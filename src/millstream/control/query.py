@@ -14,7 +14,8 @@ from millstream.control.mill.contracts import contract
 from millstream.control.mill.restarting import start_again
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.statements import check_sink_options, check_stage, sink_of
-from millstream.control.observe.notebook import Text, query_html
+from millstream.control.observe.early_plot import Track, end_label
+from millstream.control.observe.notebook import Picture, Text, query_html
 from millstream.control.observe.progress import Progress, progress_of
 from millstream.errors import BindError, MillstreamError
 from millstream.lang import ast
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.control.connection import Connection
+    from millstream.control.spark.query_dataframe import FrameJob
 
 SinkLike = str | Sink | Callable[[int, pl.DataFrame], None] | None
 
@@ -42,6 +44,8 @@ class Query:
     ) -> None:
         self._connection, self._statement, self._started = connection, statement, started
         self.schema = schema
+        self._frames: FrameJob | None = None
+        """The job of its DataFrames."""
 
     def __repr__(self) -> str:
         return f"<query {self.name or '(not started)'} {self.schema}>"
@@ -127,12 +131,14 @@ class Query:
         return self
 
     def to_df(self, mode: str = "final") -> DataFrame:
-        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark. `mode`: 'final',
-        or 'all' with the early rows of a query that gives them."""
-        from millstream.control.spark.query_dataframe import to_frame
+        """Return the query as a Spark streaming DataFrame of rows, to combine with anything in Spark. `mode`: 'final';
+        'all' with the early rows of a query that gives them; 'upsert': of each batch, the last row for a window and
+        group."""
+        from millstream.control.spark.query_dataframe import frame_job
 
         self._connection._check_open()
-        return to_frame(self._connection, self._statement, self.schema, mode)
+        self._frames = frame_job(self._connection, self._statement, mode)
+        return self._frames.frame(self.schema, mode)
 
     def explain(self, stage: str = "optimized") -> Text:
         """Return the plan as text. `stage`: logical, optimized, physical, contract or feedback."""
@@ -173,13 +179,24 @@ class Query:
 
     def prod(self, text: str = "{}") -> None:
         """Ask the query for its results so far, of all open windows and groups or of those that match a pattern:
-        `{window_end <= 20}`, `{sensor = 5}`. Its select list has `finality`; early rows have 'early' there."""
+        `{window_end <= 20}`, `{sensor = 5}`. Its select list has `finality`; early rows have 'early' there. The
+        DataFrames of the query are asked too."""
         check_text(text, "a prod", "{k = 5}")
-        self._connection.mill.prod(self._running(), text)
+        self._connection._check_open()
+        if self._frames is not None:
+            self._frames.prod(text)
+        if self._frames is None or self.name is not None:
+            self._connection.mill.prod(self._running(), text)
 
     def progress(self) -> Progress:
         """Return counts, times and state sizes of the query."""
         return progress_of(self._connection.mill, self._running())
+
+    def early_plot(self) -> Picture:
+        """Return a picture (SVG) of its early answers beside the final ones, and of their accuracy."""
+        name, mill = self._running(), self._connection.mill
+        unit = mill.query(name).plan.schema.unit
+        return Picture(mill.steering.tracks.get(name, Track()).svg(f"Early answers of {name}", end_label(unit)))
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Wait until all streams have ended, or the query has, by its LIMIT; return False if `timeout` seconds pass

@@ -19,7 +19,7 @@ from millstream.control.connecting import connect
 from millstream.control.connection import Connection
 from millstream.control.mailbox import Mailbox
 from millstream.control.mill.base import Mill
-from millstream.control.mill.comparison import remaining
+from millstream.control.mill.comparison import CONSOLE, goes_to_console, remaining
 from millstream.control.mill.restarting import start_again
 from millstream.control.observe.counted import counted
 from millstream.control.observe.log_file import LOG
@@ -54,7 +54,7 @@ def run_file(
     differing: Differing = "refuse",
     **options: Any,
 ) -> None:
-    """Run until the sources end, `seconds` have passed, or a signal. A SELECT without INTO prints to the console.
+    """Run until the sources end, `seconds` have passed, or a signal. A query without INTO prints to the console.
     `differing`: what to do if the checkpoint was made with other statements: refuse, keep those of the checkpoint, or
     replace them."""
     statements, stop = parse(text), stop or Stop()
@@ -197,11 +197,19 @@ def _run(connection: Connection, statement: ast.Statement, console: Console) -> 
     if isinstance(statement, WriteStatement):
         connection.run(statement)
         return
-    if isinstance(statement, ast.SelectStatement) and statement.into is None and not statement.into_options:
-        statement = replace(statement, into="console", text=f"{statement.text} INTO console")
-    result = connection.run(statement)
+    result = connection.run(_shown(statement))
     if isinstance(result, str):
         console.print(result, markup=False)
+
+
+def _shown(statement: ast.Statement) -> ast.Statement:
+    """A query that names no sink, with the console as its sink."""
+    if not isinstance(statement, ast.SelectStatement | ast.CreateQuery) or not goes_to_console(statement):
+        return statement
+    text = f"{statement.text} INTO {CONSOLE}"
+    if isinstance(statement, ast.CreateQuery):
+        return replace(statement, into=CONSOLE, text=text, body=f"{statement.body} INTO {CONSOLE}")
+    return replace(statement, into=CONSOLE, text=text)
 
 
 def _over_tables(connection: Connection, statement: ast.Statement) -> bool:

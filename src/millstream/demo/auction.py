@@ -76,7 +76,8 @@ def _sum_up(narrator: Narrator, tally: Tally) -> None:
         f"it held {tally.peak:,} at most."
     )
     narrator.say("\nNext: README.md, docs/language.md for the language, docs/python.md for the API,")
-    narrator.say("docs/life-of-a-query.md for how it works. More demos: millstream demo traffic, containment, rfid")
+    narrator.say("docs/life-of-a-query.md for how it works.")
+    narrator.say("More demos: millstream demo traffic, containment, rfid, speedmap, early")
 
 
 class Tally:

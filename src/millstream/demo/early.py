@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -57,7 +56,8 @@ def run(narrator: Narrator) -> None:
         board, changed = Board(), False
         replay = Replay(mill, lasting(narrator))
         narrator.say(f"{replay.speed:.0f} times as fast. Early answers stand beside the final ones:\n")
-        with drawn(narrator, board) as screen:
+        with narrator.live() as live:
+            screen = Screen(narrator, board, live)
             for now in replay:
                 board.take(query.take().rows(), now)
                 if now >= CHANGE and not changed:
@@ -222,12 +222,3 @@ class Screen:
 
 def aligned(cells: tuple[str, ...]) -> str:
     return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
-
-
-@contextmanager
-def drawn(narrator: Narrator, board: Board) -> Iterator[Screen]:
-    if not narrator.console.is_terminal or narrator.console.is_dumb_terminal:
-        yield Screen(narrator, board, None)
-        return
-    with Live(console=narrator.console, auto_refresh=False) as live:
-        yield Screen(narrator, board, live)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
 
@@ -56,6 +57,15 @@ class Narrator:
             self.say(f"{what} …")
             yield
         self.say(f"{what}: {self._clock() - begun:.1f} s")
+
+    @contextmanager
+    def live(self) -> Iterator[Live | None]:
+        """A picture that is redrawn in place; None where that is not possible."""
+        if not self.console.is_terminal or self.console.is_dumb_terminal:
+            yield None
+            return
+        with Live(console=self.console, auto_refresh=False) as live:
+            yield live
 
     def columns(self, *names: str) -> None:
         """Print the names of the columns of the lines that follow."""

@@ -3,8 +3,6 @@ stations are out of sight, and the work for them ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +65,8 @@ def run(narrator: Narrator) -> None:
         board = SpeedMap(coloured=coloured)
         work = Work(query)
         board.take(first_rows(mill, query).rows())
-        with drawn(narrator, board) as screen:
+        with narrator.live() as live:
+            screen = Screen(narrator, board, live)
             for second in ticks(mill, seconds):
                 frames = board.take(query.take().rows())
                 work.note(second)
@@ -174,12 +173,3 @@ class Screen:
         notes = (Text(line) for line in (self._note, status) if line)
         title = Text(f"\nI-205 at {time}", style="bold")
         return Group(title, self._board, legend(coloured=self._live is not None), *notes)
-
-
-@contextmanager
-def drawn(narrator: Narrator, board: SpeedMap) -> Iterator[Screen]:
-    if not narrator.console.is_terminal or narrator.console.is_dumb_terminal:
-        yield Screen(narrator, board, None)
-        return
-    with Live(console=narrator.console, auto_refresh=False) as live:
-        yield Screen(narrator, board, live)

@@ -73,6 +73,8 @@ class SchemeWatch:
                 strange, example = strange + group.height, example or str(group.slice(0, 1).patterns()[0])
         for at, pattern in placed.punctuations.parts.odd if len(placed) else ():
             name = self._templates.get(frozenset((column, _class(each)) for column, each in pattern.items))
+            if name is not None and any(each.starts for _, each in pattern.items):
+                continue  # a part of what the template promises
             if name is not None:
                 last[name] = max(int(placed.positions[at]), last.get(name, 0))
                 told[name] = (told.get(name, NEVER_TOLD)[0] + 1, now)
@@ -92,5 +94,7 @@ class SchemeWatch:
 
 
 def _class(restriction: Restriction) -> str:
-    """The class of a restriction; a list of values is several punctuations of single values."""
-    return SINGLE if restriction.values else class_of(restriction) or ""
+    """The class of a restriction; a list of values is several punctuations of single values, and a range a part of
+    what is promised up to a value."""
+    ranged = restriction.starts and restriction.hi is not None
+    return SINGLE if restriction.values else UP_TO if ranged else class_of(restriction) or ""

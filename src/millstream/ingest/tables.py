@@ -41,11 +41,16 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
+    """`absent`: that there is no file, and where it was looked for."""
+
     rows: pl.DataFrame
     bad: tuple[BadRow, ...] = ()
+    absent: str = ""
 
     def report(self, name: str) -> str:
-        """A text on the rows left out; empty if there are none."""
+        """A text on the rows left out, or on a table without files; empty if all is well."""
+        if self.absent:
+            return str(InputError("M5067", f"table '{name}' is empty: {self.absent}"))
         if not self.bad:
             return ""
         shown = [str(row) for row in self.bad[:SHOWN]] + (["…"] if len(self.bad) > SHOWN else [])
@@ -80,7 +85,7 @@ def read_table(table: TableDefinition) -> TableRows:
             reasons = [f"its key ({_key(table, row)}) appeared before" for row in rows.iter_rows(named=True)]
             bad += _bad(format_, files[int(str(number))], rows.get_column(_ROW).to_list(), reasons)
         frame = frame.filter(~again)
-    return TableRows(frame.drop(_FILE, _ROW), tuple(bad))
+    return TableRows(frame.drop(_FILE, _ROW), tuple(bad), "" if files else Listing(options.path).absent)
 
 
 def repeated_key(table: TableDefinition, rows: pl.DataFrame) -> str:

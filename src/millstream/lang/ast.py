@@ -84,6 +84,15 @@ class Watermark(Node):
     delay: Duration | None = None
 
 
+class References(Node):
+    """`column REFERENCES stream (key)`, or `FOREIGN KEY (columns) REFERENCES stream (key)`; without `key`, the primary
+    key of the stream."""
+
+    columns: tuple[str, ...]
+    stream: str
+    key: tuple[str, ...] = ()
+
+
 class Closes(Node):
     """`CLOSES stream (columns) BY (by)`, or with the name of the closing stream, `BY closing (by)`."""
 
@@ -109,6 +118,7 @@ class CreateStream(Created):
     options: Options = ()
     ascending: tuple[str, ...] = ()
     closes: tuple[Closes, ...] = ()
+    references: tuple[References, ...] = ()
     mentions: tuple[Name, ...] = field(default=(), compare=False, repr=False)
     """The columns that the clauses name, with their positions."""
 
@@ -234,6 +244,7 @@ __all__ = [
     "OverClause",
     "Pacing",
     "Query",
+    "References",
     "Runs",
     "Select",
     "SelectItem",

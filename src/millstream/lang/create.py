@@ -45,6 +45,8 @@ def create(cursor: Cursor) -> ast.Statement:
 
 def _query(cursor: Cursor, name: str) -> ast.CreateQuery:
     start = _start(cursor)
+    if cursor.at("INTO"):
+        cursor.error("M1001", "INTO must stand after the query", hint="CREATE QUERY q AS SELECT … INTO …")
     cursor.expect("AS")
     first = cursor.token
     runs: ast.Runs
@@ -64,11 +66,12 @@ def _stream(cursor: Cursor, name: str) -> ast.CreateStream | ast.CreateDerivedSt
         return ast.CreateDerivedStream(name, query(cursor), pairs)
     if not cursor.at_symbol("("):
         cursor.fail("'(' and the columns, or AS SELECT", hint=f"CREATE STREAM {name} (ts TIMESTAMP, …) ORDER BY ts")
-    columns, key = _columns(cursor)
+    references: list[ast.References] = []
+    columns, key = _columns(cursor, references)
     clauses = _Clauses(key)
     while clauses.take(cursor):
         pass
-    return ast.CreateStream(name, columns, **clauses.found)
+    return ast.CreateStream(name, columns, references=tuple(references), **clauses.found)
 
 
 def _view(cursor: Cursor, name: str) -> CreateView:
@@ -114,8 +117,11 @@ def _table(cursor: Cursor, name: str) -> ast.CreateTable:
     return ast.CreateTable(name, columns, key, pairs)
 
 
-def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[str, ...]]:
-    """Parse the columns in parentheses, and the primary key if it is declared among them."""
+def _columns(
+    cursor: Cursor, references: list[ast.References] | None = None
+) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[str, ...]]:
+    """Parse the columns in parentheses, and the primary key if it is declared among them. Foreign keys are added to
+    `references`; a table has none."""
     found: list[ast.ColumnDefinition] = []
     key: list[str] = []
 
@@ -125,21 +131,44 @@ def _columns(cursor: Cursor) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[st
             _check_first_key(cursor, key)
             key.extend(_primary_key(cursor))
             return
+        if references is not None and cursor.at("FOREIGN", "KEY") and cursor.ahead(2).text == "(":
+            references.append(_foreign_key(cursor))
+            return
         name = cursor.name("the name of a column")
         if cursor.token.kind is not Kind.WORD:
             cursor.fail(f"the type of column '{name}'")
         type_ = type_name(cursor)
-        required = cursor.accept("NOT", "NULL") is not None
-        if cursor.at("PRIMARY", "KEY"):
-            _check_first_key(cursor, [*key, name] if key else [])
-            cursor.expect("PRIMARY", "KEY")
-            key.append(name)
-        required = cursor.accept("NOT", "NULL") is not None or required
-        cursor.accept("NULL")
+        required = False
+        while True:
+            if cursor.accept("NOT", "NULL"):
+                required = True
+            elif cursor.at("PRIMARY", "KEY"):
+                _check_first_key(cursor, [*key, name] if key else [])
+                cursor.expect("PRIMARY", "KEY")
+                key.append(name)
+            elif references is not None and cursor.at("REFERENCES"):
+                references.append(_references(cursor, (name,)))
+            elif not cursor.accept("NULL"):
+                break
         found.append(ast.ColumnDefinition(name, type_, required, **token.place))
 
     cursor.in_parentheses(entry)
     return tuple(found), tuple(key)
+
+
+def _foreign_key(cursor: Cursor) -> ast.References:
+    cursor.expect("FOREIGN", "KEY")
+    with cursor.like("FOREIGN KEY (auction) REFERENCES auctions (id)"):
+        return _references(cursor, cursor.names("a column of the key"))
+
+
+def _references(cursor: Cursor, columns: tuple[str, ...]) -> ast.References:
+    with cursor.like("REFERENCES auctions (id)"):
+        token = cursor.token
+        cursor.expect("REFERENCES")
+        stream = cursor.name("the stream that has the primary key")
+        key = cursor.names("a column of its primary key") if cursor.at_symbol("(") else ()
+        return ast.References(columns, stream, key, **token.place)
 
 
 def _check_first_key(cursor: Cursor, key: list[str]) -> None:

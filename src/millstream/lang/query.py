@@ -1,7 +1,4 @@
-"""Queries: SELECT with its clauses, FROM with windows in brackets, UNION ALL.
-
-WHERE, WINDOW and GROUP BY may appear in any order, as in NiagaraST.
-"""
+"""Queries: SELECT with its clauses, FROM with windows in brackets, UNION ALL."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from millstream.lang import ast
+from millstream.lang.clauses import next_clause
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.durations import duration
 from millstream.lang.emit import at_emit, emit
@@ -17,7 +15,7 @@ from millstream.lang.expressions import at_over, expression, expressions, with_o
 from millstream.lang.foreign import is_function
 from millstream.lang.instrument import instrument
 from millstream.lang.options import options
-from millstream.lang.pacing import at_pacing, pacing
+from millstream.lang.pacing import pacing
 from millstream.lang.tokens import Kind, not_a_number, touching
 from millstream.lang.windows import preceding_window, window, window_function
 
@@ -47,6 +45,9 @@ def query(cursor: Cursor) -> ast.Query:
                 right = _member(cursor)
             made = ast.SetOperation(op, made, right, **token.place)
         tail = _tail(cursor)
+        if tail and cursor.at_any("UNION", "INTERSECT", "EXCEPT"):
+            hint = f"in parentheses it belongs to one SELECT: (SELECT … {tail[-1].clause} …) {cursor.token.upper} …"
+            cursor.error("M1001", f"{tail[-1].clause} must stand behind {cursor.token.upper}", hint=hint)
         return replace(made, tail=(*made.tail, *tail)) if tail else made
 
 
@@ -72,14 +73,13 @@ def _select(cursor: Cursor) -> ast.Select:
         sources = _sources(cursor)
     elif not cursor.in_body:
         ended = cursor.token.kind is Kind.END
-        hint = "every query reads a stream: SELECT … FROM s" if ended or cursor.at_any(*_CLAUSES) else ""
+        hint = "every query reads a stream: SELECT … FROM s" if ended or next_clause(cursor, ()) else ""
         cursor.fail("FROM and a stream" if ended else "',' or FROM", hint=hint, keywords=("FROM",))
-    clauses: dict[str, Any] = {}
-    while cursor.at_any(*_CLAUSES):
-        field = cursor.token.upper.lower()
-        if field in clauses:
-            cursor.error("M1007", f"{cursor.token.upper} appears twice")
-        clauses[field] = _CLAUSES[cursor.advance().upper](cursor)
+    found: dict[str, Any] = {}
+    while (clause := next_clause(cursor, found)) is not None and clause in _CLAUSES:
+        cursor.advance()
+        found[clause] = _CLAUSES[clause](cursor)
+    clauses = {clause.partition(" ")[0].lower(): value for clause, value in found.items()}
     return ast.Select(items, sources, distinct=distinct, **clauses, **token.place)
 
 
@@ -93,10 +93,10 @@ def _group(cursor: Cursor) -> tuple[ast.Expr, ...]:
 _CLAUSES: dict[str, Callable[[Cursor], Any]] = {
     "WHERE": expression,
     "WINDOW": window,
-    "GROUP": _group,
+    "GROUP BY": _group,
     "HAVING": expression,
 }
-"""The clauses after FROM, each at most once and named as its field."""
+"""The clauses after FROM, each at most once; the first word is the name of its field."""
 
 
 def _item(cursor: Cursor) -> ast.SelectItem:
@@ -251,11 +251,11 @@ def _expensive(cursor: Cursor) -> tuple[str | ast.Query, ast.Work]:
         options: dict[str, Any] = {}
         while cursor.accept_symbol(","):
             option = cursor.token
-            key = cursor.choice(("BUDGET", "GUARD"), "budget or guard").lower()
+            key = cursor.choice(("BUDGET", "GUARD", "ASIDE"), "budget, guard or aside").lower()
             if key in options:
                 cursor.error("M1007", f"{key} appears twice", token=option)
             cursor.expect_symbol("=>")
-            if key == "budget":
+            if key in ("budget", "aside"):
                 options[key] = cursor.integer("a number of tuples")
             else:
                 options[key] = cursor.choice(("TRUE", "FALSE"), "TRUE or FALSE") == "TRUE"
@@ -289,16 +289,16 @@ def _source_alias(cursor: Cursor) -> str | None:
 
 def _tail(cursor: Cursor) -> tuple[ast.Tail, ...]:
     found: list[ast.Tail] = []
-    while cursor.at_any("ORDER", "LIMIT", "OFFSET") or at_pacing(cursor) or at_emit(cursor):
-        if at_pacing(cursor) or at_emit(cursor):
-            found.append(pacing(cursor) if at_pacing(cursor) else emit(cursor))
+    while (clause := next_clause(cursor, [tail.clause for tail in found])) is not None and clause not in _CLAUSES:
+        if clause in ("WITH PACE", "EMIT EARLY"):
+            found.append(pacing(cursor) if clause == "WITH PACE" else emit(cursor))
             continue
         token = cursor.advance()
-        if token.upper == "ORDER":
+        if clause == "ORDER BY":
             cursor.expect("BY")
-            found.append(ast.Tail("ORDER BY", cursor.listed(_sort_key), **token.place))
+            found.append(ast.Tail(clause, cursor.listed(_sort_key), **token.place))
         else:
-            found.append(ast.Tail(token.upper, amount=expression(cursor), **token.place))
+            found.append(ast.Tail(clause, amount=expression(cursor), **token.place))
     return tuple(found)
 
 

@@ -33,6 +33,12 @@ class Node(_Frozen):
         for item in fields(self):
             yield from _nodes(getattr(self, item.name))
 
+    def walk(self) -> Iterator[Node]:
+        """The node and all nodes below it."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
     @property
     def place(self) -> Place:
         return {"line": self.line, "column": self.column}
@@ -227,12 +233,13 @@ class Instrumenting(Node):
 
 
 class Work(Node):
-    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE])`."""
+    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE][, aside => n])`."""
 
     expression: Expr
     name: str
     budget: int
     guard: bool = True
+    aside: int | None = None
 
 
 class Source(Node):

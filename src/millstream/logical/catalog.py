@@ -52,6 +52,16 @@ class Closes:
         return tuple(zip(self.columns, self.by, strict=True))
 
 
+@record("references")
+class References:
+    """REFERENCES: each value of `columns` comes in the primary key of `stream`, sooner or later; `key` has its columns
+    in the same order."""
+
+    columns: tuple[str, ...]
+    stream: str
+    key: tuple[str, ...]
+
+
 @record("stream_definition")
 class StreamDefinition:
     """A base stream: its schema with the kind of time, and the promises of its source.
@@ -59,6 +69,7 @@ class StreamDefinition:
     `watermark` is the delay of WATERMARK FOR and `max_skew` that of MAX SKEW, both in timestamp units. The columns of
     `ascending` never fall. `closes` are the streams that this one closes. The columns of `not_null` have NOT NULL.
     `periods` are those of templates with EVERY, in microseconds of the clock: a tuple is matched within this time.
+    `references` are its foreign keys.
     """
 
     name: str
@@ -72,6 +83,7 @@ class StreamDefinition:
     closes: tuple[Closes, ...] = ()
     not_null: tuple[str, ...] = ()
     periods: tuple[tuple[Template, int], ...] = ()
+    references: tuple[References, ...] = ()
 
     @property
     def sent(self) -> tuple[Template, ...]:
@@ -99,6 +111,12 @@ class StreamDefinition:
         """The columns that a tuple must have."""
         time = (self.schema.time,) if self.schema.time is not None else ()
         return tuple(dict.fromkeys((*time, *self.primary_key, *self.ascending, *self.not_null)))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The other streams that its declaration names."""
+        found = (*(clause.stream for clause in self.closes), *(clause.stream for clause in self.references))
+        return tuple(name for name in dict.fromkeys(found) if name != self.name)
 
     @property
     def moves(self) -> bool:
@@ -328,13 +346,19 @@ class Catalog:
         for place in (self._streams, self._tables, self._derived, self._bad, self._written, self._views):
             place.pop(name, None)
 
-    def _check_unread(self, kind: str, name: str) -> None:
-        """Refuse to drop a name that is read or closed. (A derived stream holds the plan of another by value.)"""
-        names = {name, name + LATE, name + BAD}
+    def check_undeclared(self, kind: str, name: str) -> None:
+        """Refuse to drop a name that the declaration of another stream closes or refers to."""
         for stream in self._streams.values():
-            if any(clause.stream == name for clause in stream.closes):
-                hint = f"DROP STREAM {spelled(stream.name)} first"
-                raise BindError("M2019", f"{kind.lower()} '{name}' is closed by stream '{stream.name}'", hint=hint)
+            for done, clauses in (("closed", stream.closes), ("referenced", stream.references)):
+                if stream.name != name and any(clause.stream == name for clause in clauses):
+                    hint = f"DROP STREAM {spelled(stream.name)} first"
+                    raise BindError("M2019", f"{kind.lower()} '{name}' is {done} by stream '{stream.name}'", hint=hint)
+
+    def _check_unread(self, kind: str, name: str) -> None:
+        """Refuse to drop a name that is declared or read elsewhere. (A derived stream holds the plan of another by
+        value.)"""
+        self.check_undeclared(kind, name)
+        names = {name, name + LATE, name + BAD}
         for reader, plan in self._derived.items():
             scanned = {getattr(node, "stream", None) or getattr(node, "table", None) for node in plan.walk()}
             if reader != name and scanned & names:

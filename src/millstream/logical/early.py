@@ -29,12 +29,14 @@ def emits_early(plan: Plan) -> bool:
     return isinstance(plan, Revise | Assess) if top is None else top.early == "top"
 
 
-def owned(plan: Plan, query: str) -> Plan:
-    """The plan of a query, whose counts of answers are its own."""
-    if not isinstance(plan, PASSING):
-        return plan
-    made = plan.with_inputs((owned(plan.input, query),))
-    return made.altered(owner=query) if isinstance(made, Revise | Assess) else made
+def owned(plan: Plan, query: str, *, inner: bool = False) -> Plan:
+    """The plan of a query, whose counts of answers are its own, also those of its subqueries. `inner`: the plan is that
+    of a subquery."""
+    inner = inner or not isinstance(plan, PASSING)
+    made = plan.with_inputs(tuple(owned(part, query, inner=inner) for part in plan.inputs))
+    if isinstance(made, Assess):
+        return made.altered(owner=query, inner=inner)
+    return made.altered(owner=query) if isinstance(made, Revise) else made
 
 
 def asked_of_topmost(plan: Plan, pattern: Pattern) -> Pattern | None:

@@ -4,9 +4,11 @@
 |---|---|
 | computes | each tuple with the value of the expression as a column; at most `budget` tuples per batch, when all its |
 | | input has been taken: those that a reader desires first, then in the order of arrival |
-| state | the tuples that wait, in the order of arrival; the patterns that readers desire |
+| state | the tuples that wait, in the order of arrival; the patterns that readers desire; with `aside`, those of them |
+| | that wait behind newer ones, since a prod has passed them (`aside.py`) |
 | punctuation in → purged → out | any → nothing → itself, once no tuple that waits matches it; never on the column |
-| progress v, or the port's bound v | → nothing → v, or the oldest tuple that waits |
+| progress v, or the port's bound v | → nothing → v, or the oldest tuple that waits; with `aside` also the range |
+| | from the newest tuple aside to the oldest other one |
 | feedback in → exploited → propagated | assumed, not on the column → tuples that wait and match are dropped → itself |
 | | desired, not on the column → tuples that wait and match come first → as its kind says |
 | prods | overtake the tuples that wait; early rows are worked on at once |
@@ -35,8 +37,9 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.upstream import Answer, Upstream
+from millstream.runtime.aside import Aside
 from millstream.runtime.operator.contract import Input, Operator, Output
-from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.frames import stack, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.pipeline.project import Columns
@@ -51,14 +54,24 @@ class Expensive(Operator):
     timed = True
     holds_results = True
 
-    def __init__(self, input_schema: Schema, schema: Schema, name: str, expression: Expression, budget: int) -> None:
+    def __init__(
+        self,
+        input_schema: Schema,
+        schema: Schema,
+        name: str,
+        expression: Expression,
+        budget: int,
+        aside: int | None = None,
+    ) -> None:
         self.schema, self._name, self._budget = schema, name, budget
         items = [(a.name, expression if a.name == name else Column(a.type, a.name)) for a in schema]
         self._columns = Columns(schema, items)
         self._passed_on = {each: each for each in input_schema.names if each != name}
         self._waiting = StateTable(input_schema.polars)
         self._oldest = FOREVER
-        """The lowest timestamp of the tuples that wait."""
+        """The lowest timestamp of the tuples that wait, but for those aside."""
+        self._aside = None if aside is None else Aside(input_schema, aside)
+        self._bound = NEVER
         self._desired: list[Pattern] = []
         self._allowed = 0
         """Tuples that may still be worked on in this batch."""
@@ -71,14 +84,30 @@ class Expensive(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         (port,) = inputs
         if port.rows is not None and port.rows.height:
-            self._waiting.append(port.rows)
-            self._oldest = min(self._oldest, int(port.rows.get_column(TS).min()))  # type: ignore[arg-type]
-        rows = self._worked() if self._allowed and len(self._waiting) else None
+            kept = None if self._aside is None else self._aside.put(port.rows, self._desired)
+            self._add(port.rows if kept is None else where(port.rows, kept))
+        self._bound = max(self._bound, port.bound)
+        rows = self._worked() if self._allowed and self.pending() else None
         punctuations = NO_PUNCTUATIONS if port.punctuations is None else port.punctuations.select(self._passed_on)
         return Output(rows, self._propagated(punctuations) or None)
 
-    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
+    def _add(self, rows: pl.DataFrame) -> None:
+        if rows.height:
+            self._waiting.append(rows)
+            self._oldest = min(self._oldest, int(rows.get_column(TS).min()))  # type: ignore[arg-type]
+
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+        if self._aside is not None and self._aside.pass_by(prod) and len(self._waiting):
+            kept = self._aside.put(self._waiting.frame(), self._desired)
+            if kept is not None:
+                self._waiting.keep(kept)
+                self._note_oldest()
         return None if rows[0] is None else self._columns(rows[0])
+
+    @property
+    def owes(self) -> bool:
+        """It is told of prods that have an answer, to put tuples aside."""
+        return self._aside is not None
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
@@ -87,15 +116,28 @@ class Expensive(Operator):
         return self.unfinished()
 
     def unfinished(self) -> bool:
-        return self._shrunk or (self._allowed > 0 and len(self._waiting) > 0)
+        return self._shrunk or (self._allowed > 0 and self.pending() > 0)
 
     def pending(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + self.aside
+
+    @property
+    def aside(self) -> int:  # type: ignore[override]
+        return 0 if self._aside is None else len(self._aside)
 
     def _worked(self) -> pl.DataFrame | None:
         """Take a piece of the tuples that wait, and return its results."""
-        count = min(self._allowed, len(self._waiting), -(-self._budget // PIECES))
+        count = min(self._allowed, self.pending(), -(-self._budget // PIECES))
         self._allowed -= count
+        if self._aside is None or not len(self._aside):
+            return self._columns(self._next(count))
+        behind = self._aside.count(count, len(self._waiting), len(self._aside))
+        chosen = stack([self._next(count - behind), self._aside.take(behind)])
+        self._shrunk = True
+        return self._columns(chosen)
+
+    def _next(self, count: int) -> pl.DataFrame:
+        """Remove and return the next tuples of the queue."""
         if not self._desired or count == len(self._waiting):
             chosen = self._waiting.take_first(count)
             self._note_oldest()
@@ -104,7 +146,7 @@ class Expensive(Operator):
             taken = self._first(held, count)
             chosen = where(held, taken)
             self._keep(~taken)
-        return self._columns(chosen)
+        return chosen
 
     def _first(self, held: pl.DataFrame, count: int) -> Mask:
         """Return a mask of the tuples to work on next: those that are desired, then the oldest."""
@@ -128,8 +170,11 @@ class Expensive(Operator):
     # --- feedback -----------------------------------------------------------------------------------------------------
 
     def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
-        if self._name in pattern.attributes or not len(self._waiting):
+        if self._name in pattern.attributes or not self.pending():
             return
+        if self._aside is not None and (dropped := self._aside.give_back(pattern).height):
+            self.pruned += dropped
+            self._shrunk = True
         kept = ~pattern.match(self._waiting.frame()).to_numpy()
         if not kept.all():
             self.pruned += int(np.count_nonzero(~kept))
@@ -144,6 +189,8 @@ class Expensive(Operator):
         """Work on tuples that match before others."""
         if self._name not in pattern.attributes and not any(each.covers(pattern) for each in self._desired):
             self._desired = [*(each for each in self._desired if not pattern.covers(each)), pattern][-MOST_DESIRED:]
+            if self.aside and self._aside is not None:
+                self._add(self._aside.give_back(pattern))
 
     # --- punctuation and time -----------------------------------------------------------------------------------------
 
@@ -154,25 +201,40 @@ class Expensive(Operator):
         if len(punctuations):
             self._pending.add(punctuations.with_progress(NEVER))
         if len(self._pending):
-            free = self._pending.release(self._waiting.frame(), shrunk=self._shrunk)
+            free = self._pending.release(self._held(), shrunk=self._shrunk)
         if self._desired and len(free):
             known = free.patterns()
             self._desired = [each for each in self._desired if not any(p.covers(each) for p in known)]
         self._shrunk = False
-        reached = min(received, self._oldest)
+        oldest = self._lowest()
+        if self._aside is not None:
+            time = max(received, self._bound)
+            news = self._aside.complete(min(time, self._oldest), min(time, oldest))
+            free = Punctuations.concat([free, news]) if len(news) else free
+        reached = min(received, oldest)
         self._progress = received, max(emitted, reached)
         return free.with_progress(reached if reached > emitted else NEVER)
 
     def output_bound(self, bounds: Sequence[int]) -> int:
-        return min(bounds[0], self._oldest)
+        return min(bounds[0], self._lowest())
+
+    def _lowest(self) -> int:
+        """The lowest timestamp of all tuples that wait."""
+        return self._oldest if self._aside is None else min(self._oldest, self._aside.oldest)
+
+    def _held(self) -> pl.DataFrame:
+        """All tuples that wait."""
+        held = self._waiting.frame()
+        return held if self._aside is None or not len(self._aside) else stack([held, self._aside.table.frame()])
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     def tables(self) -> Mapping[str, StateTable]:
-        return {"pending": self._waiting}
+        return {"pending": self._waiting} | ({} if self._aside is None else {"aside": self._aside.table})
 
     def scalars(self) -> dict[str, Any]:
-        return {
+        more = {} if self._aside is None else {"aside": self._aside.to_value(), "bound": self._bound}
+        return more | {
             "oldest": self._oldest,
             "desired": list(self._desired),
             "pruned": self.pruned,
@@ -186,3 +248,6 @@ class Expensive(Operator):
         self._desired = list(values["desired"])
         self._progress = tuple(values["progress"])
         self._pending.restore(values["pending"])
+        if self._aside is not None:
+            self._aside.restore(values["aside"])
+            self._bound = values["bound"]

@@ -38,3 +38,9 @@ def test_conformance_is_equality_of_classes(pattern: Pattern, classes: tuple[str
     template = Template(tuple((name, class_) for name, class_ in named if class_ != "-"))
     found = tuple(class_of(pattern.get(name)) for name in SCHEMA.names)
     assert template.conforms(pattern) == (found == classes)
+
+
+def test_the_order_of_attributes_makes_no_difference() -> None:
+    one, other = Template.of(a="+", b="#"), Template.of(b="#", a="+")
+    assert one == other and len({one, other}) == 1 and one != Template.of(a="#", b="+")
+    assert one.attributes == {"a", "b"} and str(other) == "(b #, a +)"

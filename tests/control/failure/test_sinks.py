@@ -21,6 +21,7 @@ from millstream.control.mill.restarting import start_again
 from millstream.control.observe.metrics import MillCollector
 from millstream.errors import MillstreamError, OptionError
 from millstream.sinks import SINKS
+from tests.tries import tries
 
 STREAM = "CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts"
 
@@ -70,7 +71,7 @@ def feed(mill: LocalMill, *values: int) -> None:
     mill.batch()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(80), deadline=None)
 @given(
     steps=st.lists(st.sampled_from(["feed", "feed", "break", "mend", "reopen", "restart", "unopen"]), max_size=14),
     kept=st.booleans(),

@@ -160,7 +160,8 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
                 return f"SELECT k, v, ts FROM {text} AS x"
             return f"SELECT window_end, v, COUNT(*) AS n FROM {text} AS x {window} GROUP BY v"
         case "expensive":
-            text = f"EXPENSIVE(TABLE {a}, v * 2 AS w, budget => {draw(st.integers(1, 5))})"
+            aside = draw(st.sampled_from(["", ", aside => 3", ", aside => 0"]))
+            text = f"EXPENSIVE(TABLE {a}, v * 2 AS w, budget => {draw(st.integers(1, 5))}{aside})"
             if draw(st.booleans()):
                 return f"SELECT k, w, ts FROM {text} AS x"
             return f"SELECT window_end, w, COUNT(*) AS n FROM {text} AS x {window} GROUP BY w"

@@ -33,7 +33,10 @@ def test_the_contract_is_a_value(mill: ms.Connection) -> None:
     query = mill.sql(JOIN)
     found = query.contract()
     assert not found.bounded and [part.name for part in found.unbounded] == ["left b"]
-    assert [str(each) for each in found.alternatives] == ["declare PUNCTUATED ON (id #) on auctions"]
+    assert [str(each) for each in found.alternatives] == [
+        "declare PUNCTUATED ON (id #) on auctions",
+        "declare auction REFERENCES auctions (id) on bids",
+    ]
     assert str(found) == str(query.explain("contract"))
     groups = mill.sql(GROUPS).start(name="groups").contract()
     assert groups.bounded and groups.relies_on == ("bids PUNCTUATED ON (auction #)",)

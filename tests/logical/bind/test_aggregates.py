@@ -124,7 +124,7 @@ WINDOW = "CREATE WINDOW AGGREGATE f(v INT) : INT { TABLE inwindow(w INT); "
             HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT SUM(a) OVER (ROWS 1 PRECEDING) FROM t; } }",
             "M3054",
             118,
-            "not allowed in a body",
+            "OVER is not possible over tables",
         ),
         (
             HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT total(a) FILTER (WHERE a > 1) FROM t; } }",
@@ -145,10 +145,10 @@ WINDOW = "CREATE WINDOW AGGREGATE f(v INT) : INT { TABLE inwindow(w INT); "
             "LIMIT must not be negative",
         ),
         (
-            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT a FROM t UNION SELECT a FROM t; } }",
+            HEAD + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT a FROM t EXCEPT SELECT a FROM t; } }",
             "M3019",
             120,
-            "UNION is not possible here",
+            "EXCEPT is not available over tables",
         ),
         (
             WINDOW + "INITIALIZE: ITERATE: { INSERT INTO RETURN SELECT f(w) FROM inwindow; } }",

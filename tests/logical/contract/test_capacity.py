@@ -11,9 +11,11 @@ from millstream.optimizer import optimize
 from tests.logical.sample import bind, catalog_of
 
 STREAMS = (
-    "CREATE STREAM a (k BIGINT, v BIGINT, ts TIMESTAMP) {}; CREATE STREAM b (k BIGINT, v BIGINT, ts TIMESTAMP) {};"
+    "CREATE STREAM a (k BIGINT, v BIGINT, f BOOLEAN, ts TIMESTAMP) {};"
+    "CREATE STREAM b (k BIGINT, v BIGINT, f BOOLEAN, ts TIMESTAMP) {};"
 )
 MINUTE = "PUNCTUATED ON (k #) EVERY 1 MINUTE"
+RISING = "PUNCTUATED ON (ts +) EVERY 1 SECOND"
 JOIN = "SELECT a.v FROM a JOIN b ON a.k = b.k"
 WATERMARK = "WATERMARK FOR ts AS ts - INTERVAL '5 seconds'"
 
@@ -43,6 +45,11 @@ CASES = {
     ("SELECT k, COUNT(*) AS n FROM a [RANGE 10 SECONDS SLIDE 5 SECONDS] GROUP BY k", WATERMARK, ""): (2 * 10 * 20, 20),
     ("SELECT DISTINCT k FROM a", MINUTE, ""): (600, 0),
     ("SELECT k, v FROM a WHERE v > 1", "", ""): (0, 0),
+    # frames are as long as they are, whatever punctuation closes
+    ("SELECT SUM(v) OVER (RANGE 100 SECONDS PRECEDING) AS n FROM a", f"ORDER BY ts {RISING} {MINUTE}", ""): (1020, 1),
+    ("SELECT SUM(v) OVER (ROWS 3 PRECEDING) AS n FROM a", f"ORDER BY ts {RISING} {MINUTE}", ""): (None, 1),
+    # groups of few values are emitted when the stream ends
+    ("SELECT f, COUNT(*) AS n FROM a GROUP BY f", "ORDER BY ts", ""): (3, None),
     # a group waits for the punctuation that the groups below pass on, later by the time that they wait
     (
         "SELECT n, k, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k) x GROUP BY n, k",

@@ -9,8 +9,10 @@ from itertools import chain, combinations, product
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from millstream.algebra.punctuation.scheme import accepts
 from millstream.errors import MillstreamError
 from millstream.logical.contract.accordance import accordance
+from millstream.logical.contract.feedback import covering
 from millstream.logical.contract.form import outcome
 from millstream.logical.contract.offers import Declarations, Offers, Time
 from millstream.logical.nodes.scan import Scan
@@ -62,6 +64,18 @@ def test_brute_force_over_all_contracts(case: tuple[Plan, Declarations]) -> None
     plan, declarations = case
     assume(len(list(plan.walk())) <= 6)
     assert (accordance(plan, declarations).contract is not None) == bool(achieved(plan, declarations))
+
+
+@settings(max_examples=tries(60), suppress_health_check=SLOW)
+@given(analysed())
+def test_an_accordance_is_consistent_and_its_contracts_are_well_formed(case: tuple[Plan, Declarations]) -> None:
+    for node in accordance(*case).walk():
+        if node.contract is None:
+            continue
+        assert node.contract.well_formed(covering(node.plan.schema, node.offers))
+        for place, below in enumerate(node.inputs):
+            assert below.contract is not None and below.contract.out == node.contract.ins[place]
+            assert accepts(below.contract.feedback_in, node.contract.sent_to(place), strict=False)
 
 
 @settings(max_examples=tries(100), suppress_health_check=SLOW)

@@ -77,6 +77,8 @@ def test_well_formed_contracts() -> None:
     assert accepting.well_formed(f) and not accepting.well_formed(Scheme.of(Template.of(a="+")))
     assert Contract((f,), f, ANY_FEEDBACK, (NO_FEEDBACK,), exploits=False).well_formed(f)
     assert not Contract((f,), f, ANY_FEEDBACK, (NO_FEEDBACK,)).well_formed(f)
+    everything = Scheme.of(Template.of(a="-", b="-"))
+    assert Contract((everything,), everything, ANY_FEEDBACK, (NO_FEEDBACK,)).well_formed(everything)
     assert Contract((f,), f).well_formed(Scheme())
     wide = Contract((f,), f, Scheme.of(Template.of(wid="#", avg="#")))
     wid = Scheme.of(Template.of(wid="+"))

@@ -135,7 +135,7 @@ def key_join(plan: KeyJoin, left: Rows, right: Rows) -> Rows:
     events = sorted([(ts, 0, row) for row, ts in left] + [(ts, 1, row) for row, ts in right], key=lambda e: e[:2])
     windows = plan.left_window, plan.right_window
     held: list[list[tuple[int, Row]]] = [[], []]
-    used: list[Row] = []
+    used: tuple[list[Row], list[Row]] = ([], [])  # a row may be a tuple of both sides
     found: Rows = []
     for ts, side, row in events:
         window, partners = windows[1 - side], held[1 - side]
@@ -144,10 +144,12 @@ def key_join(plan: KeyJoin, left: Rows, right: Rows) -> Rows:
             pair = (row, partner) if side == 0 else (partner, row)
             made = named(pair[0], sides[0]) | named(pair[1], sides[1])
             near = window.range is None or ts - time <= window.range
-            free = not any(one is other for one in pair for other in used)
+            free = not any(one is other for one, mine in zip(pair, used, strict=True) for other in mine)
             if near and free and keys_equal(keys, *pair) and holds(plan.residual, made, ts):
                 found.append((made, ts))
-                used += [one for one, once in zip(pair, plan.once, strict=True) if once]
+                for one, mine, once in zip(pair, used, plan.once, strict=True):
+                    if once:
+                        mine.append(one)
         held[side].append((ts, row))
     return found
 

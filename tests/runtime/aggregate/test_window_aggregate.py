@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -30,9 +31,10 @@ from tests.reference.window_aggregate import WindowAggregateReference
 from tests.runtime.driving import Element, bag, cuts, drive, elements, frame, steps
 from tests.tries import tries
 
-READINGS = Schema.of(
+IN_ORDER = Schema.of(
     ("ts", Type.BIGINT), ("g", Type.BIGINT), ("v", Type.BIGINT), ("w", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts"
 )
+READINGS = replace(IN_ORDER, ordered=False)
 CALLS = (
     ("n", "COUNT", None, Type.BIGINT),
     ("c", "COUNT", "v", Type.BIGINT),

@@ -13,7 +13,7 @@ from millstream_bench.spark.throughput.mill import SETTINGS, linked, run_to_end
 
 STREAMS = {
     "auction": "(id BIGINT, category BIGINT, ts TIMESTAMP) ORDER BY ts PRIMARY KEY (id)",
-    "bid": "(auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts",
+    "bid": "(auction BIGINT REFERENCES auction (id), price BIGINT, ts TIMESTAMP) ORDER BY ts",
     "closed": "(id BIGINT, ts TIMESTAMP) ORDER BY ts CLOSES bid (auction) BY (id)",
 }
 QUERY = "SELECT b.auction, b.price, a.category FROM auction a JOIN bid b ON a.id = b.auction"

@@ -56,7 +56,7 @@ class CallValue(Expression):
 
 @record("scalar_query")
 class ScalarQuery(Expression):
-    """The only column of the first row of a query; NULL without rows."""
+    """The only column of the only row of a query; NULL without rows."""
 
     query: Query
 

@@ -52,7 +52,8 @@ class Call:
 @record("local_query")
 class Query:
     """Without sources it has one row, if the condition holds. `aggregated`: with GROUP BY or an aggregate; items,
-    HAVING and order then use `GroupValue` and `CallValue`. Order: expressions, each with True if descending."""
+    HAVING and order then use `GroupValue` and `CallValue`. Order: expressions, each with True if descending. `members`:
+    in FROM alone, a UNION ALL, which has nothing else."""
 
     sources: tuple[Source, ...]
     items: tuple[Expression, ...]
@@ -65,8 +66,11 @@ class Query:
     order: tuple[tuple[Expression, bool], ...] = ()
     limit: Expression | None = None
     offset: Expression | None = None
+    members: tuple[Query, ...] = ()
 
     def __str__(self) -> str:
+        if self.members:
+            return " UNION ALL ".join(map(str, self.members))
         text = f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(map(str, self.items))}"
         if self.sources:
             text += f" FROM {', '.join(map(str, self.sources))}"
@@ -89,6 +93,7 @@ class Query:
 
     def inner(self) -> Iterator[Query]:
         """The subqueries of FROM and of the expressions."""
+        yield from self.members
         yield from (source.relation for source in self.sources if isinstance(source.relation, Query))
         for expression in self.expressions():
             yield from subqueries(expression)

@@ -29,7 +29,7 @@ from millstream.algebra.punctuation.restriction import above, below
 Shape = tuple[tuple[str, str], ...]
 """Attributes with their comparisons, sorted by attribute."""
 
-UPPER = ("<", "<=")
+UPPER, LOWER = ("<", "<="), (">", ">=")
 BLOCK = 64
 """Number of patterns with several bounds that are compared with all rows at a time."""
 

@@ -21,11 +21,11 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.column_order import canonical
-from millstream.algebra.punctuation.cover_index import UPPER, Rows
+from millstream.algebra.punctuation.cover_index import LOWER, UPPER, Rows
 from millstream.algebra.punctuation.group import Group, Kind
 from millstream.algebra.punctuation.grouping import Parts, by_shape
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import ANY, compare
+from millstream.algebra.punctuation.restriction import ANY, Restriction, compare
 from millstream.algebra.punctuation.set import PunctuationSet
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import value
@@ -231,6 +231,26 @@ class Punctuations(Element):
                 odd.append((at, rest.intersect(Pattern.of({to: compare(op, bound)}))))
         parts = by_shape(sorted(odd, key=itemgetter(0)))
         return _renumbered((*groups, *parts.groups), parts.odd, self.progress)
+
+    def has_ranges(self, name: str) -> bool:
+        """True if some punctuation bounds an attribute from below, with or without an upper bound."""
+        by_shape = any(own == name and op in LOWER for group in self.parts.groups for own, op in group.shape)
+        return by_shape or any(pattern.get(name).starts for _, pattern in self.parts.odd)
+
+    def map_ranges(self, name: str, change: Callable[[Restriction], Restriction], to: str) -> Punctuations:
+        """Turn each restriction of `name` that bounds it from below into another one, on `to`. A punctuation is dropped
+        if nothing matches it then; others stay. They are handled one by one: ranges are rare."""
+        if not self.has_ranges(name):
+            return self
+        made: list[Pattern] = []
+        for pattern in self.patterns():
+            own = pattern.get(name)
+            if own.starts:
+                rest = Pattern.of(dict(pattern.items) | {name: ANY})
+                pattern = rest.intersect(Pattern.of({to: change(own)}))
+            if not pattern.is_empty:
+                made.append(pattern)
+        return Punctuations.of(made, self.progress)
 
     def match(self, frame: pl.DataFrame) -> pl.Series:
         """Mask of the rows that match any punctuation."""

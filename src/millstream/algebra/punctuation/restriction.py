@@ -65,6 +65,11 @@ class Restriction:
         return self.form is Form.INTERVAL and self.lo is None
 
     @property
+    def starts(self) -> bool:
+        """True if it is an interval that is bounded from below."""
+        return self.form is Form.INTERVAL and self.lo is not None
+
+    @property
     def simple(self) -> tuple[str, Any] | None:
         """Operator and value, if it is a single comparison: `=`, `<`, `<=`, `>` or `>=`."""
         if self.is_value:

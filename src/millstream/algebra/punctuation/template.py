@@ -7,6 +7,8 @@ stream cannot violate that at any point in time: the punctuation may still arriv
 
 >>> print(Template((("ts", "+"), ("auction", "#"))))
 (ts +, auction #)
+>>> Template.of(ts="+", auction="#") == Template.of(auction="#", ts="+")
+True
 >>> from millstream.algebra.punctuation.restriction import below, equal
 >>> by_auction = Template.of(ts="+", auction="#")
 >>> by_auction.conforms(Pattern.of(ts=below(9), auction=equal(5))), by_auction.conforms(Pattern.of(ts=below(9)))
@@ -37,9 +39,18 @@ def class_of(restriction: Restriction) -> str | None:
 
 @record("template")
 class Template:
-    """The attributes of class `+` and `#`; all others are `-`."""
+    """The attributes of class `+` and `#`; all others are `-`. Their order is that in which they are written, and makes
+    no difference."""
 
     classes: tuple[tuple[str, str], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and (
+            self.classes == other.classes or frozenset(self.classes) == frozenset(other.classes)
+        )
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.classes))
 
     @classmethod
     def of(cls, **classes: str) -> Template:

@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from millstream.algebra.element import Element, Page
+from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.python.code import code_of
 from millstream.algebra.python.reference import Reference
+from millstream.control.job.fed_rows import FedRows
 from millstream.control.job.identity import identify
 from millstream.control.job.ledger import Ledger
 from millstream.control.job.saved_outputs import OutputStates, SavedOutputs
 from millstream.errors import BindError, MillstreamError
-from millstream.logical.catalog import BAD, LATE
 from millstream.physical.failure.transport import read_error
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.control_log import ControlLog
@@ -91,8 +91,7 @@ class Job(ABC):
         self.rows_of: Counter[tuple[str, str]] = Counter()
         """Rows of each stream, by mill and name, since the job was opened: those it has read, and those fed to it."""
         self.ledger = Ledger()
-        self._fed: deque[tuple[int, str, Counter[str]]] = deque()
-        """Rows fed that no batch has taken: the position in the log, the mill, the number of rows by stream."""
+        self.fed = FedRows()
         self.batches, self.seconds = 0, 0.0
         """Batches delivered since it was opened, and the time they took."""
         self.report: dict[str, Any] | None = None
@@ -190,7 +189,7 @@ class Job(ABC):
         with self._appending:
             end = self.log.append(record)
             if isinstance(record, Feed):
-                self._fed.append((end, record.mill, _tuples(record)))
+                self.fed.add(end, record)
             if isinstance(record, StartQuery):
                 self.started = end
             if concerns:
@@ -266,9 +265,7 @@ class Job(ABC):
                     tenant.take_fetched(status.fetched)
                     self.ledger.note(tenant.name, status)
         rows = _distinct(taken)
-        while self._fed and self._fed[0][0] <= position:
-            _, mill, fed = self._fed.popleft()
-            rows.update({(mill, stream): count for stream, count in fed.items()})
+        rows.update(self.fed.deliver(position))
         if not again:
             for tenant in served:
                 tenant.finish_batch(self, batch)
@@ -387,12 +384,3 @@ def _distinct(taken: Counter[tuple[Deliveries, str, int]]) -> Counter[tuple[str,
     for (tenant, stream, _), count in taken.items():
         most[tenant.name, stream] = max(most[tenant.name, stream], count)
     return most
-
-
-def _tuples(feed: Feed) -> Counter[str]:
-    """Number of rows in a record, by stream; late and bad rows count."""
-    found: Counter[str] = Counter()
-    for stream, element in feed.elements:
-        if isinstance(element, Page):
-            found[stream.removesuffix(LATE).removesuffix(BAD)] += element.tuples
-    return found

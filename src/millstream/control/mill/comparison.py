@@ -198,13 +198,18 @@ def _same(statement: ast.Statement, name: str = "") -> ast.Statement:
     if isinstance(statement, WriteStatement):
         return ast.CreateQuery(name, statement.select)
     if isinstance(statement, ast.SelectStatement):
-        into = statement.into if statement.into or statement.into_options else CONSOLE
-        statement = ast.CreateQuery(name, statement.select, into, statement.into_options)
+        statement = ast.CreateQuery(name, statement.select, statement.into, statement.into_options)
     if isinstance(statement, ast.CreateQuery):
-        return replace(statement, into_options=tuple(sorted(statement.into_options)))
+        into = CONSOLE if goes_to_console(statement) else statement.into
+        return replace(statement, into=into, into_options=tuple(sorted(statement.into_options)))
     if isinstance(statement, ast.CreateStream | ast.CreateDerivedStream | ast.CreateTable):
         return replace(statement, options=tuple(sorted(statement.options)))
     return statement
+
+
+def goes_to_console(statement: ast.SelectStatement | ast.CreateQuery) -> bool:
+    """Return whether a query of a file has results, and names no sink for them."""
+    return isinstance(statement.select, ast.Query) and statement.into is None and not statement.into_options
 
 
 def _default(option: str) -> Any:

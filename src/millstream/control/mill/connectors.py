@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.algebra.schema import TimeKind
 from millstream.control.job.base import Job
 from millstream.control.spark.dataframe_source import adopted_streams
-from millstream.errors import BindError, OptionError, advice
+from millstream.errors import BindError, InputError, MillstreamError, OptionError, advice
 from millstream.ingest.paged import PagedSource, check_options, open_paged, punctuates
 from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
@@ -18,6 +19,9 @@ from millstream.physical.shard.topology import DATAFRAME, base_stream, is_datafr
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+LOG = logging.getLogger("millstream")
 
 
 class Connectors:
@@ -47,8 +51,11 @@ class Connectors:
         """Open these streams and return the DataFrames among them. A stream that cannot be opened raises here: in the
         job it would stop all queries."""
         adopted = adopted_streams(streams)
-        for name in streams.keys() - adopted:
-            self._paged(name)
+        for name in sorted(streams.keys() - adopted):
+            known = name in self._opened
+            if (nothing := getattr(self._paged(name), "absent", "")) and self.ends(name) and not known:
+                hint = "without once = true the stream waits for files"
+                LOG.warning("%s", InputError("M5067", f"stream '{name}' ends at once: {nothing}", hint=hint))
         for name in adopted - self.frames.keys():
             hint = advice(f"mill.stream({name!r}, df)", "a program provides it, not the command line")
             raise BindError("M2102", f"the DataFrame of stream '{name}' is missing", hint=hint)
@@ -83,6 +90,15 @@ class Connectors:
         if not stream.options.get("connector") or is_dataframe(stream):
             return False
         return bool(getattr(self._paged(name), "ends", False))
+
+    def absent(self, name: str) -> str:
+        """That a stream has no files to read, and where they were looked for; empty if it has, or reads none."""
+        stream = self._catalog.stream(name)
+        if not stream.options.get("connector") or is_dataframe(stream):
+            return ""
+        with suppress(MillstreamError):  # the folder is gone
+            return str(getattr(self._paged(name), "absent", ""))
+        return ""
 
     def punctuates(self, stream: StreamDefinition) -> bool:
         """Return whether the source of a stream can send punctuation."""

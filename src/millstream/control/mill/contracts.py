@@ -1,5 +1,5 @@
-"""Contracts of queries: a warning, or a refusal, when a query whose state is unbounded starts, and a warning of
-declared punctuation that the source of a stream cannot send.
+"""Contracts of queries: a warning, or a refusal, when a query whose state is unbounded starts; warnings of declared
+punctuation that the source of a stream cannot send, and of windows that change nothing.
 
 `EXPLAIN CONTRACT` shows every part of the state. Warnings and refusals leave out what streams that end can fill: their
 state is bounded by their input.
@@ -15,14 +15,18 @@ from millstream.control.mill.evidence import derivable
 from millstream.errors import PlanError
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.formats import FORMATS
+from millstream.lang import ast
 from millstream.lang.spelling import spelled
+from millstream.logical.bind.unused_window import unused_windows
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.explain import refusal
 from millstream.logical.contract.hints import NOTHING, hint
 from millstream.logical.contract.offers import Declarations
 from millstream.logical.contract.query_contract import QueryContract, contract_of
+from millstream.logical.contract.removal import with_removal
 from millstream.logical.contract.state_parts import WAITING, StatePart
+from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.shard.topology import base_stream, scans
 
@@ -47,7 +51,7 @@ def refuse_unbounded(mill: Mill, name: str, plan: Plan) -> None:
     if mill.options.contracts == "enforce" and not mill.journal.recovering:
         report = unbounded(mill, name, plan)
         if report is not None:
-            root = accordance(plan, declared(mill))
+            root = accordance(informed(mill, plan), declared(mill))
             edge = f"no accordance: {refusal(root, root.refused)}" if root.refused is not None else ""
             details = "\n  ".join(filter(None, (report.detail, edge)))
             hint = f"{report.hint.partition(';')[0]}; SET contracts = 'warn' starts it nevertheless"
@@ -60,16 +64,23 @@ def declared(mill: Mill) -> Declarations:
     return Declarations.of(mill.catalog, mill.options.ets, mill.connectors.unpunctuated())
 
 
+def informed(mill: Mill, plan: Plan) -> Plan:
+    """The plan with what is known of the tables that streams write: which running statements delete their rows."""
+    running = {name: query.plan for name, query in mill.queries.items() if query.failure is None}
+    writers = {name: own for name, own in running.items() if isinstance(own, TableWrite)}
+    return with_removal(plan, writers, mill.catalog, declared(mill)) if writers else plan
+
+
 def contract(mill: Mill, plan: Plan) -> QueryContract:
     """The contract of a plan, with advice by the rows at hand."""
-    found = contract_of(plan, declared(mill))
+    found = contract_of(informed(mill, plan), declared(mill))
     return found if found.bounded else replace(found, derivable=tuple(derivable(mill, plan)))
 
 
 def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
     """What is unbounded in the state of a query, and what to declare; None if nothing is."""
     declarations = declared(mill)
-    root = accordance(plan, declarations)
+    root = accordance(informed(mill, plan), declarations)
     if not root.unbounded():
         return None
     growing = [
@@ -94,6 +105,12 @@ def unbounded(mill: Mill, name: str, plan: Plan) -> PlanError | None:
         detail="\n  ".join(shown),
         hint=f"{advice}; {explain}",
     )
+
+
+def warn_unused_windows(mill: Mill, query: ast.Node) -> None:
+    """Log a warning for each window of a new query that changes nothing."""
+    for report in unused_windows(query, mill.catalog) if not mill.journal.recovering else ():
+        LOG.warning("%s", report)
 
 
 def warn_unpunctuated(mill: Mill, stream: StreamDefinition) -> None:

@@ -22,15 +22,20 @@ if TYPE_CHECKING:
 
 def send_prod(mill: Mill, name: str, prod: str | Pattern) -> None:
     """Send a prod to a query; raise PatternError if the query gives no early answers."""
-    pattern = parse_prod(prod, mill.schema(name)) if isinstance(prod, str) else prod
-    plan = mill.query(name).plan
-    _check(name, plan)
-    asked = asked_of_topmost(plan, pattern)
+    asked = asked_of(mill.query(name).plan, prod, f"query '{name}'")
     if asked is None:
-        return  # a computed column is neither a window nor a group
+        return
     mill.placement(name)  # or its error
     mill.prodders.send(name, asked)
     mill.take_effect()
+
+
+def asked_of(plan: Plan, prod: str | Pattern, what: str) -> Pattern | None:
+    """What a prod of a query asks of the output of its topmost aggregate; None: nothing, since a computed column is
+    neither a window nor a group. Raise PatternError if the query, named `what` in messages, gives no early answers."""
+    pattern = parse_prod(prod, plan.schema) if isinstance(prod, str) else prod
+    _check(what, plan)
+    return asked_of_topmost(plan, pattern)
 
 
 def prod_stream(mill: Mill, name: str, text: str) -> None:
@@ -44,15 +49,15 @@ def prod_stream(mill: Mill, name: str, text: str) -> None:
     mill.take_effect()
 
 
-def _check(name: str, plan: Plan) -> None:
+def _check(what: str, plan: Plan) -> None:
     """Refuse a query that has no aggregate at the top, or does not ask for early answers."""
     top = topmost(plan)
     if top is None:
         while isinstance(plan, PASSING):
             plan = plan.input
         detail = f"Its topmost operator, but for selections and projections, is {type(plan).__name__}."
-        message = f"query '{name}' has no aggregate at the top that could answer early"
+        message = f"{what} has no aggregate at the top that could answer early"
         raise PatternError("M4015", message, detail=detail)
     if not top.early:
         hint = f"add EMIT EARLY, or {FINALITY} to its select list: early rows have 'early' there, the others 'final'"
-        raise PatternError("M4014", f"query '{name}' does not ask for early answers", hint=hint)
+        raise PatternError("M4014", f"{what} does not ask for early answers", hint=hint)

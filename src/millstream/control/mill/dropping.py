@@ -35,6 +35,10 @@ def drop(mill: Mill, statement: ast.Drop) -> None:
         if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
             mill.journal.drop(kind, name)
         return
+    actual = kind_of(mill, name) if ("relation", name) in mill.journal.texts else kind
+    if actual != kind and not statement.if_exists and not (kind in ("stream", "view") and actual in ("stream", "view")):
+        raise BindError("M2002", f"'{name}' is a {actual}", hint=f"DROP {actual.upper()} {spelled(name)}")
+    mill.catalog.check_undeclared(kind, name)
     readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]

@@ -103,7 +103,7 @@ class Failures:
             filter(None, (error.detail, f"Query {name} failed in batch {batch}; its sink: {sink}."))
         )
         places = self._places(name, batch, spooled=spooled)
-        failure = Failure(error, batch, time.time(), self._counts(query), places, spooled=spooled)
+        failure = Failure(error, batch, time.time(), self._counts_before(query), places, spooled=spooled)
         held = name, as_text(error), batch, failure.at, dict(failure.counts), places, spooled
         self._mill.journal.note("failed", held)  # before the shards can know: see recovery
         self.park(name, failure)
@@ -219,6 +219,14 @@ class Failures:
     def _streams(self, query: RunningQuery) -> set[str]:
         """The declared streams that a query reads."""
         return {declared(base_stream(scan.stream)) for scan in scans(query.plan)}
+
+    def _counts_before(self, query: RunningQuery) -> dict[str, int]:
+        """The rows of each stream of a query in the batches that have been delivered."""
+        mill, job = self._mill, self._mill.job(query.name)
+        return {
+            stream: count if mill.fed(stream) is None else count - job.fed.undelivered(mill.name, stream)
+            for stream, count in self._counts(query).items()
+        }
 
     def _counts(self, query: RunningQuery) -> dict[str, int]:
         """The rows that have arrived in each stream of a query."""

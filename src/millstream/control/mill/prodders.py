@@ -24,6 +24,7 @@ from millstream.ingest.source import StreamSource
 from millstream.logical.early import asked_of_topmost, topmost
 from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.nodes.scan import Scan
+from millstream.logical.plan import Plan
 from millstream.physical.plan.exchange import exchanged
 from millstream.physical.wire.records import Feed
 
@@ -84,9 +85,7 @@ class Prodders:
     def elements(self, query: str, pattern: Pattern, time: int = NEVER) -> Elements:
         """The copies of a prod of a query, for all streams that its parts read; the pattern is over the output of its
         topmost aggregate. `time`: that of the mark; NEVER: the time that the streams have reached."""
-        parts = self._mill.placements.of[query].parts
-        scans = (scan for part in parts for scan in part.started.plan.walk() if isinstance(scan, Scan))
-        streams = [stream for stream in dict.fromkeys(s.stream for s in scans) if not exchanged(stream)]
+        streams = read_streams(part.started.plan for part in self._mill.placements.of[query].parts)
         if time == NEVER:
             sources = self._mill.feeds.sources
             time = max((sources[stream].known for stream in streams if stream in sources), default=NEVER)
@@ -112,6 +111,12 @@ class Prodders:
         """Prod a query at once, behind everything fed so far."""
         feed = Feed(self._mill.name, self._mill.clock.now(), tuple(self.elements(query, pattern, time)))
         self._mill.placements.append(feed, self._mill.placements.of[query].job)
+
+
+def read_streams(parts: Iterable[Plan]) -> list[str]:
+    """The streams that the parts of a query read, but for those that one part sends to another."""
+    scans = (scan.stream for part in parts for scan in part.walk() if isinstance(scan, Scan))
+    return [stream for stream in dict.fromkeys(scans) if not exchanged(stream)]
 
 
 def _by_time(prodder: Prodder, stream: str) -> Schedule | None:

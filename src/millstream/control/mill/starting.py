@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from millstream.control.mill.contracts import refuse_unbounded
+from millstream.control.mill.contracts import refuse_unbounded, warn_unused_windows
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.placing import place
 from millstream.control.mill.running_query import RunningQuery, reads_punctuation
@@ -46,6 +46,7 @@ def start_query(
     if isinstance(sink, str) and sink.lower() == "memory" and not sink_options:
         sink = None  # its output is what `take_rows` takes
     refuse_unbounded(mill, name, plan)
+    warn_unused_windows(mill, select)
     mill.written.begin(plan)
 
     def register(_: bool = False) -> None:

@@ -12,7 +12,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
 from millstream.control.mill.altering import alter_query, shown
-from millstream.control.mill.contracts import contract, warn_unpunctuated
+from millstream.control.mill.contracts import contract, warn_unpunctuated, warn_unused_windows
 from millstream.control.mill.dropping import drop
 from millstream.control.mill.explain_once import explain_once
 from millstream.control.mill.feedback_statement import run_feedback
@@ -65,10 +65,10 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
                 warn_unpunctuated(mill, definition)
             mill.catalog.add_stream(definition)
             mill.feeds.open(definition, mill.options.page_rows)
-            closed = (clause.stream for clause in definition.closes)
-            mill.journal.statement("relation", definition.name, statement.text, closed)
+            mill.journal.statement("relation", definition.name, statement.text, definition.named)
         case ast.CreateDerivedStream():
             derived = bind_derived(statement, mill.catalog)
+            warn_unused_windows(mill, statement.select)
             mill.catalog.add_derived(statement.name, derived.plan, derived.bad)
             mill.python_code.note(derived.plan)
             read = (*relations(statement.select), *scanned(derived.plan), *called(mill, statement.select))
@@ -79,8 +79,8 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             held = read_table(table)
             mill.tables[table.name], mill.bad_rows[table.name] = held.rows, len(held.bad)
             mill.catalog.add_table(table)
-            if held.bad and not mill.journal.recovering:
-                logger.warning(held.report(table.name))
+            if (report := held.report(table.name)) and not mill.journal.recovering:
+                logger.warning(report)
             mill.journal.statement("relation", table.name, statement.text, ())
         case CreateTableFunction():
             _create_table_function(mill, statement)
@@ -126,6 +126,7 @@ def _create_view(mill: Mill, statement: CreateView) -> None:
         mill.catalog.add_view(statement.name, View(select))
     else:
         plan = bind_select(select, mill.catalog)
+        warn_unused_windows(mill, select)
         mill.catalog.add_derived(statement.name, plan)
         mill.python_code.note(plan)
         read += scanned(plan)

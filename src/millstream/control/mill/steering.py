@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from millstream.algebra.schedule import Schedule
 from millstream.algebra.steering import STEPS, Steering
+from millstream.control.observe.early_plot import Track, Window, by_window
 from millstream.physical.wire.records import Reschedule
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
     from millstream.physical.shard.batch import Status
+    from millstream.runtime.aggregate.assess import Judged
 
 LOG = logging.getLogger("millstream")
 
@@ -28,28 +30,30 @@ class QuerySteering:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._held: dict[str, Steering] = {}
+        self.tracks: dict[str, Track] = {}
+        """Of each query, the windows whose early answers were compared."""
 
     def take(self, statuses: Iterable[Status]) -> None:
-        """Change the leads of queries by what the shards of a batch have compared."""
-        windows: dict[str, dict[int, tuple[int, float, float]]] = {}
+        """Change the leads of queries by what the shards of a batch have compared, and keep track of it."""
+        compared: dict[str, list[Judged]] = {}
         for status in statuses:
             for query, judged in status.judged.items():
-                own = windows.setdefault(query, {})
-                for end, *numbers in judged:
-                    count, share, quality = own.get(end, (0, 0.0, 0.0))
-                    own[end] = (count + int(numbers[0]), share + numbers[1], quality + numbers[2])
-        for query, found in windows.items():
-            self._steer(query, found)
+                compared.setdefault(query, []).extend(judged)
+        self.tracks = {query: track for query, track in self.tracks.items() if query in self._mill.queries}
+        for query, found in compared.items():
+            windows = by_window(found)
+            self.tracks.setdefault(query, Track()).add(windows)
+            self._steer(query, windows)
 
-    def _steer(self, name: str, windows: dict[int, tuple[int, float, float]]) -> None:
+    def _steer(self, name: str, windows: dict[int, Window]) -> None:
         query = self._mill.queries.get(name)
         prodder = None if query is None else query.prodder
         if query is None or prodder is None or prodder.schedule is None or not prodder.schedule.accuracy:
             self._held.pop(name, None)
             return
         before = held = self._steering(name, prodder.schedule)
-        for end, (count, share, quality) in sorted(windows.items()):
-            held = held.seen(end, share / count, quality / count)
+        for end, window in windows.items():
+            held = held.seen(end, window.share / window.count, window.quality / window.count)
         self._held[name] = held
         if held.lead == before.lead:
             return

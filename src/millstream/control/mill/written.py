@@ -17,7 +17,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
-from millstream.errors import BindError, CodeError, OptionError, OutOfRange, PlanError, reason_of
+from millstream.errors import BindError, CodeError, OptionError, OutOfRange, PlanError, SeveralRows, reason_of
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.spelling import spelled
@@ -149,6 +149,11 @@ class WrittenTables:
         types = {column.name: column.type.polars for column in program.results}
         try:
             return Schema(program.results), pl.DataFrame(made.iterate(), schema=types, orient="row")
+        except SeveralRows as error:
+            hint = "aggregate it, as in (SELECT MAX(x) FROM …), or LIMIT 1 behind ORDER BY; x IN (SELECT …) takes all"
+            places = [node.place for node in query.walk() if isinstance(node, body.Subquery)]
+            place = places[0] if len(places) == 1 else query.place
+            raise PlanError("M3085", reason_of(error), hint=hint, **place) from None
         except OutOfRange as error:
             raise PlanError("M3083", reason_of(error), **query.place) from None
         except CodeError as error:

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from millstream.algebra.types import MICROS
-from millstream.control.mill.contracts import declared
+from millstream.control.mill.contracts import declared, informed
 from millstream.control.observe.losses import losses
 from millstream.errors import InputError, MillstreamError
 from millstream.logical.contract.accordance import accordance
@@ -87,9 +87,9 @@ class Capacities:
 
     def of(self, name: str) -> Capacity | None:
         """The capacity of a running query; None if it has no accordance."""
-        plan, declarations = self._mill.query(name).plan, declared(self._mill)
+        plan, declarations = informed(self._mill, self._mill.query(name).plan), declared(self._mill)
         held = self._known.get(name)
-        if held is None or held[0] is not plan or held[1] != declarations:
+        if held is None or held[0] != plan or held[1] != declarations:
             root = accordance(plan, declarations)
             found = None if root.refused is not None else capacity(root, declarations)
             held = self._known[name] = (plan, declarations, found)
@@ -143,5 +143,6 @@ class CapacityWatch:
 def _report(progress: Progress) -> MillstreamError:
     message = f"the state of query '{progress.query}' passes its bound"
     detail = f"It holds {progress.state_rows:,} rows, at most {progress.bounds.rows:,} by the periods of its streams."
-    hint = "a stream punctuates later than its EVERY declares; query.progress() shows which"
+    late = "a stream punctuates later than its EVERY declares; query.progress() shows which"
+    hint = f"{late}, or its time moves more slowly than the clock"
     return InputError("M5066", message, detail=detail, hint=hint)

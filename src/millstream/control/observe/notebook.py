@@ -23,6 +23,15 @@ class Text(str):
         printer.text(str(self))
 
 
+class Picture(str):
+    """A picture (SVG): the text of a file, which a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
 def preformatted(text: object) -> str:
     """
     >>> preformatted("a < b")

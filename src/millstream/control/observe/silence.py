@@ -1,4 +1,4 @@
-"""Why a query has emitted no row although rows came in."""
+"""Why a query has emitted no row."""
 
 from __future__ import annotations
 
@@ -34,15 +34,18 @@ class _Node:
 
 
 def why_silent(mill: Mill, name: str) -> str:
-    """Return why a query has emitted no row since the connection was opened; empty if no rows came in, if it has
-    emitted some, if it has failed, or if the reason is unknown."""
+    """Return why a query has emitted no row since the connection was opened; empty if it has emitted some,
+    if it has failed, or if the reason is unknown."""
     query, found = mill.query(name), losses(mill)
     if query.failure is not None or query.finished is not None or isinstance(query.plan, TableWrite):
         return ""
     read = sorted({scan.stream for scan in scans(query.plan)})
     rows = {stream: found.get(base_stream(stream), Losses()) for stream in read}
-    if query.output.rows_made or not any(_given(stream, held) for stream, held in rows.items()):
+    if query.output.rows_made:
         return ""
+    if not any(_given(stream, held) for stream, held in rows.items()):
+        absent = (mill.connectors.absent(name) for name in sorted({base_stream(stream) for stream in read}))
+        return " and ".join(filter(None, absent))
     own = {stream: held for stream, held in rows.items() if stream == base_stream(stream)}
     if lost := [text for stream, held in own.items() if (text := _all_lost(stream, held))]:
         return " and ".join(lost)

@@ -12,18 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pyarrow as pa
 
+from millstream.algebra.early import query_prod
 from millstream.algebra.identity import digest
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import ELEMENTS, Type
 from millstream.algebra.upstream import TimeRequest
+from millstream.control.mill.demand import asked_of
 from millstream.control.mill.modes import Shape, shape
+from millstream.control.mill.prodders import read_streams
 from millstream.control.spark.job import SparkJob
 from millstream.errors import BindError, OptionError
 from millstream.lang import ast
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.early import emits_early
+from millstream.logical.early import emits_early, owned
+from millstream.logical.nodes.prodder import Prodder
+from millstream.logical.plan import Plan
 from millstream.logical.references import references
 from millstream.logical.written import touched
 from millstream.physical.plan import stages
@@ -32,8 +38,8 @@ from millstream.physical.shard.topology import base_stream, scans
 from millstream.physical.wire.address import ROWS
 from millstream.physical.wire.codec import decode
 from millstream.physical.wire.hashing import spread
-from millstream.physical.wire.records import OpenGroup, Record, Send
-from millstream.sinks.modes import ALL, FINAL
+from millstream.physical.wire.records import Feed, OpenGroup, Record, Send
+from millstream.sinks.modes import FINAL, MODES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,18 +66,38 @@ SPARK_TYPES |= {type_.array: (f"array<{SPARK_TYPES[type_][0]}>", pa.list_(SPARK_
 """Spark's type of each type, and Arrow's on the way there."""
 
 
-def to_frame(
-    connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, schema: Schema, mode: str = FINAL
-) -> DataFrame:
-    if mode not in (FINAL, ALL):
-        raise OptionError("M6002", f"mode cannot be {mode!r}: one of {FINAL}, {ALL}")
+class FrameJob:
+    """The job of a query that is a DataFrame."""
+
+    def __init__(self, mill: Mill, plan: Plan, prepared: list[PreparedPart], job: SparkJob) -> None:
+        self._mill, self._plan, self.job = mill, plan, job
+        self._streams = read_streams(made.plan for made in prepared)
+
+    def frame(self, schema: Schema, mode: str) -> DataFrame:
+        shaped = shape(self._plan, mode, "a DataFrame") if emits_early(self._plan) else None
+        pages = self.job.frame().where(f"kind = {ROWS}").select("page")
+        return pages.mapInArrow(_unpack(_arrow_schema(schema), shaped), spark_schema(schema))
+
+    def prod(self, text: str) -> None:
+        """Ask for the results so far, with the next batch."""
+        asked = asked_of(self._plan, text, "the query")
+        if asked is not None:
+            prod = query_prod(asked, NAME)
+            self.job.append(Feed(NAME, self._mill.clock.now(), tuple((stream, prod) for stream in self._streams)))
+
+
+def frame_job(connection: Connection, statement: ast.SelectStatement | ast.CreateQuery, mode: str = FINAL) -> FrameJob:
+    """The job that makes a DataFrame of a query: one for all DataFrames of the query."""
+    if mode not in MODES:
+        raise OptionError("M6002", f"mode cannot be {mode!r}", hint=f"one of {', '.join(MODES)}")
     mill, spark = connection.mill, connection.spark
     if spark is None:
         raise OptionError("M6057", "a DataFrame needs Spark", hint="connect() without local=True")
-    plan = mill.plan(statement.select)
+    plan = owned(mill.plan(statement.select), NAME)
     for target in touched(plan):
         hint = "start the query instead: a DataFrame of its own has no access to the table"
         raise BindError("M2124", f"a query on table '{target.table}', which streams write, has no DataFrame", hint=hint)
+    _check_prodders(plan, mode)
     names = sorted({base_stream(scan.stream) for scan in scans(plan)})
     for name in names:
         if not mill.catalog.stream(name).options.get("connector"):
@@ -82,6 +108,9 @@ def to_frame(
     prepared = prepare(NAME, plan, streams, mill.options.shards)
     assert connection.checkpoint is not None
     folder = connection.checkpoint / "frames" / digest((plan, mill.options.shards, streams))[:12]
+    if (known := connection.frames.get(folder)) is not None:
+        known.job.adopt(frames)
+        return known
     job = SparkJob(spark, folder, shards=mill.options.shards, stages=stages.depth([made.part for made in prepared]))
     connection.at_close(job.close)
     written = sum(1 for _ in job.log.read(0, job.log.end()))
@@ -89,9 +118,17 @@ def to_frame(
         job.append(record)
     job.require(references(plan))
     job.adopt(frames)
-    shaped = shape(plan, mode, "a DataFrame") if emits_early(plan) else None
-    pages = job.frame().where(f"kind = {ROWS}").select("page")
-    return pages.mapInArrow(_unpack(_arrow_schema(schema), shaped), spark_schema(schema))
+    connection.frames[folder] = made = FrameJob(mill, plan, prepared, job)
+    return made
+
+
+def _check_prodders(plan: Plan, mode: str) -> None:
+    """Refuse early rows that a query is prodded for by the driver, which has no part in the job."""
+    for part in plan.walk() if mode != FINAL else ():
+        if isinstance(part, Prodder) and (part.by or (part.schedule is not None and part.schedule.system)):
+            how = f"PRODDED BY {part.by}" if part.by else "BY SYSTEM TIME"
+            hint = "mode = 'final', start the query instead, or call its prod()"
+            raise BindError("M2130", f"a query with EMIT EARLY {how} has no early rows in a DataFrame", hint=hint)
 
 
 def _records(
@@ -123,13 +160,16 @@ def _arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def _unpack(schema: pa.Schema, shaped: Shape | None = None) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Pages → rows, in Spark's types. `shaped`: makes of the rows of a page those that are wanted."""
+    """Pages → rows, in Spark's types. `shaped`: makes of the rows of a task those that are wanted. A task has all pages
+    of its shards in a batch, and so all rows of a window and group."""
 
     def unpack(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for page in batch.column("page"):
-                rows = decode(page.as_py()).select(schema.names)
-                rows = rows if shaped is None else shaped(rows)
-                yield from rows.to_arrow().cast(schema).to_batches()
+        pages: Iterator[pl.DataFrame]
+        pages = (decode(page.as_py()).select(schema.names) for batch in batches for page in batch.column("page"))
+        if shaped is not None:
+            held = [*pages]
+            pages = iter([shaped(pl.concat(held))] if held else [])
+        for rows in pages:
+            yield from rows.to_arrow().cast(schema).to_batches()
 
     return unpack

@@ -10,7 +10,7 @@ from millstream.algebra.values import where_unknown
 from millstream.errors import InputError
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.connectors import CONNECTOR, connector_of
-from millstream.ingest.paged.files.plain_text import check_path
+from millstream.ingest.paged.files.other_kinds import check_path
 from millstream.ingest.paged.files.source import FileSource
 from millstream.ingest.paged.formats import FORMATS
 from millstream.ingest.paged.generated import open_generated

@@ -10,6 +10,11 @@ MISPLACED: dict[str, tuple[str, str]] = {
         "WATERMARK FOR stands after the columns",
         "CREATE STREAM s (ts TIMESTAMP) WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
     ),
+    "FOR name AS name +": (
+        "a watermark lags behind the time: it is a difference",
+        "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
+    ),
+    "FROM name SEQ (": ("SEQ stands in WHERE", "FROM a, b WHERE SEQ(a, b) MODE RECENT"),
     "^ SELECT … INTO name FROM": ("INTO stands at the end of a query", "SELECT … FROM … INTO console"),
     "INTO string": ("a sink has a name", "INTO parquet WITH (path = '…')"),
     "USING (": ("USING stands after JOIN", "a JOIN b USING (k)"),

@@ -7,6 +7,7 @@ _DEFINED = "DROP it, then CREATE it again"
 _FED = "rows come from a connector, or in Python from mill.insert('{0}', rows)"
 _SUBQUERY = "a subquery in FROM, or a derived stream: CREATE STREAM … AS SELECT …"
 _CONSTRAINT = "leave it out; PRIMARY KEY (…) and NOT NULL are the constraints of a column"
+_REFERENCES = "leave it out; the column of a stream may refer to another stream"
 _SHOWN = "SHOW STREAMS, SHOW TABLES, SHOW QUERIES, SHOW FUNCTIONS or SHOW AGGREGATES"
 _COMPUTED = "compute them in a derived stream: CREATE STREAM … AS SELECT"
 _RUNNING = "CREATE QUERY starts a query, DROP QUERY stops it"
@@ -123,8 +124,10 @@ CREATED: dict[str, tuple[str, str]] = {
     "^ CREATE … DEFAULT": ("DEFAULT of a column", "COALESCE(x, value) in the query"),
     "^ CREATE … UNIQUE": ("UNIQUE", "PRIMARY KEY (…): each value comes once"),
     "^ CREATE … CHECK (": ("CHECK", "a condition in WHERE of a query or a derived stream"),
-    "^ CREATE … REFERENCES": ("REFERENCES", _CONSTRAINT),
-    "^ CREATE … FOREIGN KEY (": ("FOREIGN KEY", _CONSTRAINT),
+    "^ CREATE TABLE … REFERENCES": ("REFERENCES of a table", _REFERENCES),
+    "^ CREATE TABLE … FOREIGN KEY (": ("FOREIGN KEY of a table", _REFERENCES),
+    "^ CREATE … FOREIGN KEY (": ("FOREIGN KEY after the columns", "write it among the columns, in their parentheses"),
+    "^ CREATE … ON DELETE": ("ON DELETE", "leave it out: REFERENCES s (k)"),
     "^ CREATE … CONSTRAINT name": ("CONSTRAINT", _CONSTRAINT),
     "^ CREATE … GENERATED": ("GENERATED columns", _COMPUTED),
     "^ CREATE … AUTO_INCREMENT": ("AUTO_INCREMENT", "rows have their keys when they arrive"),

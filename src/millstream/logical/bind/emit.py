@@ -74,7 +74,21 @@ def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
     else:
         assert clause.percent is not None
         lead = lead_of(clause.percent, top.slide)
+    _check_lead(clause, lead, top)
     return Schedule(top.slide, top.range, lead, system=clause.system)
+
+
+def _check_lead(clause: ast.Emit, lead: int, top: WindowAggregate) -> None:
+    """Refuse a time at which a window has no tuple yet, or is closed."""
+    assert top.range is not None
+    hint = "EMIT EARLY AT 80 %: when 80 % of the last slide of a window have passed"
+    if lead >= top.range:
+        message = "EMIT EARLY before a window begins, when it has no tuples"
+        raise PlanError("M3036", message, hint=hint, **clause.place)
+    if lead < 0 and not clause.system and top.input.schema.ordered:
+        message = "EMIT EARLY after the end of a window: the stream is in order, and its windows close at their end"
+        hint = f"{hint}; later than 100 % needs a stream with WATERMARK FOR or PUNCTUATED ON"
+        raise PlanError("M3036", message, hint=hint, **clause.place)
 
 
 def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Schedule:

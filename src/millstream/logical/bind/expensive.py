@@ -28,8 +28,11 @@ def worked_on(written: ast.JoinedSource, plan: Plan, alias: str) -> Plan:
             raise BindError("M2015", f"'{clause.name}' is a reserved name")
         if clause.budget < 1:
             raise BindError("M2024", f"the budget of EXPENSIVE must be positive, found {clause.budget}")
+        if clause.aside is not None and clause.aside < 0:
+            hint = "aside => 3: one tuple from aside after three others; aside => 0: only if no other waits"
+            raise BindError("M2024", f"aside is a number of tuples, found {clause.aside}", hint=hint)
         expression = _bound(clause, Scope((Entry(alias, schema, written, plan),)))
-    return Expensive(plan, clause.name, expression, clause.budget, clause.guard)
+    return Expensive(plan, clause.name, expression, clause.budget, clause.guard, clause.aside)
 
 
 def _bound(clause: ast.Work, scope: Scope) -> Expression:

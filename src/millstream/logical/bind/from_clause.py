@@ -31,7 +31,7 @@ def bind_entries(sources: tuple[ast.JoinedSource, ...], catalog: Catalog, bind_q
             raise BindError("M2016", message, hint=hint, **source.place)
         found.append(entry)
     if all(entry.plan is None for entry in found):
-        hint = "A continuous query reads at least one stream; a table can be joined with it."
+        hint = "A continuous query reads at least one stream; a SELECT without name and INTO reads tables alone."
         raise found[0].fail("M3002", f"'{found[0].table}' is a table", hint)
     return tuple(found)
 

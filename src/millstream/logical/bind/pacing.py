@@ -77,7 +77,9 @@ def _copied(plan: Plan) -> Iterable[str | None]:
 
 
 def refuse_pacing(tail: Iterable[ast.Tail]) -> None:
-    """Refuse the clause in a query over tables."""
+    """Refuse the clause, and EMIT EARLY, in a query over tables."""
     for clause in tail:
         if isinstance(clause, ast.Pacing):
             raise PlanError("M3032", "WITH PACE needs a stream", hint="leave it out", **clause.place)
+        if isinstance(clause, ast.Emit):
+            raise PlanError("M3035", "EMIT EARLY needs a stream", hint="leave it out", **clause.place)

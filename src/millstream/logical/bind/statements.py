@@ -11,6 +11,8 @@ from millstream.algebra.type_names import type_named
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.lang import ast
+from millstream.logical.bind.columns import check_types, known_columns
+from millstream.logical.bind.references import bind_references
 from millstream.logical.bind.scope import CURRENT_TIME, PSEUDO_COLUMNS
 from millstream.logical.catalog import Catalog, Closes, StreamDefinition, TableDefinition
 from millstream.logical.windows import units
@@ -34,15 +36,17 @@ def bind_stream(statement: ast.CreateStream, catalog: Catalog) -> StreamDefiniti
         skew = units(statement.max_skew, schema.unit, "MAX SKEW", zero=True) if statement.max_skew else None
         if statement.max_skew and schema.kind is not TimeKind.EXTERNAL:
             raise BindError("M2020", "MAX SKEW needs ORDER BY and a column", **statement.max_skew.place)
-        key = _known(statement.primary_key, schema, "PRIMARY KEY")
+        key = known_columns(statement.primary_key, schema, "PRIMARY KEY")
         options = dict(statement.options)
         ascending = _ascending(statement, schema)
         closes = tuple(_closes(clause, statement.name, schema, catalog) for clause in statement.closes)
         periods = tuple((templates[at], units(period, MICROS, "EVERY")) for at, period in statement.every)
-        templates, required = tuple(dict.fromkeys(templates)), _required(columns)
-        return StreamDefinition(
-            statement.name, schema, delay, skew, templates, key, options, ascending, closes, required, periods
+        references = tuple(
+            bind_references(clause, statement.name, schema, key, catalog) for clause in statement.references
         )
+        templates, required = tuple(dict.fromkeys(templates)), _required(columns)
+        promises = delay, skew, templates, key, options, ascending, closes, required, periods, references
+        return StreamDefinition(statement.name, schema, *promises)
     except MillstreamError as error:
         raise _placed(error, statement) from None
 
@@ -52,7 +56,7 @@ def bind_table(statement: ast.CreateTable, catalog: Catalog) -> TableDefinition:
     with statement.placing():
         catalog.check_free(statement.name)
         schema = Schema(_attributes(statement.columns))
-        key = _known(statement.primary_key, schema, "PRIMARY KEY")
+        key = known_columns(statement.primary_key, schema, "PRIMARY KEY")
         options = dict(statement.options)
         partitioned = _partitioned(options, key)
         return TableDefinition(statement.name, schema, options, key, _required(statement.columns), partitioned)
@@ -145,7 +149,7 @@ def _watermark(statement: ast.CreateStream, schema: Schema) -> int | None:
 
 def _template(template: tuple[tuple[str, str], ...], schema: Schema) -> Template:
     names = [name for name, _ in template]
-    _known(names, schema, "PUNCTUATED ON")
+    known_columns(names, schema, "PUNCTUATED ON")
     for name, class_ in template:
         if class_ == "+" and schema.type_of(name) is Type.BOOLEAN:
             raise BindError("M2023", f"column '{name}' is BOOLEAN and has no upper bounds", hint=f"({name} #)")
@@ -157,7 +161,7 @@ def _template(template: tuple[tuple[str, str], ...], schema: Schema) -> Template
 
 
 def _ascending(statement: ast.CreateStream, schema: Schema) -> tuple[str, ...]:
-    columns = _known(statement.ascending, schema, "ASCENDING")
+    columns = known_columns(statement.ascending, schema, "ASCENDING")
     for name in columns:
         type_ = schema.type_of(name)
         if name == schema.time:
@@ -180,25 +184,11 @@ def _closes(clause: ast.Closes, name: str, schema: Schema, catalog: Catalog) -> 
             hint = "CLOSES names a stream that has columns of its own."
             raise BindError("M2030", f"'{stream}' is not a base stream", hint=hint)
         closed = catalog.stream(stream).schema
-        columns = _known(clause.columns, closed, f"CLOSES {stream}")
-        by = _known(clause.by, schema, "BY")
+        columns = known_columns(clause.columns, closed, f"CLOSES {stream}")
+        by = known_columns(clause.by, schema, "BY")
         if len(columns) != len(by):
             hint = "Each column of the closed stream has one of the closing stream."
             raise BindError("M2030", f"CLOSES {stream} names {len(columns)} columns, BY {len(by)}", hint=hint)
-        for own, other in zip(columns, by, strict=True):
-            types = closed.type_of(own), schema.type_of(other)
-            if types[0] is not types[1] and not all(type_.is_integer for type_ in types):
-                message = f"'{stream}.{own}' is {types[0].value} and '{other}' is {types[1].value}"
-                raise BindError("M2030", message, hint="Both columns have the same type.")
+        ended = [(f"{stream}.{column}", closed.type_of(column)) for column in columns]
+        check_types("M2030", *zip(ended, [(column, schema.type_of(column)) for column in by], strict=True))
         return Closes(stream, columns, by)
-
-
-def _known(names: Iterable[str], schema: Schema, clause: str) -> tuple[str, ...]:
-    found: list[str] = []
-    for name in names:
-        if name not in schema:
-            raise BindError("M2001", f"unknown column '{name}' in {clause}", hint=did_you_mean(name, schema.names))
-        if name in found:
-            raise BindError("M2015", f"column '{name}' appears twice in {clause}", hint="Name it once.")
-        found.append(name)
-    return tuple(found)

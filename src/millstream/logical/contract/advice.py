@@ -2,7 +2,8 @@
 
 The schemes of the sources are left open. Candidates are single clauses; one is relevant if it would bound a part of the
 state, or help to, were all of them declared. Sets of relevant clauses are tried by size, and by strength within a size:
-`(k +)` promises more than `(k #)`. A set that has all clauses of an earlier one, or stronger ones, is left out.
+`(k +)` promises more than `(k #)`. A set that has all clauses of an earlier one, or stronger ones, is left out. If none
+of a few clauses suffices, clauses are left out of all of them as long as the others do, the strongest first.
 
 A clause that a source could derive from its rows by itself (`ASCENDING`, `PRIMARY KEY`, a watermark) is a candidate
 only if rows at hand obey it.
@@ -18,13 +19,14 @@ from itertools import combinations
 from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
-from millstream.logical.catalog import StreamDefinition
+from millstream.logical.catalog import References, StreamDefinition
 from millstream.logical.contract.accordance import state_of, unbounded
 from millstream.logical.contract.offers import Declarations, Time
 from millstream.logical.contract.redeclare import (
     changes,
     punctuated,
     redeclared,
+    referring,
     stamped,
     watermarked,
     with_stream,
@@ -83,15 +85,37 @@ def alternatives(plan: Plan, declarations: Declarations, derivable: Iterable[Cla
     candidates = [*_candidates(plan, declarations), *derivable]
     relevant = sorted(_relevant(plan, declarations, candidates), key=lambda c: (c.strength, c.evidence == ""))
     found: list[Alternative] = []
+
+    def tried_with(clauses: Sequence[Clause]) -> Declarations | None:
+        """The declarations with these clauses, if they suffice."""
+        tried = declared_with(declarations, clauses)
+        return None if unbounded(redeclared(plan, tried), tried) else tried
+
+    def add(clauses: tuple[Clause, ...]) -> None:
+        if (tried := tried_with(clauses)) is not None:
+            found.append(Alternative(clauses, _text(clauses, declarations, tried), tried))
+
     for number, clauses in enumerate(_sets(relevant)):
         if len(found) == SHOWN or number == TRIED:
             break
         if any(_as_strong(clauses, earlier.clauses) for earlier in found):
             continue
-        tried = declared_with(declarations, clauses)
-        if not unbounded(redeclared(plan, tried), tried):
-            found.append(Alternative(clauses, _text(clauses, declarations, tried), tried))
+        add(clauses)
+    if not found:
+        add(_fewest(relevant, lambda clauses: tried_with(clauses) is not None))
     return tuple(found)
+
+
+def _fewest(relevant: Sequence[Clause], suffice: Callable[[Sequence[Clause]], bool]) -> tuple[Clause, ...]:
+    """Return clauses of which none can be left out; none if all do not suffice. The relevant ones come by strength."""
+    for strength in sorted({clause.strength for clause in relevant}):
+        left = [clause for clause in relevant if clause.strength <= strength]
+        if suffice(left):
+            for clause in reversed(left):
+                fewer = [other for other in left if other != clause]
+                left = fewer if suffice(fewer) else left
+            return tuple(left)
+    return ()
 
 
 def _sets(relevant: Sequence[Clause]) -> Iterator[tuple[Clause, ...]]:
@@ -150,6 +174,7 @@ def _candidates(plan: Plan, declarations: Declarations) -> Iterator[Clause]:
             yield from _punctuations(definition)
         if declarations.offers(scan).time is not Time.MOVES:
             yield from _times(definition, sends)
+    yield from _foreign_keys(plan, declarations)
     if heartbeat and declarations.ets != "heartbeat":
         yield HEARTBEAT
 
@@ -166,6 +191,22 @@ def _punctuations(definition: StreamDefinition) -> Iterator[Clause]:
                 origin = f"{definition.name} PUNCTUATED ON {template}"
                 change = partial(punctuated, templates=[template])
                 yield Clause(definition.name, origin, name, int(class_ == UP_TO), change=change)
+
+
+def _foreign_keys(plan: Plan, declarations: Declarations) -> Iterator[Clause]:
+    """Yield the references of each column to each primary key of its type."""
+    read = dict.fromkeys(part.stream for part in plan.walk() if isinstance(part, Scan))
+    streams = [declarations.streams[name] for name in read if name in declarations.streams]
+    for there in (stream for stream in streams if len(stream.primary_key) == 1):
+        (key,) = there.primary_key
+        type_ = there.schema.type_of(key)
+        for own in (stream for stream in streams if stream is not there):
+            for name in own.schema.names:
+                other, made = own.schema.type_of(name), References((name,), there.name, (key,))
+                alike = other is type_ or (other.is_integer and type_.is_integer)
+                if alike and name != own.schema.time and made not in own.references:
+                    origin = f"{own.name} {name} REFERENCES {there.name} ({key})"
+                    yield Clause(own.name, origin, change=partial(referring, reference=made))
 
 
 def _times(definition: StreamDefinition, sends: bool) -> Iterator[Clause]:

@@ -126,6 +126,7 @@ class _Finder:
         if node.plan.holds_time:
             time = _sum(time, longest)
         late = [each.seconds for each in kept if each.rows is None and _delays(node.plan, each.part)]
+        late += [None for part in node.parts if not part.delivers]
         delay = _sum(_most([edge.delay for edge in below]), _most(late) if late else 0.0)
         return _Edge(lags, time, _grown(node.plan, [edge.growth for edge in below]), delay)
 
@@ -157,6 +158,9 @@ class _Finder:
         inputs: Schemes = tuple(input_.offers for input_ in node.inputs)
         none: Schemes = tuple(Offers() for _ in inputs)
         alone = False
+        if _bounds(node.plan, none, part.name):  # by its size, whatever is promised: only time purges it, if anything
+            yield self._kept(node, part, 0, inputs[0].time, below[0].time) if below else None
+            return
         for place, offers in enumerate(inputs):
             timed = Offers(offers.time, offers.clocks)
             promises: list[tuple[Offer | Time, Offers]] = [
@@ -172,7 +176,8 @@ class _Finder:
                 for place, offers in enumerate(node.relies)
                 for promise in (*offers.templates, *([offers.time] if offers.time is not Time.STILL else []))
             ]
-            yield _most(used) if used else None
+            waits = any(offers.references for offers in node.relies)  # for a tuple that comes at any time
+            yield _most(used) if used and not waits else None
 
     @staticmethod
     def _kept(node: Agreed, part: StatePart, place: int, promise: Offer | Time, lag: float | None) -> float | None:

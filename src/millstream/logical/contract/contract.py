@@ -39,7 +39,7 @@ class Contract:
         if self.feedback_in is NO_FEEDBACK or not self.exploits:
             return True
         if self.feedback_in is ANY_FEEDBACK or not isinstance(self.feedback_in, Scheme):
-            return False
+            return mode == "sound" and any(not own.classes for own in punctuation.templates)  # it covers everything
         sent = self.feedback_in.templates
         return all(any(covered(each, own, mode) for own in punctuation.templates) for each in sent)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
 from millstream.algebra.schema import Schema
-from millstream.logical.contract.offers import Offer, Offers, Time
+from millstream.logical.contract.offers import Offer, Offers, Reference, Time
 from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.plan import Plan
 
@@ -58,8 +58,8 @@ def weakest(plan: Plan, inputs: Schemes, demand: Offers) -> Schemes:
         if outcome(plan, nothing).suffices(strongest, demand):
             inputs = nothing
             continue
-        steps = [most.templates[::-1], (Time.STILL, Time.ASKED)]
-        for step in (each for group in steps for each in group):
+        steps: list[Offer | Reference | Time] = [*most.templates[::-1], *most.references, Time.STILL, Time.ASKED]
+        for step in steps:
             own = inputs[place]
             less = own.at_most(step) if isinstance(step, Time) else own.without(step)
             tried = (*inputs[:place], less, *inputs[place + 1 :])

@@ -13,11 +13,20 @@ from itertools import islice
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import TimeKind
+from millstream.logical.catalog import References
 from millstream.logical.contract.accordance import Agreed, unbounded
 from millstream.logical.contract.names import base_columns
 from millstream.logical.contract.offers import Declarations, Time
-from millstream.logical.contract.redeclare import changes, punctuated, redeclared, stamped, watermarked
-from millstream.logical.contract.requirements import AllPunctuated, Punctuated, TimeMoves
+from millstream.logical.contract.redeclare import (
+    changes,
+    punctuated,
+    redeclared,
+    referring,
+    stamped,
+    watermarked,
+    with_stream,
+)
+from millstream.logical.contract.requirements import AllPunctuated, Punctuated, Refers, TimeMoves
 from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
@@ -61,6 +70,8 @@ def _suggestions(at: Agreed, part: StatePart, declarations: Declarations) -> Ite
                 yield from _punctuation(requirement, declarations)
             case AllPunctuated(inputs):
                 yield from _punctuation_of_all(inputs, declarations)
+            case Refers():
+                yield from _references(requirement, declarations)
 
 
 def _punctuation_of_all(inputs: tuple[Punctuated, ...], declarations: Declarations) -> Iterator[Suggestion]:
@@ -90,6 +101,19 @@ def _punctuation(requirement: Punctuated, declarations: Declarations) -> Iterato
             own = f"PUNCTUATED ON {wanted}"
             texts.append(f"{changes(definition, streams[stream]) or own} on {stream}")
         yield Suggestion(f"declare {' and '.join(texts)}", replace(declarations, streams=streams))
+
+
+def _references(requirement: Refers, declarations: Declarations) -> Iterator[Suggestion]:
+    """Yield, for each pair of columns, a reference of one base column to the primary key of another stream."""
+    for own, other in requirement.columns:
+        bases, there = base_columns(requirement.input, own), base_columns(requirement.other, other)
+        if len(bases) != 1 or len(there) != 1:
+            continue
+        (stream, column), (keyed, key) = bases[0], there[0]
+        definition, referenced = (declarations.streams.get(name) for name in (stream, keyed))
+        if definition is not None and referenced is not None and referenced.primary_key == (key,):
+            made = referring(definition, References((column,), keyed, (key,)))
+            yield Suggestion(f"declare {changes(definition, made)} on {stream}", with_stream(declarations, made))
 
 
 def _moving_time(plans: tuple[Plan, ...], declarations: Declarations) -> Iterator[Suggestion]:

@@ -11,6 +11,7 @@
 | `PRIMARY KEY (k)` | `(k #)`, of values that came | |
 | `ASCENDING (k)` | `(k +)` | |
 | `CLOSES s (k) BY (id)`, on another stream | `(k #)` on `s` (`nodes.closing`) | |
+| `k REFERENCES s (id)` | none: each value of `k` comes in `s`, whose primary key closes it | |
 | none of `ORDER BY`, `WATERMARK FOR` | | only when asked for; moves with heartbeats, never with `ets = 'none'` |
 
 A template `+` promises bounds that rise past every value, for every value of its `#` columns. `#` promises that every
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema, TimeKind
@@ -30,6 +31,9 @@ from millstream.algebra.schema import Schema, TimeKind
 if TYPE_CHECKING:
     from millstream.logical.catalog import Catalog, StreamDefinition
     from millstream.logical.nodes.scan import Scan
+
+
+Promise = TypeVar("Promise")
 
 
 class Time(IntEnum):
@@ -42,14 +46,39 @@ class Time(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """Columns paired with those of a stream's primary key. As a promise of its own it is a foreign key: each value
+    comes in that stream, sooner or later."""
+
+    stream: str
+    columns: tuple[tuple[str, str], ...]
+    origin: str = ""
+
+    def renamed(self, names: Mapping[str, str]) -> Reference | None:
+        """Return it over renamed columns; None if a column has no new name."""
+        if not all(own in names for own, _ in self.columns):
+            return None
+        return replace(self, columns=tuple((names[own], there) for own, there in self.columns))
+
+    @property
+    def bare(self) -> Reference:
+        return replace(self, columns=tuple(sorted(self.columns)), origin="")
+
+    def __str__(self) -> str:
+        own, there = (", ".join(names) for names in zip(*self.columns, strict=True))
+        columns = own if len(self.columns) == 1 else f"FOREIGN KEY ({own})"
+        return f"{columns} REFERENCES {self.stream} ({there})"
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """A template that a stream promises, and the declaration behind it. `seen`: only values that came are closed.
-    `foreign`: its columns are a foreign key, and each value comes in the stream with that primary key."""
+    `key`: all values that came in the primary key of this stream are, whether or not their tuples are left."""
 
     template: Template
     origin: str
     seen: bool = False
-    foreign: bool = False
+    key: Reference | None = None
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -61,12 +90,17 @@ class Offer:
     def renamed(self, names: Mapping[str, str]) -> Offer | None:
         """Return the offer over renamed columns; None if a column has no new name, or two columns get the same."""
         template = self.template.renamed(names)
-        return None if template is None else Offer(template, self.origin, self.seen, self.foreign)
+        key = None if self.key is None else self.key.renamed(names)
+        return None if template is None else Offer(template, self.origin, self.seen, key)
+
+    def order(self) -> tuple[object, ...]:
+        """What puts offers in an order, the same for equal ones."""
+        return sorted(self.template.classes), self.seen, str(self.key or "")
 
     @property
     def bare(self) -> Offer:
         """The offer without the declaration behind it."""
-        return Offer(self.template, "", self.seen, self.foreign)
+        return Offer(self.template, "", self.seen, None if self.key is None else self.key.bare)
 
     def __str__(self) -> str:
         return f"{self.template} of values that came" if self.seen else str(self.template)
@@ -74,31 +108,36 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Everything that a stream promises; `clocks` are the declarations that move its time."""
+    """Everything that a stream promises; `clocks` are the declarations that move its time, `references` its foreign
+    keys."""
 
     time: Time = Time.STILL
     clocks: tuple[str, ...] = ()
     templates: tuple[Offer, ...] = ()
+    references: tuple[Reference, ...] = ()
 
     def renamed(self, names: Mapping[str, str]) -> Offers:
         """Return the offers over renamed columns, without those that cannot be renamed."""
-        return Offers(self.time, self.clocks, distinct(offer.renamed(names) for offer in self.templates))
+        templates = distinct(offer.renamed(names) for offer in self.templates)
+        return Offers(self.time, self.clocks, templates, distinct(each.renamed(names) for each in self.references))
 
     @property
     def bare(self) -> Offers:
         """The scheme alone, without the declarations behind it; equal schemes are equal values."""
-        found = {offer.bare: None for offer in self.templates}
-        return Offers(self.time, templates=tuple(sorted(found, key=repr)))
+        found = {offer.bare for offer in self.templates}
+        references = tuple(sorted({each.bare for each in self.references}, key=str))
+        return Offers(self.time, templates=tuple(sorted(found, key=Offer.order)), references=references)
 
     def includes(self, other: Offers) -> bool:
         """True if it promises as much as another scheme."""
-        if self.time < other.time or not other.templates:
+        if self.time < other.time or not (other.templates or other.references):
             return self.time >= other.time
-        own = {offer.bare for offer in self.templates}
-        return all(offer.bare in own for offer in other.templates)
+        own, foreign = {offer.bare for offer in self.templates}, {key.bare for key in self.references}
+        return all(o.bare in own for o in other.templates) and all(r.bare in foreign for r in other.references)
 
-    def without(self, offer: Offer) -> Offers:
-        return replace(self, templates=tuple(own for own in self.templates if own != offer))
+    def without(self, given_up: Offer | Reference) -> Offers:
+        templates = tuple(own for own in self.templates if own != given_up)
+        return replace(self, templates=templates, references=tuple(r for r in self.references if r != given_up))
 
     def at_most(self, time: Time) -> Offers:
         """Return the scheme with a time that promises no more than this."""
@@ -107,22 +146,25 @@ class Offers:
     def joined(self, other: Offers) -> Offers:
         """Return a scheme that promises what either does."""
         faster = max(self, other, key=lambda offers: offers.time)
-        return Offers(faster.time, faster.clocks, distinct((*self.templates, *other.templates)))
+        templates = distinct((*self.templates, *other.templates))
+        return Offers(faster.time, faster.clocks, templates, distinct((*self.references, *other.references)))
 
     @property
     def origins(self) -> tuple[str, ...]:
         """The declarations behind it."""
-        return tuple(dict.fromkeys((*(offer.origin for offer in self.templates), *self.clocks)))
+        templates, references = (o.origin for o in self.templates), (r.origin for r in self.references)
+        return tuple(dict.fromkeys((*templates, *references, *self.clocks)))
 
     def __str__(self) -> str:
         whole = {offer.template for offer in self.templates if not offer.seen}
         texts = [str(offer) for offer in self.templates if not (offer.seen and offer.template in whole)]
+        texts += map(str, self.references)
         texts += ["time"] if self.time is Time.MOVES else ["time when asked"] if self.time is Time.ASKED else []
         return ", ".join(dict.fromkeys(texts)) or "nothing"
 
 
-def distinct(offers: Iterable[Offer | None]) -> tuple[Offer, ...]:
-    return tuple(dict.fromkeys(offer for offer in offers if offer is not None))
+def distinct(promises: Iterable[Promise | None]) -> tuple[Promise, ...]:
+    return tuple(dict.fromkeys(promise for promise in promises if promise is not None))
 
 
 def slowest(inputs: Iterable[Offers]) -> tuple[Time, tuple[str, ...]]:
@@ -148,7 +190,9 @@ class Declarations:
         """Return what the source of a scan promises; a companion stream (`s__late`) declares nothing."""
         definition = self.streams.get(scan.stream)
         templates = () if definition is None else _declared(definition, sent=scan.stream not in self.unpunctuated)
-        return replace(self._time(scan.stream, scan.schema, templates), templates=templates)
+        foreign = () if definition is None else foreign_keys(definition)
+        references = tuple(key for key in foreign if all(own in scan.schema for own, _ in key.columns))
+        return replace(self._time(scan.stream, scan.schema, templates), templates=templates, references=references)
 
     def _time(self, name: str, schema: Schema, templates: tuple[Offer, ...]) -> Offers:
         """Return what a stream promises about its time."""
@@ -178,5 +222,12 @@ def _declared(definition: StreamDefinition, *, sent: bool) -> tuple[Offer, ...]:
         offers.append(Offer(Template(((name, "+"),)), f"{definition.name} ASCENDING ({name})"))
     if definition.primary_key:
         key = Template(tuple((name, "#") for name in definition.primary_key))
-        offers.append(Offer(key, f"{definition.name} PRIMARY KEY ({', '.join(definition.primary_key)})", seen=True))
+        origin = f"{definition.name} PRIMARY KEY ({', '.join(definition.primary_key)})"
+        own = Reference(definition.name, tuple((name, name) for name in definition.primary_key))
+        offers.append(Offer(key, origin, seen=True, key=own))
     return tuple(offers)
+
+
+def foreign_keys(definition: StreamDefinition) -> tuple[Reference, ...]:
+    made = (Reference(r.stream, tuple(zip(r.columns, r.key, strict=True))) for r in definition.references)
+    return tuple(replace(each, origin=f"{definition.name} {each}") for each in made)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from millstream.algebra.punctuation.template import UP_TO, Template
 from millstream.algebra.schema import TimeKind
-from millstream.logical.catalog import StreamDefinition
-from millstream.logical.contract.offers import Declarations
+from millstream.logical.catalog import References, StreamDefinition
+from millstream.logical.contract.offers import Declarations, foreign_keys
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 
@@ -52,6 +52,11 @@ def keyed(definition: StreamDefinition, name: str) -> StreamDefinition:
     return replace(definition, primary_key=(name,))
 
 
+def referring(definition: StreamDefinition, reference: References) -> StreamDefinition:
+    """Return a stream with one more foreign key."""
+    return replace(definition, references=(*definition.references, reference))
+
+
 def stamped(definition: StreamDefinition) -> StreamDefinition:
     """Return a stream whose tuples are stamped on entry, in order."""
     schema = replace(definition.schema, kind=TimeKind.INTERNAL, ordered=True, moves=True)
@@ -72,4 +77,5 @@ def changes(before: StreamDefinition, after: StreamDefinition) -> str:
     if after.primary_key and not before.primary_key:
         clauses.append(f"PRIMARY KEY ({', '.join(after.primary_key)})")
     clauses += [f"ASCENDING ({name})" for name in after.ascending if name not in before.ascending]
+    clauses += [str(each) for each in foreign_keys(after) if each not in foreign_keys(before)]
     return " ".join(clauses)

@@ -30,4 +30,13 @@ class AllPunctuated:
     inputs: tuple[Punctuated, ...]
 
 
-Requirement = TimeMoves | Punctuated | AllPunctuated
+@dataclass(frozen=True, slots=True)
+class Refers:
+    """A column of an input refers to the primary key that a column of another input copies; `columns` pairs them."""
+
+    input: Plan
+    other: Plan
+    columns: tuple[tuple[str, str], ...]
+
+
+Requirement = Refers | TimeMoves | Punctuated | AllPunctuated

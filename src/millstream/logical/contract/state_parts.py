@@ -3,10 +3,10 @@
 Each node names its own parts (`Plan.state_parts`). This module has what several nodes share.
 
 A stored tuple of a join may have no partner on the other side. A template of the other side therefore bounds it only if
-every value is closed. A primary key closes only values that came, which suffices if CLOSES makes the stored side's key
-a foreign key: then each of its values comes on the other side. A key that may be NaN cannot be closed, because no
-punctuation matches NaN. An operator that stores a stream's own tuples needs punctuation that matches each of them, as
-the stream promises.
+every value is closed. A primary key closes only values that came in its stream, which suffices if the stored side's key
+REFERENCES that stream: then each of its values comes there. Selections on the way drop tuples, but not the punctuation.
+A key that may be NaN cannot be closed, because no punctuation matches NaN. An operator that stores a stream's own
+tuples needs punctuation that matches each of them, as the stream promises.
 """
 
 from __future__ import annotations

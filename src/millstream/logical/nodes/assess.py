@@ -6,7 +6,6 @@ node runs where all windows of a group are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,27 +16,23 @@ from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.algebra.window import WINDOW_END
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.requirements import Punctuated, Requirement
 from millstream.logical.contract.state_parts import StatePart
-from millstream.logical.nodes.kinds.common import Passing
-from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, subsets
+from millstream.logical.nodes.kinds.answering import Answering
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
 
 
 @dataclass(frozen=True, slots=True)
-class Assess(Passing):
+class Assess(Answering):
     """`keys`: the columns that name a window and group. `value`: the aggregate; `kind`: how its final value is
     predicted; `moments`: number and standard deviation of its values, if it needs them. `estimates`: its output has the
     columns of the prediction. `quality`: how good an early value was, of the columns `PAIR`; None: its accuracy.
-    `owner`: the query; empty while it is planned."""
+    `owner`: the query; empty while it is planned. `inner`: the answers are those of a subquery."""
 
     stem = "assess"
     rules = (
         Rule("groups; without estimates any column", Reach.EVERY, purges="their early values", passes="the same"),
         Rule("any other column", why="later answers would be predicted otherwise"),
     )
-    stateless = False
-    positional = False
-    punctuates = Names()
 
     input: Plan
     keys: tuple[str, ...]
@@ -49,6 +44,7 @@ class Assess(Passing):
     estimates: bool = False
     quality: Expression | None = None
     owner: str = ""
+    inner: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -57,11 +53,11 @@ class Assess(Passing):
         return source.with_attributes((*source, *made))
 
     @property
-    def _groups(self) -> list[str]:
+    def together(self) -> list[str]:
         return [name for name in self.keys if name != WINDOW_END]
 
     def describe(self) -> str:
-        by = f" BY {', '.join(self._groups)}" if self._groups else ""
+        by = f" BY {', '.join(self.together)}" if self.together else ""
         return f"Assess {self.value}{by}{' with estimates' if self.estimates else ''}"
 
     def push(self, conditions: Conditions) -> Pushed:
@@ -69,7 +65,7 @@ class Assess(Passing):
         one, only rows that are read are compared."""
         if not self.estimates:
             return Pushed(self, (conditions,))
-        below = tuple(c for c in conditions if c.columns() and c.columns() <= {*self._groups})
+        below = tuple(c for c in conditions if c.columns() and c.columns() <= {*self.together})
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
@@ -81,21 +77,11 @@ class Assess(Passing):
         read = {*self.keys, self.value, *made.moments}
         return made, (Need((kept - {*ESTIMATES} if self.estimates else kept) | read),)
 
-    def hash_keys(self) -> Iterable[Key]:
-        return subsets(self._groups)
-
-    def keys_below(self, key: Key) -> list[Key] | None:
-        return [key] if {*key} <= {*self._groups} else None
-
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         early = StatePart("answers", ("the final rows of the aggregate",))
         history = StatePart("history", ("the last answers of each group",), purged=False, length=2000 * self.slide)
         return (early, history) if self.estimates else (early,)
 
-    def requirements(self, part: StatePart) -> Iterator[Requirement]:
-        yield Punctuated(self.input, self.keys)
-
     def parameters(self) -> dict[str, Any]:
-        return self.values(
-            "schema", "keys", "value", "kind", "range", "slide", "moments", "estimates", "quality", "owner"
-        )
+        known = "schema", "keys", "value", "kind", "range", "slide", "moments", "estimates", "quality", "owner", "inner"
+        return self.values(*known)

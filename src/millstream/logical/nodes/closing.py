@@ -80,8 +80,8 @@ class Closing(Passing):
             return Offers(time, clocks)
         columns = ", ".join(own for own, _ in self.keys)
         origin = f"{base_streams(self.closing)[0]} CLOSES {base_streams(self.input)[0]} ({columns})"
-        closed = Offer(Template(tuple((own, "#") for own, _ in self.keys)), origin, foreign=True)
-        return Offers(time, clocks, distinct((*inputs[0].templates, closed)))
+        closed = Offer(Template(tuple((own, "#") for own, _ in self.keys)), origin)
+        return Offers(time, clocks, distinct((*inputs[0].templates, closed)), inputs[0].references)
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema", "keys", "merges", "only_late")

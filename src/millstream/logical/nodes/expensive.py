@@ -27,7 +27,8 @@ from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, 
 @dataclass(frozen=True, slots=True)
 class Expensive(Plan):
     """The tuples of `input` with `expression` as the column `name`, in place of a column of that name. `guard`: what
-    feedback disclaims is also dropped on arrival, and disclaimed below."""
+    feedback disclaims is also dropped on arrival, and disclaimed below. `aside`: tuples that a prod has passed wait
+    behind newer ones, and are worked on after each `aside` of these (0: if no other waits); None: they do not."""
 
     stem = "expensive"
     rules = (
@@ -44,6 +45,7 @@ class Expensive(Plan):
     expression: Expression
     budget: int
     guard: bool = True
+    aside: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -58,7 +60,8 @@ class Expensive(Plan):
 
     def describe(self) -> str:
         guard = "" if self.guard else ", no guard"
-        return f"Expensive {self.expression} AS {self.name} [BUDGET {self.budget} per batch and shard{guard}]"
+        aside = "" if self.aside is None else f", aside: 1 after {self.aside}" if self.aside else ", aside: in lulls"
+        return f"Expensive {self.expression} AS {self.name} [BUDGET {self.budget} per batch and shard{guard}{aside}]"
 
     def push(self, conditions: Conditions) -> Pushed:
         below = tuple(c for c in conditions if c.columns() and self.name not in c.columns())
@@ -68,7 +71,8 @@ class Expensive(Plan):
         return omitted(self, pattern) if self.guard else (None,)
 
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
-        return self, (Need((kept - {self.name}) | columns_read(self.expression), stored=True),)
+        time = frozenset([self.input.schema.time]) if self.aside is not None and self.input.schema.time else frozenset()
+        return self, (Need((kept - {self.name}) | columns_read(self.expression) | time, stored=True),)
 
     def copied(self, column: str) -> tuple[tuple[int, str], ...]:
         return () if column == self.name else ((0, column),)
@@ -93,11 +97,14 @@ class Expensive(Plan):
     # --- the contract -------------------------------------------------------------------------------------------------
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
-        return (StatePart("pending", (f"the budget of {self.budget} per batch, if tuples come no faster",)),)
+        names = ("pending",) if self.aside is None else ("pending", "aside")
+        return tuple(
+            StatePart(name, (f"the budget of {self.budget} per batch, if tuples come no faster",)) for name in names
+        )
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         kept = tuple(o for o in inputs[0].templates if self.name not in o.attributes)
         return replace(inputs[0], templates=kept)
 
     def parameters(self) -> dict[str, Any]:
-        return {"input_schema": self.input.schema} | self.values("schema", "name", "expression", "budget")
+        return {"input_schema": self.input.schema} | self.values("schema", "name", "expression", "budget", "aside")

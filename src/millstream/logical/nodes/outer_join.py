@@ -15,7 +15,7 @@ from millstream.algebra.expression import conjuncts
 from millstream.algebra.names import Groups, equal_classes
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.response import Reach, Rule
-from millstream.logical.contract.offers import Offer, Offers, slowest
+from millstream.logical.contract.offers import Offer, Offers, distinct, slowest
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.disclaimed import Omitted
 from millstream.logical.nodes.kinds.windowed import TwoWindowed
@@ -101,12 +101,14 @@ class OuterJoin(TwoWindowed):
         """Padded rows violate the templates of the other side, and appear when a tuple of a kept side is purged."""
         drains = [part.drains for part in parts[:2]]
         templates: tuple[Offer, ...] = ()
+        named = [offers.renamed(side.names) for side, offers in zip(self.sides, inputs, strict=True)]
+        references = distinct(each for offers in named for each in offers.references)
         for place, side in enumerate(self.sides):
             if side.preserved and not self.preserved[1 - place] and drains[place]:
-                templates = inputs[place].renamed(side.names).templates
+                templates = named[place].templates
         if not all(drained for drained, kept in zip(drains, self.preserved, strict=True) if kept):
-            return Offers(templates=templates)
-        return Offers(*slowest(inputs), templates)
+            return Offers(templates=templates, references=references)
+        return Offers(*slowest(inputs), templates, references)
 
     def parameters(self) -> dict[str, Any]:
         return TwoWindowed.parameters(self) | self.values("preserved")

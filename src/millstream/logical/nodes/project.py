@@ -104,7 +104,11 @@ def _translated(offers: Offers, copied: Mapping[str, str], computed: tuple[Rises
     every = {**copied, **{rises.column: rises.name for rises in computed}}
     standing = {rises.column for rises in computed if not rises.strict}
     kept = (o for o in offers.templates if all(o.class_of(c) == "+" for c in o.attributes & standing))
-    return replace(offers, templates=tuple(o for o in kept if not only or only in o.attributes)).renamed(every)
+    templates = tuple(o for o in kept if not only or only in o.attributes)
+    computes = {rises.column for rises in computed}
+    templates = tuple(replace(o, key=None) if o.attributes & computes else o for o in templates)
+    references = replace(offers, templates=()).renamed(copied).references
+    return replace(replace(offers, templates=templates).renamed(every), references=references)
 
 
 def narrowed(plan: Plan, names: tuple[str, ...]) -> Plan:

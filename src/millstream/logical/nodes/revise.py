@@ -6,7 +6,6 @@ one query, since another may be asked more often.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +14,13 @@ from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.requirements import Punctuated, Requirement
 from millstream.logical.contract.state_parts import StatePart
-from millstream.logical.nodes.kinds.common import Passing
-from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, subsets
+from millstream.logical.nodes.kinds.answering import Answering
+from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed
 
 
 @dataclass(frozen=True, slots=True)
-class Revise(Passing):
+class Revise(Answering):
     """`keys`: the columns that name a window and group. `owner`: the query; empty while it is planned."""
 
     stem = "revise"
@@ -30,9 +28,6 @@ class Revise(Passing):
         Rule("windows and groups", Reach.EVERY, purges="their counts", passes="the same"),
         Rule("any other column", why="later answers would have other numbers"),
     )
-    stateless = False
-    positional = False
-    punctuates = Names()
 
     input: Plan
     keys: tuple[str, ...]
@@ -42,6 +37,10 @@ class Revise(Passing):
     def schema(self) -> Schema:
         source = self.input.schema
         return source.with_attributes((*source, Attribute(REVISION, Type.BIGINT)))
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        return self.keys
 
     def describe(self) -> str:
         return f"Revise BY {', '.join(self.keys)}"
@@ -57,17 +56,8 @@ class Revise(Passing):
     def pruned(self, kept: Names) -> tuple[Plan, tuple[Need, ...]]:
         return self, (Need((kept | {*self.keys}) - {REVISION}),)
 
-    def hash_keys(self) -> Iterable[Key]:
-        return subsets(list(self.keys))
-
-    def keys_below(self, key: Key) -> list[Key] | None:
-        return [key] if {*key} <= {*self.keys} else None
-
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return (StatePart("answers", ("the final rows of the aggregate",)),)
-
-    def requirements(self, part: StatePart) -> Iterator[Requirement]:
-        yield Punctuated(self.input, self.keys)
 
     def parameters(self) -> dict[str, Any]:
         return self.values("schema", "keys", "owner")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from millstream.algebra.names import renamed
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Schema, TimeKind
-from millstream.logical.contract.offers import Offer, Offers, Time, slowest
+from millstream.logical.contract.offers import Offer, Offers, Reference, Time, slowest
 from millstream.logical.contract.state_parts import StatePart, waiting
 from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed
 
@@ -80,7 +80,7 @@ class Merging(Plan):
             others = [index for index in range(len(offered)) if index != place]
             found += [o for o in own.templates if not o.seen and all(self._promises(i, offered[i], o) for i in others)]
         time, clocks = slowest(inputs)
-        return Offers(time, clocks, _with_all_origins(found))
+        return Offers(time, clocks, _with_all_origins(found), _references(offered))
 
     def _promises(self, place: int, other: Offers, offer: Offer) -> bool:
         """True if another input promises as much as the offer, by its time or by a template."""
@@ -131,6 +131,17 @@ def _covers(own: Offer, offer: Offer) -> bool:
     """True if `own` restricts no further column than `offer`, and none more narrowly."""
     classes = own.template.classes
     return own.attributes <= offer.attributes and all(c in ("+", offer.class_of(name)) for name, c in classes)
+
+
+def _references(inputs: list[Offers]) -> tuple[Reference, ...]:
+    """The foreign keys that all inputs have; each is named with the declarations of all."""
+    found: list[Reference] = []
+    for own in inputs[0].references:
+        same = [[each for each in other.references if each.bare == own.bare] for other in inputs]
+        if all(same):
+            origins = dict.fromkeys(each.origin for alike in same for each in alike)
+            found.append(replace(own, origin=" and ".join(origins)))
+    return tuple(found)
 
 
 def _with_all_origins(offers: list[Offer]) -> tuple[Offer, ...]:

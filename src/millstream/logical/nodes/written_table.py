@@ -38,6 +38,10 @@ class WrittenTable(Plan):
     """Differs from those of dropped tables of the same name."""
     partitioned: bool = False
     """True if each shard has the rows of its keys."""
+    removed: tuple[str, ...] = ()
+    """For contracts: the DELETEs that remove each row sooner or later (`contract.removal`)."""
+    partly: tuple[str, ...] = ()
+    """For contracts: the queries that delete rows, but perhaps not all."""
 
     @property
     def schema(self) -> Schema:
@@ -65,11 +69,14 @@ class WrittenTable(Plan):
         """The rows of the table, which stay until a statement deletes them."""
         if self.key and finite(self.table_schema, self.key):
             return StatePart("rows", ("a key that has finitely many values",), purged=False)
-        return StatePart("rows", lacks=f"a row of {self.table} stays until a DELETE removes it", side=1)
+        if self.removed:
+            return StatePart("rows", self.removed, side=1)
+        others = f", and {' and '.join(self.partly)} need not remove every row" if self.partly else ""
+        return StatePart("rows", lacks=f"a row of {self.table} stays until a DELETE removes it{others}", side=1)
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
-        delete = f"delete old rows by DELETE FROM {self.table} USING … WHERE …"
-        return [f"{delete}, which contracts do not follow, and SET contracts = 'off' before this query"]
+        delete = f"start DELETE FROM {self.table} USING stream WHERE {self.table}.column < stream.time first"
+        return [f"{delete}, with a column that is NOT NULL and a stream in the order of time"]
 
     def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
         return Offers(Time.MOVES, (f"the writers of {self.table}",))

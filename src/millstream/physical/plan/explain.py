@@ -13,6 +13,7 @@ from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.placeholders import Placeholders
 from millstream.physical.plan.preparation import PreparedPart
 from millstream.runtime.engine import Graph, format_table
+from millstream.runtime.engine.breaks import set_schedule
 from millstream.strategies import Schedule
 
 
@@ -57,7 +58,7 @@ def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> I
         return stream if streams_shown[stream] == 1 else f"{stream} {streams_shown[stream]}"
 
     Compiler(graph, lambda _: lambda _: None, {}, name_of).add("q", made.plan, lambda _: None)
-    graph.schedule(schedule, {label: [(query, label)] for label in shown.values()})
+    set_schedule(graph, schedule, {label: [(query, label)] for label in shown.values()})
     yield ""
     yield format_table(graph.table())
     arcs = [f"  {arc}" for arc in map(str, graph.arcs())]

@@ -221,7 +221,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         pending=host.graph.pending(),
         disclaimed=host.disclaimed(),
         skipped=dict(host.intake.skipped),
-        judged={each.owner: pairs for each in _assessing(host) if (pairs := each.take_judged()) and each.owner},
+        judged={each.owner: pairs for each in _assessing(host) if (pairs := each.take_judged())},
     )
 
 
@@ -238,13 +238,13 @@ def full_status(host: ShardHost, brief: Status) -> Status:
         points=host.points(),
         diverted=_diverted(host),
         tables=_tables(host),
-        accuracies={each.owner: each.accuracy for each in _assessing(host) if each.owner},
+        accuracies={each.owner: each.accuracy for each in _assessing(host)},
     )
 
 
 def _assessing(host: ShardHost) -> Iterator[Assess]:
     operators = (node.operator for node in host.graph.operators.values())
-    return (operator for operator in operators if isinstance(operator, Assess))
+    return (operator for operator in operators if isinstance(operator, Assess) and not operator.inner)
 
 
 def _sizes(host: ShardHost) -> dict[str, int]:

@@ -41,9 +41,9 @@ class Feeding:
             known = [self.sources[stream].known for stream, _ in copies if stream in self.sources]
             self._compiler.prod([(stream, prod.at(max(known, default=NEVER))) for stream, prod in copies])
 
-    def marks(self, stream: str, before: int, now: int) -> deque[Mark]:
-        """The marks of a stream at which queries prod themselves, between two times."""
-        return marks(self._setup.running.values(), self._setup.schedules, stream, before, now)
+    def marks(self, stream: str, before: int, now: int, newest: int) -> deque[Mark]:
+        """The marks of a stream at which queries prod themselves, between two times; no tuple is after `newest`."""
+        return marks(self._setup.running.values(), self._setup.schedules, stream, (before, now), newest)
 
     def prod(self, mark: Mark) -> None:
         """Prod a query that has come to a mark."""

@@ -52,6 +52,7 @@ from millstream.physical.wire.records import (
 )
 from millstream.physical.wire.shard_split import ShardSplit
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
+from millstream.runtime.engine.breaks import set_schedule
 from millstream.runtime.engine.disclaimed import disclaimed
 from millstream.runtime.engine.guarding import repeat, retire
 from millstream.runtime.engine.nodes import OperatorNode
@@ -171,7 +172,7 @@ class ShardHost:
         settings = self.setup.settings
         assert settings is not None
         owners = self.compiler.owners({query.name: query.whole for query in self.setup.running.values()})
-        self.graph.schedule(Schedule.parse(settings.strategy, settings.breaks), owners)
+        set_schedule(self.graph, Schedule.parse(settings.strategy, settings.breaks), owners)
         set_switches(self.graph, Switches.parse(settings.exploit, settings.propagate), owners)
 
     def _configure_joins(self) -> None:

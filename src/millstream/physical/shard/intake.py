@@ -31,7 +31,7 @@ class Intake:
     def __init__(
         self,
         push: Callable[[str, Element], None],
-        marks: Callable[[str, int, int], deque[Mark]],
+        marks: Callable[[str, int, int, int], deque[Mark]],
         prod: Callable[[Mark], None],
     ) -> None:
         self._push_to, self._marks, self._prod = push, marks, prod
@@ -60,7 +60,8 @@ class Intake:
         split = split.judged_by(source)
         before = source.known if source.known > NEVER else split.lowest(source.schema.time)
         taken = take_own_rows(source, split)
-        passed = self._marks(split.stream, before, source.known)
+        newest = source.known if source.newest is None else source.newest
+        passed = self._marks(split.stream, before, source.known, newest)
         for name, groups in split.partials.items():
             self._push_to(name, Page(groups))
         for element in placed(taken.elements, passed) if passed else taken.elements:

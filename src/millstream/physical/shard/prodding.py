@@ -39,16 +39,21 @@ class Mark(NamedTuple):
 
 
 def marks(
-    queries: Iterable[StartQuery], altered: Mapping[str, Schedule | None], stream: str, before: int, now: int
+    queries: Iterable[StartQuery],
+    altered: Mapping[str, Schedule | None],
+    stream: str,
+    between: tuple[int, int],
+    newest: int,
 ) -> deque[Mark]:
-    """The marks of a stream that time passes, in order."""
+    """The marks of a stream that time passes between two moments, in order. No tuple is newer than `newest`."""
     found: list[Mark] = []
+    before, now = between
     for query in queries if before > NEVER else ():
         prodder = _prodder(query.plan, stream)
         schedule = None if prodder is None else altered.get(query.whole, prodder.schedule)
         if prodder is None or schedule is None or schedule.system:
             continue
-        for time, end in schedule.passed(before, now, now, MOST_MARKS):
+        for time, end in schedule.passed(before, now, newest, MOST_MARKS):
             pattern = Pattern() if end is None else Pattern.of({WINDOW_END: equal(_time(end, prodder.schema.unit))})
             prod = Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern, time=time)
             found.append(Mark(time, query.name, prod))

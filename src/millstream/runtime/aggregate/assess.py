@@ -35,9 +35,10 @@ from millstream.runtime.python.calls import PythonCalls
 from millstream.runtime.state.table import StateTable
 
 QUALITY = "__quality"
-Judged = tuple[int, int, float, float]
+Judged = tuple[int, int, float, float, float, float | None, float | None]
 """The end of a window, the number of its early answers that were last before the final one, the sum of the shares that
-they had seen, and of their qualities."""
+they had seen, and of their qualities, the worst quality, the sum of the early values, and of the final ones; None if
+these are no numbers."""
 
 
 @carries_out("assess")
@@ -54,8 +55,9 @@ class Assess(Operator):
         estimates: bool = False,
         quality: Expression | None = None,
         owner: str = "",
+        inner: bool = False,
     ) -> None:
-        self.schema, self.owner = schema, owner
+        self.schema, self.owner, self.inner = schema, owner, inner
         self._keys, self._groups = list(keys), [name for name in keys if name != WINDOW_END]
         self._value, self._kind, self._range = value, kind, range
         self._moments, self._estimates = moments, estimates
@@ -101,7 +103,8 @@ class Assess(Operator):
         self._pending.replace(held.join(final, on=self._keys, how="anti", nulls_equal=True))
         end = pl.col(WINDOW_END).to_physical().cast(pl.Int64).alias(END)
         pairs = pairs.with_columns(end).drop_nulls([EARLY, FINAL])
-        self._judge(pairs)
+        if not self.inner:
+            self._judge(pairs)
         if self._estimates:
             self._history.add(pairs.drop_nulls(SHARE).cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
 
@@ -111,7 +114,10 @@ class Assess(Operator):
         both = (Qualities.of(each.get_column(QUALITY), each.get_column(FINAL)) for each in (judged, last))
         self.accuracy += Accuracy(*both)
         known = last.drop_nulls(QUALITY).group_by(END, maintain_order=True)
-        self._judged += known.agg(pl.len(), pl.col(SHARE).sum(), pl.col(QUALITY).sum()).rows()
+        sums = [pl.col(SHARE).sum(), pl.col(QUALITY).sum(), pl.col(QUALITY).min().alias("worst")]
+        for name in (EARLY, FINAL):  # a text has no sum
+            sums.append(pl.col(name).cast(pl.Float64).sum() if self._type.is_numeric() else pl.lit(None).alias(name))
+        self._judged += known.agg(pl.len(), *sums).rows()
 
     def _qualities(self, pairs: pl.DataFrame) -> pl.Series:
         calls = self._quality

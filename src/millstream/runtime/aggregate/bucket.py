@@ -10,7 +10,8 @@ is a whole number of panes, and a pane is named by its end. The functions take p
 | a tuple at time t | windows `t // SLIDE .. (t + RANGE) // SLIDE - 1`, pane end `(t // PANE + 1) * PANE` |
 | a pane that ends at p | window ends `e` with `e - RANGE < p <= e` |
 | punctuation `time < v` or `time <= v` | `end <= (v // SLIDE) * SLIDE`, never rounded up; the rest unchanged |
-| punctuation that bounds time otherwise | dropped: it completes no window |
+| punctuation on a range of time (`stretches.py`) | the ends of the windows that lie in it |
+| punctuation on a single time, or on several | dropped: it completes no window |
 | punctuation without a restriction on time | unchanged: all windows of the groups it names |
 
 >>> window_ids(211, 60, 20), window_ids(29, 50, 20), window_ids(3, 5, 20)
@@ -27,7 +28,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import polars as pl
 
-from millstream.algebra.arrays import Integers
+from millstream.algebra.arrays import Integers, Places
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.errors import OutOfRange
@@ -106,14 +107,19 @@ class Reaching(NamedTuple):
     ends: Integers | None
 
 
+def upper_bounds(punctuations: Punctuations, time: str) -> list[tuple[Places, Integers]]:
+    """Return the upper bounds on `time` alone, with their positions."""
+    shapes = ((time, "<"),), ((time, "<="),)
+    groups = [group for group in punctuations.parts.groups if group.shape in shapes]
+    return [(group.positions, integers(group.columns[time])) for group in groups]
+
+
 def drop_idle_bounds(punctuations: Punctuations, time: str, slide: int, reached: int) -> Reaching:
     """Drop the bounds on `time` alone that complete no window end beyond `reached` or beyond an earlier bound.
 
     Most punctuations of a fine-grained stream pass no window end; finding them costs a division each.
     """
-    shapes = ((time, "<"),), ((time, "<="),)
-    groups = [group for group in punctuations.parts.groups if group.shape in shapes]
-    bounds = [(group.positions, integers(group.columns[time])) for group in groups]
+    bounds = upper_bounds(punctuations, time)
     alone = sum(len(values) for _, values in bounds) == len(punctuations)
     if alone and all(closed_end(int(values.max()), slide) <= reached for _, values in bounds):
         return Reaching(Punctuations.of((), punctuations.progress), reached, np.empty(0, dtype=np.int64))

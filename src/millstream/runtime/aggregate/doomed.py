@@ -12,7 +12,7 @@ again from later tuples. Purge and key are one step: between them no tuple is ta
 
 A check folds the waiting tuples, which costs more than to fold them when the window closes. So it has to find a doomed
 group for every `WORTH` tuples, or the next one comes later. Of a window with more than `MOST` doomed groups nothing
-more is passed on: a test of every tuple for so many keys costs more than to drop them here.
+more is passed on: to test every tuple for that many keys costs more than to drop the tuples here.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SHARE = 8
 """Groups per tuple: groups are checked once one tuple for each that many groups has been taken."""
 WORTH = 4
 """A check pays if it finds a doomed group for this many tuples; then the next one may come as soon."""
-MOST_PATIENCE = 512
-"""While checks do not pay, the number of tuples doubles, up to this factor."""
+MOST_WAIT = 1 << 24
+"""While checks do not pay, each waits for twice as many tuples as the one before it took, up to this number."""
 _DOOMED = "__doomed"
 
 
@@ -50,7 +50,7 @@ class Doomed:
         self.watched: list[Pattern] = []
         self.taken = 0
         """Tuples since the last check."""
-        self._patience = 1
+        self._wait = 0  # tuples before the next check
         self._found: list[Pattern] = []  # the inputs are still to be told of these groups
 
     def watch(self, pattern: Pattern) -> bool:
@@ -68,7 +68,7 @@ class Doomed:
         """Return whether groups are to be checked, after `taken` further tuples."""
         self.taken += taken
         known = groups + len(self.table)
-        return bool(self.watched) and self.taken > 0 and self.taken * SHARE >= known * self._patience
+        return bool(self.watched) and self.taken > 0 and self.taken >= max(known / SHARE, self._wait)
 
     def find(self, groups: pl.DataFrame) -> pl.DataFrame:
         """Return the keys of the groups, given by their partial results, that are doomed; keep them, and note which
@@ -82,7 +82,7 @@ class Doomed:
             if (fits := call.fits()) is not None:
                 doomed = doomed & groups.select(fits).to_series()
         found = where(values.select(self._keys), doomed)
-        self._patience = 1 if found.height * WORTH >= taken else min(2 * self._patience, MOST_PATIENCE)
+        self._wait = 0 if found.height * WORTH >= taken else min(2 * taken, MOST_WAIT)
         if found.height:
             self.table.append(found)
             self._found += self._told(found)[: MOST_PATTERNS - len(self._found)]

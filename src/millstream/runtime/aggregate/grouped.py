@@ -1,11 +1,12 @@
 """The common part of window and pane aggregates: groups are held until punctuation, or time, closes them.
 
-A punctuation closes groups if it restricts nothing but group attributes and the windowing attribute, the latter only
-from above: `[ts < v, sensor = 1]` closes the windows of sensor 1 that end by v, `[sensor = 1]` all of its windows. A
-punctuation on raw time `= v`, or on any other attribute, closes nothing and is dropped, since the output cannot express
-it. If the windows are over the hidden timestamp, progress of time (in band, or the port's bound) closes them as well.
-It also closes what it says about group attributes, or the windowing attribute, that follow time (`time_closing`):
-groups by `ts` below the bound. The end of the stream closes everything.
+A punctuation closes groups if it restricts nothing but group attributes and the windowing attribute, the latter by a
+bound from above or by a range: `[ts < v, sensor = 1]` closes the windows of sensor 1 that end by v, `[sensor = 1]` all
+of its windows, `[ts in [v, w)]` the windows that lie in the range (`stretches.py`). A punctuation on raw time `= v`, or
+on any other attribute, closes nothing and is dropped, since the output cannot express it. If the windows are over the
+hidden timestamp, progress of time (in band, or the port's bound) closes them as well. It also closes what it says about
+group attributes, or the windowing attribute, that follow time (`time_closing`): groups by `ts` below the bound. The
+end of the stream closes everything.
 
 Bounds on time alone are by far the most common and are kept as one number. Other emitted punctuations are kept in a
 set, which then holds that number as a pattern too.
@@ -32,6 +33,7 @@ from millstream.runtime.aggregate.asked import AskedGroups
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.aggregate.doomed import Doomed
 from millstream.runtime.aggregate.state import GroupState
+from millstream.runtime.aggregate.stretches import Stretches
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.state.table import StateTable
@@ -57,6 +59,10 @@ class GroupedAggregate(Operator):
         self._stamp = stamp.alias(TS)
         self._finish = [*columns, self._stamp]
         self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
+        self._stretches: Stretches | None = None
+        if self._time is not None and state.end is not None:
+            more: dict[str, Any] = {"panes": state.over_panes, "dated": state.dated, "ordered": schema.ordered}
+            self._stretches = Stretches(self._time, state.end, state.range, state.slide, **more)
         self._reached = NEVER  # window ends up to here are closed by emitted punctuations on time alone
         self._emitted: PunctuationSet | None = None  # made for the first other punctuation
         self._closed = NEVER  # window ends up to here are closed, by punctuation or by time
@@ -120,13 +126,16 @@ class GroupedAggregate(Operator):
         """Return the closing punctuations in terms of the output, without those that earlier ones cover; the set to add
         them to, unless they are bounds on time alone; the window end that such bounds reach."""
         usable, end, reached = self._state.over_time(punctuations.with_progress(NEVER)), self._state.end, NEVER
-        if self._time is not None and end is not None:
+        if self._time is not None and self._stretches is not None:
+            usable = self._stretches.join(usable)
             usable, reached, ends = drop_idle_bounds(usable, self._time, self._slide, self._reached)
             if ends is not None and self._emitted is None:
                 return self._closing(ends), None, reached
         usable = usable.select(self._names)
-        if self._time is not None and end is not None:
-            usable = close_windows(usable, self._time, self._slide, end, self._state.table.schema[end])
+        if self._time is not None and end is not None and self._stretches is not None:
+            usable = close_windows(
+                self._stretches.ends(usable), self._time, self._slide, end, self._state.table.schema[end]
+            )
         if not len(usable):
             return usable, None, reached
         others = self._emitted
@@ -268,11 +277,14 @@ class GroupedAggregate(Operator):
             "bounds": (self._reached, self._closed, self._bound, self._progress_in, self._progress_out),
             "put_out": None if self._emitted is None else self._emitted.to_value(),
             "watched": self._doomed.to_value(),
+            "stretches": None if self._stretches is None else self._stretches.to_value(),
         }
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._reached, self._closed, self._bound, self._progress_in, self._progress_out = values["bounds"]
         self._doomed.restore(values.get("watched", ([], 0, [])))
+        if self._stretches is not None and values.get("stretches") is not None:
+            self._stretches.restore(values["stretches"])
         put_out = values["put_out"]
         self._emitted = None if put_out is None else PunctuationSet.from_value(put_out)
 

@@ -5,6 +5,7 @@
 | computes | partial results per pane (a tumbling window of length gcd(range, slide)) and group |
 | state | a partial result per open pane and group |
 | punctuation in → purged → out | `[ts < v, groups]` → panes that end by v → `[pane_end <= v // pane * pane, groups]` |
+| | `[ts in [u, v), groups]` → panes within it → `[pane_end in (…, …], groups]` |
 | | `[groups]` → all panes of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
 | progress v, or the port's bound v | → the panes that end by v → in band, v rounded down to a pane |

@@ -19,9 +19,11 @@ import polars as pl
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.reduction import GREATEST, Reduction
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import Restriction
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.time_limits import own_limits
 from millstream.algebra.types import Type
+from millstream.algebra.window_patterns import stretch, times_within
 from millstream.runtime.aggregate.bucket import in_a_window, integers, spread
 from millstream.runtime.aggregate.pane_fold import PaneFold, grouped
 from millstream.runtime.operator.frames import pick, stack, where
@@ -64,6 +66,10 @@ class GroupState:
         followed = () if self.timed else (*group, *([attribute] if end and attribute else []))
         self.closing = TimeClosing(own_limits(schema.trails, followed))
         """What time closes, of the groups and of windows over another attribute."""
+        dated = self.closed_by not in (None, TS) and schema.polars[self.closed_by or TS].is_temporal()
+        self.dated = dated, end is not None and end[1].is_temporal()
+        """Whether that attribute, and the end of windows, are timestamps."""
+        self.range, self.over_panes = range_, panes is not None
         self._range = range_
         self._merged_input = panes is not None
         time = panes or attribute or TS
@@ -100,6 +106,7 @@ class GroupState:
         for name, offset in self._offsets.items():
             # A bound on the time itself closes only windows that end by it, whether or not it includes the bound.
             tick = 1 if offset else 0
+            punctuations = punctuations.map_ranges(name, _moved(offset, tick), TS)
             punctuations = punctuations.map_upper(name, _less(offset), TS, "<", pl.Int64(), tick)
         return punctuations
 
@@ -238,6 +245,16 @@ def _offsets(schema: Schema, group: tuple[str, ...]) -> dict[str, int]:
 
 def _less(offset: int) -> Callable[[pl.Expr], pl.Expr]:
     return lambda bound: bound - offset
+
+
+def _moved(offset: int, tick: int) -> Callable[[Restriction], Restriction]:
+    """Return ranges of a column at a fixed distance from the timestamp as ranges of it."""
+
+    def change(restriction: Restriction) -> Restriction:
+        first, last = stretch(restriction, tick)
+        return times_within((first - offset, last if last == FOREVER else last - offset))
+
+    return change
 
 
 def _as_integer(name: str, schema: Schema) -> pl.Expr:

@@ -6,6 +6,7 @@
 | state | a partial result per open window and group; windows without tuples do not exist |
 | punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= (v // slide) * slide, …]` |
 | | and, for operators only, `[window_start <= (v // slide) * slide - range, …]` |
+| | `[ts in [u, v), groups]` → windows within it → `[window_end in (…, …], …]`; the same of `window_start` |
 | | `[groups]` → all windows of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
 | progress v, or the port's bound v | → windows that end by v → in band, v rounded down to a slide |
@@ -41,6 +42,7 @@ from millstream.algebra.early import EARLY, FINAL, FINALITY, Prod
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.window_patterns import earlier
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.aggregate.state import GroupState
@@ -111,5 +113,6 @@ class WindowAggregate(GroupedAggregate):
         if range_ is None or not len(ends):
             return punctuations
         type_ = self.schema.type_of(WINDOW_START).polars
+        ends = ends.map_ranges(WINDOW_END, lambda r: earlier(r, range_), WINDOW_START)
         starts = ends.map_upper(WINDOW_END, lambda bound: bound - range_, WINDOW_START, "<=", type_)
         return Punctuations.concat([punctuations, starts])

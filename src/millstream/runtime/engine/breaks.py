@@ -1,13 +1,36 @@
-"""Components of a graph, and places to break it into fragments.
+"""Components of a graph, places to break it into fragments, and the strategies of its operators.
 
 A break makes a buffer the end of one fragment and the start of the next; each fragment is scheduled by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from millstream.runtime.engine.nodes import OperatorNode
+from millstream.strategies import Owner, Schedule, Strategy
+
+if TYPE_CHECKING:
+    from millstream.runtime.engine.graph import Graph
+
+
+def set_schedule(graph: Graph, schedule: Schedule, owners: Mapping[str, Collection[Owner]]) -> None:
+    """Give every operator its strategy and set its break; `owners` has the queries of each operator. If an operator
+    needs paths, the whole graph is cut into paths."""
+    graph.set_strategy(schedule.default)
+    chosen: dict[Strategy, list[str]] = {}
+    for name, own in owners.items():
+        chosen.setdefault(schedule.strategy(own), []).append(name)
+    for strategy, names in chosen.items():
+        if strategy != schedule.default:
+            graph.set_strategy(strategy, names)
+    broken = {graph.operators[name] for name, own in owners.items() if schedule.breaks(own)}
+    if any(node.strategy.rules.paths for node in graph.operators.values()):
+        broken |= set(canonical_cut(graph.operators.values()))
+    for node in graph.operators.values():
+        if node.buffer.broken != (node in broken):
+            graph.set_break(node, broken=node in broken)
 
 
 def canonical_cut(operators: Iterable[OperatorNode]) -> list[OperatorNode]:

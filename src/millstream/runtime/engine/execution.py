@@ -16,7 +16,8 @@ from millstream.algebra.schema import NEVER, TS
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
 from millstream.runtime.engine import prodding, upstream
 from millstream.runtime.engine.guarding import guarded, issue
-from millstream.runtime.engine.nodes import OperatorNode, Taken
+from millstream.runtime.engine.nodes import OperatorNode
+from millstream.runtime.engine.taking import Taken
 from millstream.runtime.expression.overflow import EXCEEDS
 from millstream.runtime.operator.contract import Ahead, Input, Output
 

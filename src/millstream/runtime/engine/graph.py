@@ -7,7 +7,7 @@ appending a tuple never interleave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from millstream.algebra.early import Prod
@@ -19,12 +19,11 @@ from millstream.algebra.response import Respond
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
-from millstream.runtime.engine import breaks, guarding, prodding, scheduler, snapshot, upstream
+from millstream.runtime.engine import breaks, guarding, prodding, readings, scheduler, snapshot, upstream
 from millstream.runtime.engine.breaks import components
 from millstream.runtime.engine.buffer import Buffer, Ledger
 from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import (
-    UNLIMITED,
     ArrivalNode,
     Fork,
     Hear,
@@ -36,11 +35,12 @@ from millstream.runtime.engine.nodes import (
     TimedNode,
 )
 from millstream.runtime.engine.port import Port
-from millstream.runtime.engine.statistics import NodeStatistics, reading
+from millstream.runtime.engine.statistics import NodeStatistics
 from millstream.runtime.engine.table import NONE, Row, fork_rows, operator_row
+from millstream.runtime.engine.taking import UNLIMITED
 from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, build_arcs, hand_over
 from millstream.runtime.operator.contract import Operator
-from millstream.strategies import DFS, Owner, Schedule, Strategy
+from millstream.strategies import DFS, Strategy
 
 ENDED = Punctuations.of([Pattern()]).with_progress(FOREVER)
 """The end of a stream: a punctuation that excludes all later tuples."""
@@ -225,23 +225,6 @@ class Graph:
         for node in breaks.canonical_cut(self.operators.values()):
             self.set_break(node)
 
-    def schedule(self, schedule: Schedule, owners: Mapping[str, Collection[Owner]]) -> None:
-        """Give every operator its strategy and set its break; `owners` has the queries of each operator. If an operator
-        needs paths, the whole graph is cut into paths."""
-        self.set_strategy(schedule.default)
-        chosen: dict[Strategy, list[str]] = {}
-        for name, own in owners.items():
-            chosen.setdefault(schedule.strategy(own), []).append(name)
-        for strategy, names in chosen.items():
-            if strategy != schedule.default:
-                self.set_strategy(strategy, names)
-        broken = {self.operators[name] for name, own in owners.items() if schedule.breaks(own)}
-        if any(node.strategy.rules.paths for node in self.operators.values()):
-            broken |= set(breaks.canonical_cut(self.operators.values()))
-        for node in self.operators.values():
-            if node.buffer.broken != (node in broken):
-                self.set_break(node, broken=node in broken)
-
     def _note_cuts(self) -> None:
         """Note whether a walk may end before it reaches the sources that it wants to ask."""
         forks = (buffer.fork for buffer in self.buffers())
@@ -403,17 +386,7 @@ class Graph:
 
     def statistics(self) -> dict[str, NodeStatistics]:
         """Return a reading of every node, by name."""
-        readings = [reading(s.name, "source", s.counters, buffered=len(s.buffer)) for s in self.sources.values()]
-        for node in self.operators.values():
-            operator, buffered = node.operator, sum(port.size() for port in node.ports)
-            kind, state = type(operator).__name__, operator.state_rows()
-            held = {"buffered": buffered, "state": state, "late": operator.late, "pruned": operator.pruned}
-            guards = guarding.written(*node.ports)
-            tests, macro = guarding.readings(*node.ports), node.row.transition
-            readings.append(reading(node.name, kind, node.counters, **held, macro=macro, guards=guards, tests=tests))
-        for s in self.sinks.values():
-            readings.append(reading(s.name, "sink", s.counters, guards=guarding.written(s), tests=guarding.readings(s)))
-        return {r.name: r for r in readings}
+        return readings.of_graph(self)
 
     def snapshot(self) -> dict[str, Any]:
         """Return all buffered data and all state but the operators' tables, as values."""

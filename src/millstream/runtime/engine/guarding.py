@@ -145,17 +145,19 @@ def guarded(graph: Graph, node: OperatorNode, inputs: Sequence[Input]) -> Sequen
         else:
             made.append(given)
         if given.punctuations is not None and len(given.punctuations):
-            closed = [part for each in port.issued if (part := _closed(each.pattern, given.punctuations)) is not None]
-            unmount(port, covered_by(given.punctuations))
+            covered = covered_by(given.punctuations)
+            parts = (_closed(each.pattern, covered, given.punctuations) for each in port.issued)
+            closed = [part for part in parts if part is not None]
+            unmount(port, covered)
             narrow(port, given.punctuations)
             for pattern in closed:
                 graph.send(port, Withdrawal(pattern))
     return made
 
 
-def _closed(pattern: Pattern, punctuations: Punctuations) -> Pattern | None:
+def _closed(pattern: Pattern, covered: Callable[[Pattern], bool], punctuations: Punctuations) -> Pattern | None:
     """Return the part of a pattern that punctuations cover: all of it, or values of its list; None: nothing."""
-    if covered_by(punctuations)(pattern):
+    if covered(pattern):
         return pattern
     if not listed(pattern) or (left := narrowed(pattern, punctuations)) == pattern:
         return None

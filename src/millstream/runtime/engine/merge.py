@@ -17,8 +17,9 @@ from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
 from millstream.runtime.engine.buffer import Buffer
-from millstream.runtime.engine.nodes import OperatorNode, Taken, batch_of, take_element, take_only_punctuations
+from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.engine.port import Port
+from millstream.runtime.engine.taking import Taken, batch_of, take_element, take_only_punctuations
 from millstream.runtime.operator.contract import Input, Operator
 from millstream.runtime.operator.frames import stack
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from millstream.runtime.engine import upstream
 from millstream.runtime.engine.execution import step_without_input
-from millstream.runtime.engine.nodes import UNLIMITED, OperatorNode, Source
+from millstream.runtime.engine.nodes import OperatorNode, Source
 from millstream.runtime.engine.port import Port
+from millstream.runtime.engine.taking import UNLIMITED
 from millstream.runtime.engine.timestamps import REQUEST, EtsMode, hand_over
 from millstream.runtime.engine.walk import Walk
 

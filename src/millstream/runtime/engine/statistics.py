@@ -33,8 +33,8 @@ class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
     counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
-    or while it held them, `guards` the patterns of its guards, `told` the feedback received, `stopped` that of it which
-    it could not pass on."""
+    or while it held them, `aside` the tuples held that wait behind newer ones, `guards` the patterns of its guards,
+    `told` the feedback received, `stopped` that of it which it could not pass on."""
 
     name: str
     kind: str
@@ -55,6 +55,7 @@ class NodeStatistics:
     tests: tuple[GuardReading, ...] = ()
     told: int = 0
     stopped: int = 0
+    aside: int = 0
 
     @property
     def selectivity(self) -> float | None:
@@ -71,6 +72,7 @@ def reading(
     state: int = 0,
     late: int = 0,
     pruned: int = 0,
+    aside: int = 0,
     macro: str = "",
     guards: tuple[str, ...] = (),
     tests: tuple[GuardReading, ...] = (),
@@ -90,6 +92,7 @@ def reading(
         state=state,
         seconds=nanoseconds / 1e9,
         late=late,
+        aside=aside,
         macro=macro,
         guards=guards,
         tests=tests,

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.runtime.engine.execution import Done, execute
-from millstream.runtime.engine.nodes import UNLIMITED, Fork, OperatorNode, Source
+from millstream.runtime.engine.nodes import Fork, OperatorNode, Source
+from millstream.runtime.engine.taking import UNLIMITED
 from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, hand_over
 from millstream.strategies import Action
 

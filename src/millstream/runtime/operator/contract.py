@@ -94,6 +94,7 @@ class Operator(ABC):
     `holds_results` true: the tuples that it holds are results but for computed columns, so that feedback drops those
                  that match whether or not its inputs may omit them.
     `pruned`     number of tuples held that feedback has dropped.
+    `aside`      number of tuples held that wait behind newer ones.
     `guards_itself` true: it drops the tuples that it disclaims, and counts them; its ports need no guards.
     """
 
@@ -109,6 +110,7 @@ class Operator(ABC):
     late: int = 0
     holds_results: bool = False
     pruned: int = 0
+    aside: int = 0
     guards_itself: bool = False
 
     @classmethod
@@ -135,7 +137,8 @@ class Operator(ABC):
 
     @property
     def owes(self) -> bool:
-        """True if it has put off finding results of the tuples that it has; `early` is then called without rows too."""
+        """True if it has put off finding results of the tuples that it has, or acts on prods that an operator behind it
+        answers; `early` is then called without rows too."""
         return False
 
     def passed(self, prod: Prod, arrived: Prod) -> Prod:  # noqa: ARG002

@@ -5,11 +5,13 @@ A query over one-row tables alone needs no function.
 | kind | the function returns |
 |---|---|
 | rows | a list of tuples |
-| value | the first column of the first row, None without rows |
+| value | the first column of the only row, None without rows; an error if there are several |
 | exists | True if there is a row |
 """
 
 from __future__ import annotations
+
+import re
 
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.program.program import Program
@@ -25,6 +27,8 @@ from millstream.runtime.program.source import Frame, Module
 
 def call_query(query: Query, frame: Frame, kind: str) -> str:
     """Source that calls a query from a function."""
+    if query.members:
+        return f"[{', '.join(f'*{call_query(member, frame, kind)}' for member in query.members)}]"
     if is_single(query, frame.module):
         return _inline(query, frame, kind)
     inner = Frame(frame.module, frame)
@@ -87,9 +91,9 @@ class _Function:
         elif not query.distinct and (rows := self._loops.first_rows(query)) is not None:
             (level,) = self._loops.levels
             items = ", ".join(self._items())
-            return [f"found = {rows}", f"out = [({items},) for {level.variable} in found]", _returned(kind)]
+            return [f"found = {rows}", f"out = [({items},) for {level.variable} in found]", self._returned(kind)]
         elif plain and kind != "rows":
-            return self._first(kind)
+            return self._only() if kind == "value" else self._first()
         else:
             found = ["out = []", *self._loops.around(self._appended())]
         return [*found, *self._delivered(kind)]
@@ -103,11 +107,25 @@ class _Function:
         assert level.storage is not None
         return f"s.{level.storage.attribute}.has({self._loops.lookup(level)})"
 
-    def _first(self, kind: str) -> list[str]:
+    def _first(self) -> list[str]:
         """Return at the first row."""
-        if kind == "value":
-            return [*self._loops.around([f"return {self._items()[0]}"]), "return None"]
         return [*self._loops.around(["return True"]), "return False"]
+
+    def _only(self) -> list[str]:
+        """The value of the only row; a second row is an error."""
+        kept = ["if found:", *indented([f"several_rows({self._said})"]), f"found, value = True, {self._items()[0]}"]
+        return ["found, value = False, None", *self._loops.around(kept), "return value"]
+
+    @property
+    def _said(self) -> str:
+        """The text of the query, with tables as they are written."""
+        text = re.sub(r"\b(\w+) \1#\d+", r"\1", f"({self._query})")
+        return self._frame.module.constant(re.sub(r"(?<=\w)#\d+\b", "", text))
+
+    def _returned(self, kind: str) -> str:
+        if kind == "value":
+            return f"return only(out, {self._said})"
+        return "return out" if kind == "rows" else "return bool(out)"
 
     def _items(self) -> list[str]:
         return self._values(self._query.items)
@@ -132,7 +150,7 @@ class _Function:
         if query.limit is not None or query.offset is not None:
             counts = ["None" if each is None else self._values((each,))[0] for each in (query.limit, query.offset)]
             lines.append(f"out = limited(out, {', '.join(counts)})")
-        return [*lines, _returned(kind)]
+        return [*lines, self._returned(kind)]
 
     # --- groups and aggregates ------------------------------------------------------------------------------------
 
@@ -180,10 +198,6 @@ class _Function:
                 made = scalars.AGGREGATES[call.function] if call.by is None else on_column(call.by, call.arguments)
                 plain.append(f"c{position} = {self._frame.module.constant(made, 'f')}({held})")
         return [*plain, *lines]
-
-
-def _returned(kind: str) -> str:
-    return {"rows": "return out", "value": "return out[0][0] if out else None", "exists": "return bool(out)"}[kind]
 
 
 def _by_group(keys: list[str], lists: str, collected: list[str]) -> list[str]:

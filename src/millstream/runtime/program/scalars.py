@@ -16,7 +16,7 @@ import polars as pl
 from millstream.algebra.expression import Call, Column, Expression
 from millstream.algebra.expression import rewrite as rewritten
 from millstream.algebra.types import format_value
-from millstream.errors import OutOfRange
+from millstream.errors import OutOfRange, SeveralRows
 from millstream.runtime.expression.checks import Checks
 from millstream.runtime.expression.evaluate import to_polars
 
@@ -28,6 +28,17 @@ _MOST = 1 << 63
 
 def out_of_range(text: str, type_: str, value: Any) -> NoReturn:
     raise OutOfRange(f"{text} does not fit {type_}: {format_value(value)}")
+
+
+def several_rows(text: str) -> NoReturn:
+    raise SeveralRows(f"a subquery in place of a value has several rows: {text}")
+
+
+def only(rows: Sequence[tuple[Any, ...]], text: str) -> Any:
+    """The value of a subquery: the first column of its only row, None without rows."""
+    if len(rows) > 1:
+        several_rows(text)
+    return rows[0][0] if rows else None
 
 
 def narrow(value: int, text: str) -> int:

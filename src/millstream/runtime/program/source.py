@@ -21,7 +21,7 @@ _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
     scalars.narrow, scalars.shortened, scalars.moved, scalars.remainder, scalars.greatest, scalars.least,
     scalars.distinct, scalars.run, scalars.all_hold, scalars.both_used, scalars.either_used,
-    scalars.ordered, scalars.limited,
+    scalars.ordered, scalars.limited, scalars.only, scalars.several_rows,
 )  # fmt: skip
 
 

@@ -124,7 +124,7 @@ ERRORS: list[tuple[str, str, Files, str, str]] = [
     ("zip", "csv", {"a": b"PK\x03\x04..."}, "", "M5046: file '.*' is compressed .zip."),
     ("UTF-16", "csv", {"a": CSV.decode().encode("utf-16")}, "", "M5046: file '.*' is UTF-16"),
     ("parquet", "csv", {"a": frame(k=[1], note=["a"])}, "", "M5046: file '.*' is a parquet file"),
-    ("csv", "parquet", {"a": CSV}, "", "M5003: cannot read file"),
+    ("csv", "parquet", {"a": CSV}, "", "M5046: file .* is not a parquet file"),
     ("no bytes", "parquet", {"a": b""}, "", "M5003: cannot read file"),
     ("twice", "csv", {"a": b"k,note,k\n"}, "", "M5045: file '.*' has the column 'k' 2 times"),
     (
@@ -135,6 +135,7 @@ ERRORS: list[tuple[str, str, Files, str, str]] = [
         "M5045: file '.*' has the column 'note' 2 times",
     ),
     ("missing", "csv", {"a": b"k,notes\n"}, "", "M5041: file '.*' has no column 'note'"),
+    ("no header", "csv", {"a": b"1,x\n2,y\n"}, "", r"M5041: file '.*' has no column 'k'(.|\n)*header = 'false'"),
     ("missing", "parquet", {"a": frame(k=[1])}, "", "M5041: file '.*' has no column 'note'"),
     ("no table", "csv", {"a": CSV, "README": b"# Read me\n"}, "", "M5041: file '.*README' has no column 'k'"),
     ("quote", "csv", {"a": b'k,"note\n'}, "", "M5003: cannot read file"),

@@ -152,7 +152,9 @@ def _position(file: File, columns: Sequence[str], name: str) -> int:
     found = [at for at, column in enumerate(columns) if column == name]
     found = found or [at for at, column in enumerate(columns) if column.lower() == name.lower()]
     if not found:
+        values = any(column[:1].isdigit() for column in columns)
         hint = did_you_mean(name, list(dict.fromkeys(columns)))
+        hint = "the first line has values, not names: WITH (header = 'false')" if values else hint
         raise InputError("M5041", f"file '{file.path}' has no column '{name}'", hint=hint)
     if len(found) > 1:
         hint = "Rename one of them: " + ", ".join(columns[at] for at in found)

@@ -24,7 +24,7 @@ from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.ingest.paged.files.formats import File, Part
-from millstream.ingest.paged.files.plain_text import check_text
+from millstream.ingest.paged.files.other_kinds import check_text
 from millstream.ingest.paged.files.text import (
     NO_TEXT,
     TextFormat,

@@ -34,6 +34,15 @@ class Listing:
             hint = "A relative path starts at the working directory of Millstream."
             raise InputError("M5040", f"there is no file or folder '{path}'", hint=hint)
 
+    @property
+    def absent(self) -> str:
+        """That there is no file, with where it was looked for; empty if there is one."""
+        if self.find():
+            return ""
+        if self._pattern is None:
+            return f"there is no file in '{self.folder}'"
+        return f"no file in '{self.folder}' matches '{self._pattern}'"
+
     def path(self, name: str) -> str:
         return str(Path(self.folder, name))
 

@@ -40,6 +40,7 @@ from millstream.ingest.paged.files.formats import (
     positions,
     unreadable,
 )
+from millstream.ingest.paged.files.other_kinds import check_parquet
 from millstream.ingest.paged.files.parquet_columns import Columns, columns_of
 from millstream.ingest.paged.files.parquet_wanted import part_reader
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
@@ -206,6 +207,7 @@ def _footer(file: File, time: str | None) -> Footer:
         with pq.ParquetFile(file.path) as opened:
             described, held = opened.schema_arrow, opened.metadata
     except (OSError, pa.ArrowException) as error:
+        check_parquet(file)
         raise unreadable(file, str(error).splitlines()[0]) from error
     groups = [held.row_group(at) for at in range(held.num_row_groups)]
     borders = (0, *np.cumsum([group.num_rows for group in groups], dtype=np.int64).tolist())

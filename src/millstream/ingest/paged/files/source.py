@@ -72,6 +72,11 @@ class FileSource:
     def ends(self) -> bool:
         return self._options.once
 
+    @property
+    def absent(self) -> str:
+        """That there is nothing to read yet, and where it was looked for; empty if there is something."""
+        return self._listing.absent
+
     def ended(self, offset: Offset) -> bool:
         if not self._options.once:
             return False

@@ -62,9 +62,7 @@ class Calls:
 
     def bind(self, node: ast.Function, binder: Binder) -> Call:
         """Return the call of an aggregate, its arguments bound by `binder`."""
-        if node.over is not None:
-            hint = "a body reads whole tables: ORDER BY and LIMIT in a subquery choose rows"
-            raise PlanError("M3054", "a running aggregate is not allowed in a body", hint=hint, **node.over.place)
+        check_over(node)
         found, built_in = self._found(node.name), aggregates.find(node.name)
         if node.name == self.name and not (self.window and (found is not None or built_in is not None)):
             detail = "An aggregate may call those that exist before it; the window version may call the base version."
@@ -130,6 +128,14 @@ class Calls:
             "value", function.name, "argument", type_, parameters, distinct, "filter" if filtered else None
         )
         return Call(type_, function.name, (argument, *filtered), by=by)
+
+
+def check_over(node: ast.Function) -> None:
+    """Refuse OVER: tables have no order of time."""
+    if node.over is not None:
+        hint = "aggregate in a subquery: (SELECT SUM(b.x) FROM t b WHERE b.k = a.k); ORDER BY and LIMIT choose rows"
+        message = f"{node.name.upper()}(…) OVER is not possible over tables"
+        raise PlanError("M3054", message, hint=hint, **node.over.place)
 
 
 def _typed(argument: Expression) -> Expression:

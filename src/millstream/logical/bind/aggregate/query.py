@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 from millstream.algebra.expression import Column, Expression, conjunction
 from millstream.algebra.program.expression import (
@@ -24,7 +24,8 @@ from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.python_function import PythonFunction
 from millstream.lang.table.ast import CalledSource
-from millstream.logical.bind.aggregate.calls import Calls
+from millstream.logical.bind.aggregate.calls import Calls, check_over
+from millstream.logical.bind.aggregate.rewriting import as_select, check_members, with_left_joins, without_aliases
 from millstream.logical.bind.aggregate.scope import Entry, FunctionScope, LocalScope
 from millstream.logical.bind.aggregate.types import assigned, attributes, wide
 from millstream.logical.bind.coercion import cast
@@ -33,7 +34,6 @@ from millstream.logical.bind.operators import binary
 from millstream.logical.bind.pacing import refuse_pacing
 
 Columns = tuple[Attribute, ...]
-_JOINS = ("", "CROSS", "INNER", "LEFT")
 
 
 @dataclass(slots=True)
@@ -85,6 +85,8 @@ class Body:
                 query, columns = self._single(node.query, scope)
                 binary("=", operand, Column(columns[0].type, "value"))  # raises if they cannot be compared
                 return InQuery(Type.BOOLEAN, operand, query)
+            case ast.Function(over=ast.OverClause()):
+                check_over(node)
             case ast.Function() if self.calls.is_aggregate(node):
                 message = f"{node.name.upper()} is an aggregate, not allowed in {binder.where}"
                 raise PlanError("M3013", message, hint=f"(SELECT {node.name}(…) FROM …)")
@@ -123,18 +125,20 @@ class Body:
 
     def query(self, written: ast.Query, outer: LocalScope) -> tuple[Query, Columns]:
         with written.placing():
-            if not isinstance(written, ast.Select):
-                hint = "INSERT INTO t SELECT … UNION ALL SELECT …" if written.op.startswith("UNION") else ""
-                raise PlanError("M3019", f"{written.op} is not possible here", hint=hint, **written.place)
-            return self._select(written, outer)
+            return self._select(written if isinstance(written, ast.Select) else as_select(written), outer)
 
     def _select(self, select: ast.Select, outer: LocalScope) -> tuple[Query, Columns]:
         if select.window is not None:
-            raise PlanError("M3003", "a query of a body has no windows", **select.window.place)
-        scope = outer.inside()
+            raise PlanError("M3003", "a query over tables has no windows", hint="leave it out", **select.window.place)
+        for node in select.walk():
+            if isinstance(node, ast.Function):
+                check_over(node)
+        select, scope = with_left_joins(select), outer.inside()
         sources, conditions = self._sources(select, scope, outer)
         if select.where is not None:
             conditions.append(self.binder(scope, "WHERE").condition(select.where))
+        own = {column.name for entry in scope.entries for column in entry.columns}
+        select = replace(select, having=without_aliases(select.having, select.items, own))
         grouping = _Grouping(self, scope, select)
         having = None if select.having is None else grouping.binder("HAVING").condition(select.having)
         named = self._items(select, scope, grouping.binder("SELECT"))
@@ -168,10 +172,8 @@ class Body:
         for written in select.sources:
             source = written.source
             with source.placing():
-                if written.kind not in _JOINS:
-                    raise PlanError("M3020", f"{written.kind} JOIN is not available in a body", hint="LEFT JOIN")
                 if source.window is not None:
-                    raise PlanError("M3003", "a table of a body has no windows")
+                    raise PlanError("M3003", "a table has no windows", hint="leave it out: all its rows are read")
                 if source.arguments is not None and not isinstance(source, CalledSource):
                     hint = "call it in a SELECT over tables"
                     raise PlanError("M3081", f"a table function ('{source.relation}') cannot be called here", hint=hint)
@@ -214,7 +216,13 @@ class Body:
     def _relation(self, written: str | ast.Query, outer: LocalScope) -> tuple[str | Query, Columns]:
         if isinstance(written, str):
             return written, self.columns(written)
-        query, columns = self.query(written, outer)
+        if isinstance(written, ast.SetOperation) and written.op == "UNION ALL" and not written.tail:
+            members = self.union(written, outer)
+            with written.placing():
+                check_members([columns for _, columns in members])
+            query, columns = Query((), (), members=tuple(member for member, _ in members)), members[0][1]
+        else:
+            query, columns = self.query(written, outer)
         names = [column.name for column in columns]
         for name in names:
             if names.count(name) > 1:

@@ -30,7 +30,8 @@ def check_issuing(entries: Sequence[Entry], windows: Sequence[Window], sequence:
         if not word:
             continue
         if entry.written.kind in OUTER:
-            raise entry.fail("M3034", f"{word} {entry.written.kind} JOIN", "it keeps tuples without a partner")
+            hint = f"{word} JOIN, or {entry.written.kind} JOIN, which keeps tuples without a partner"
+            raise entry.fail("M3034", f"{word} {entry.written.kind} JOIN is not possible", hint)
         if entry.plan is None:
             raise entry.fail("M3034", f"{word} JOIN with a table", "leave it out: a table sends no punctuation")
         if sequence is not None or key_joined(entries) or any(window.rows is not None for window in windows):

@@ -15,6 +15,7 @@ from millstream.lang.aggregate import ast as body
 from millstream.lang.table.ast import CalledSource, Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
+from millstream.logical.bind.aggregate.rewriting import check_members
 from millstream.logical.bind.aggregate.scope import FunctionScope, LocalScope, as_written
 from millstream.logical.bind.aggregate.types import attributes, wide
 from millstream.logical.bind.table.called import check_called
@@ -29,10 +30,8 @@ def bind_once(query: ast.Query, catalog: Catalog) -> Program:
     tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
     with query.placing(), as_written():
         found = Body(tables, Calls(catalog, "a query over tables", True)).union(query, LocalScope(()))
-        (_, columns), *others = found
-        for _, other in others:
-            if [each.type for each in other] != [each.type for each in columns]:
-                raise PlanError("M2018", "UNION ALL of columns of different types")
+        check_members([columns for _, columns in found])
+        columns = found[0][1]
         statement = Insert(RETURN, tuple(made for made, _ in found))
         held = tuple(LocalTable(name, own) for name, own in tables.items())
         return Program("select", (), _unique(columns), held, (), (statement,))

@@ -250,9 +250,10 @@ class Grouped(Plan):
         names = [groups | dict.fromkeys(self.windowing, end) for end in self.ends] or [groups]
         usable = [offer for offer in source.templates if self._closed_by(offer)]
         closing = distinct(offer.renamed(new) for offer in usable for new in names)
+        references = source.renamed(groups).references
         if self.timed or parts[0].drains:
-            return Offers(source.time, source.clocks, closing)
-        return Offers(templates=closing)
+            return Offers(source.time, source.clocks, closing, references)
+        return Offers(templates=closing, references=references)
 
     def requirements(self, part: StatePart) -> Iterator[Requirement]:
         if self.timed or self.following:

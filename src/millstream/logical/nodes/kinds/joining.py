@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 from millstream.algebra.expression import Expression, calls_code, conjunction, conjuncts
@@ -197,15 +198,17 @@ class Joining(Plan):
     # --- the contract -----------------------------------------------------------------------------------------------
 
     def joined_offers(self, inputs: tuple[Offers, ...], drains: Iterable[bool]) -> Offers:
-        """Return the slowest time, and the templates of each side that `drains`; a key gets the first side's name."""
+        """Return the slowest time, the templates of each side that `drains`, and all foreign keys; a key gets the first
+        side's name."""
         first = self.sides[0].key_names
         found = [
-            offers.renamed(side.names | key_names(zip(side.keys, first, strict=True))).templates
-            for side, offers, drained in zip(self.sides, inputs, drains, strict=True)
-            if drained
+            offers.renamed(side.names | key_names(zip(side.keys, first, strict=True)))
+            for side, offers in zip(self.sides, inputs, strict=True)
         ]
         time, clocks = slowest(inputs)
-        return Offers(time, clocks, distinct(offer for offers in found for offer in offers))
+        drained = (offers.templates for offers, drains_ in zip(found, drains, strict=True) if drains_)
+        references = distinct(each for offers in found for each in offers.references)
+        return Offers(time, clocks, distinct(chain.from_iterable(drained)), references)
 
 
 class Paired(Joining):

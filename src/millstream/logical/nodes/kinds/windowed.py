@@ -22,7 +22,7 @@ from millstream.algebra.time_limits import Limit, Partner, join_limits
 from millstream.algebra.types import Type
 from millstream.algebra.window import UNBOUNDED, Window
 from millstream.logical.contract.offers import Offer, Offers, Time
-from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
+from millstream.logical.contract.requirements import Punctuated, Refers, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import WAITING, StatePart, may_be_nan, time_stands, unclosed, waiting
 from millstream.logical.nodes.kinds.joining import Joining, Paired, Side, joined
 from millstream.logical.plan import Plan
@@ -181,6 +181,8 @@ class TwoWindowed(Paired, Windowed):
         if self.sides[part.side].window.range is not None:
             yield TimeMoves((other,))
         yield Punctuated(other, self.keys_of(1 - part.side))
+        pairs = zip(self.keys_of(part.side), self.keys_of(1 - part.side), strict=True)
+        yield Refers(self.inputs[part.side], other, tuple(pairs))
 
     def advice(self, part: StatePart, inputs: tuple[Offers, ...]) -> list[str]:
         own = self.sides[part.side]
@@ -237,14 +239,12 @@ def _closes_partners(offer: Offer, own: Side, other: Side, names: Mapping[str, s
 
 
 def _partners_come(own: Side, promised: Offers, offers: Offers, names: Mapping[str, str]) -> list[str]:
-    """Return the primary keys of the other side that close every stored tuple of this side, whose key is a foreign
-    one."""
-    foreign = {offer.attributes: offer.origin for offer in promised.templates if offer.foreign}
+    """Return the primary keys of the other side that close every stored tuple of this side, whose key refers to
+    them."""
+    foreign = {reference.bare: reference.origin for reference in promised.references}
     found: list[str] = []
-    if not foreign:
-        return found
-    for offer in offers.templates:
-        columns = frozenset(names.get(name, "") for name in offer.attributes)
-        if offer.seen and columns in foreign and not may_be_nan(own.schema, columns):
-            found.append(f"{offer.origin}, to which {foreign[columns]} refers")
+    for offer in offers.templates if foreign else ():
+        key = None if offer.key is None else offer.key.renamed(names)
+        if key is not None and key.bare in foreign and not may_be_nan(own.schema, (name for name, _ in key.columns)):
+            found.append(f"{offer.origin} and {foreign[key.bare]}")
     return found

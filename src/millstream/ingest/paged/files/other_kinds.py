@@ -1,4 +1,4 @@
-"""Files that are no plain text in UTF-8: recognised by their first bytes, and refused."""
+"""Files of another kind than that of their source: recognised by their first bytes, and refused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class _Kind(NamedTuple):
     hint: str
 
 
+PARQUET = b"PAR1"
 OTHER_KINDS = (
     _Kind(b"\x1f\x8b", ".gz", "compressed (gzip)", "Decompress it: gunzip FILE"),
     _Kind(b"\x28\xb5\x2f\xfd", ".zst", "compressed (zstd)", "Decompress it: unzstd FILE"),
@@ -25,7 +26,7 @@ OTHER_KINDS = (
     _Kind(b"\xfd7zXZ\x00", ".xz", "compressed (xz)", "Decompress it: unxz FILE"),
     _Kind(b"PK\x03\x04", ".zip", "compressed (zip)", "Unpack it: unzip FILE"),
     _Kind(b"\x04\x22\x4d\x18", ".lz4", "compressed (lz4)", "Decompress it: unlz4 FILE"),
-    _Kind(b"PAR1", ".parquet", "a parquet file", "connector = 'parquet'"),
+    _Kind(PARQUET, ".parquet", "a parquet file", "connector = 'parquet'"),
     _Kind(b"\xff\xfe", "", "UTF-16", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
     _Kind(b"\xfe\xff", "", "UTF-16", "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
 )
@@ -34,14 +35,30 @@ OTHER_KINDS = (
 def check_text(file: File) -> None:
     """Raise InputError if the first bytes of a file are not those of a text in UTF-8."""
     check_whole(file)
-    try:
-        with Path(file.path).open("rb") as opened:
-            start = opened.read(8)
-    except OSError as error:
-        raise unreadable(file, str(error.strerror)) from error
+    start = _start(file)
     for kind in OTHER_KINDS:
         if start.startswith(kind.start):
             raise InputError("M5046", f"file '{file.path}' is {kind.name}, not plain text in UTF-8", hint=kind.hint)
+
+
+def check_parquet(file: File) -> None:
+    """Raise InputError if the first bytes of a file, which is not empty, are not those of a parquet file."""
+    start = _start(file)
+    if not start or start.startswith(PARQUET):
+        return
+    found = [kind for kind in OTHER_KINDS if start.startswith(kind.start)]
+    is_json = start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"["))
+    hint = found[0].hint if found else f"connector = '{'json' if is_json else 'csv'}' reads text"
+    what = f"is {found[0].name}, not a parquet file" if found else "is not a parquet file"
+    raise InputError("M5046", f"file '{file.path}' {what}", hint=hint)
+
+
+def _start(file: File) -> bytes:
+    try:
+        with Path(file.path).open("rb") as opened:
+            return opened.read(8)
+    except OSError as error:
+        raise unreadable(file, str(error.strerror)) from error
 
 
 def check_path(path: str) -> None:

@@ -18,6 +18,8 @@ It still has an arrival number, which counts in a frame of ROWS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain, starmap
 from math import gcd
 from typing import Any
 
@@ -70,6 +72,13 @@ class Running(Evaluation):
         found = instance.take(arguments)
         self._found = [*found, *instance.aggregate.terminate()] if self._terminates else found
         return self._found
+
+    def take_all(self, numbers: Sequence[int], arrival: int, times: Sequence[int], rows: Sequence[Row]) -> list[Rows]:
+        if self._holds or self._terminates or not self.instance.started:
+            return super().take_all(numbers, arrival, times, rows)
+        found = [*starmap(self.instance.aggregate.iterate, rows)]
+        self._found = found[-1]
+        return found
 
     def results(self) -> Rows:
         return self._found
@@ -191,6 +200,15 @@ class KnownOnly(Around):
     def take(self, number: int, arrival: int, time: int, arguments: Row) -> Rows:
         self.enter(number, arrival, time, arguments)
         return self.results() if self._repeats or None not in arguments else NO_ROWS
+
+    def take_all(self, numbers: Sequence[int], arrival: int, times: Sequence[int], rows: Sequence[Row]) -> list[Rows]:
+        if None in chain.from_iterable(rows):
+            return super().take_all(numbers, arrival, times, rows)
+        self.results()
+        found = self._inner.take_all(numbers, arrival, times, rows)
+        self._found = found[-1]
+        self._last = next(filter(None, reversed(found)), self._last)
+        return found
 
     def enter(self, number: int, arrival: int, time: int, arguments: Row) -> None:
         if None in arguments:

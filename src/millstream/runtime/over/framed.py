@@ -7,8 +7,8 @@ window. The window of several calls has the columns of all of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
+from itertools import product, starmap
 from typing import Any
 
 from millstream.algebra.frame import Frame
@@ -23,6 +23,11 @@ class Evaluation(ABC):
     def take(self, number: int, arrival: int, time: int, arguments: Row) -> Rows:
         """Take the next tuple and return its results. `number` identifies it, `arrival` is its number in the partition,
         from 0 on."""
+
+    def take_all(self, numbers: Sequence[int], arrival: int, times: Sequence[int], rows: Sequence[Row]) -> list[Rows]:
+        """Take the next tuples, of which `arrival` is the first in the partition, and return the results of each."""
+        taken = zip(numbers, range(arrival, arrival + len(rows)), times, rows, strict=True)
+        return [self.take(*each) for each in taken]
 
     def enter(self, number: int, arrival: int, time: int, arguments: Row) -> None:
         """Take the next tuple, whose results are not needed, or asked for later."""
@@ -183,5 +188,27 @@ class Alone(Framed):
             self._window.enter(number, place, arguments)
         return self._instance.take(arguments)
 
+    def take_all(self, numbers: Sequence[int], arrival: int, times: Sequence[int], rows: Sequence[Row]) -> list[Rows]:
+        if self._active:
+            return super().take_all(numbers, arrival, times, rows)
+        found: list[Rows] = []
+        if not self._instance.started:
+            found.append(self.take(numbers[0], arrival, times[0], rows[0]))
+            numbers, arrival, times, rows = numbers[1:], arrival + 1, times[1:], rows[1:]
+        iterate = self._instance.aggregate.iterate
+        if not self._holds:
+            found += starmap(iterate, rows)
+            return found
+        window, size, expire, append = self._window, self._size, self._expiry, found.append
+        places = range(arrival, arrival + len(rows)) if self._rows else times
+        for number, place, row in zip(numbers, places, rows, strict=True):
+            window.slide(place - size, expire, number, place, row)
+            append(iterate(*row))
+        return found
+
+    @property
+    def _expiry(self) -> Callable[..., Any] | None:
+        return self._instance.aggregate.expire if self._expires else None
+
     def _leave(self, bound: int) -> None:
-        self._window.drain(bound, self._instance.aggregate.expire if self._expires else None)
+        self._window.drain(bound, self._expiry)

@@ -95,7 +95,7 @@ class RowActive(HoldingFrames):
             return None
         tuples = self.table.frame()
         first = int(tuples.item(0, NUMBER))
-        made = self.joined(tuples, [number - first for number in numbered], results)
+        made = self.joined(tuples, np.array(numbered) - first, results)
         assert made is not None
         if not any(leaving):
             return made

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.arrays import Places
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.algebra.schema import FOREVER, TS, Attribute, Schema
 from millstream.runtime.over.framed import combined
 from millstream.runtime.over.row_aggregate import Row, Rows
 from millstream.runtime.over.row_state import Partition, PartitionStore
@@ -54,29 +56,32 @@ class RowFrames:
 
     def made(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         """Take tuples in order; return the rows that they emit."""
-        places: list[int] = []
-        results: list[Row] = []
-        first, tuples = self.number, [*self._tuples(rows)]
-        order = _by_partition([partition for partition, _, _ in tuples])
-        for place in range(len(tuples)) if order is None else order:
-            partition, time, arguments = tuples[place]
-            self.number = first + place
-            found = self.take(partition, time, arguments)
-            if len(found) == 1:
-                results.append(found[0])
-                places.append(place)
-            elif found:
-                results += found
-                places += [place] * len(found)
-        self.number = first + len(tuples)
-        if order is not None:
-            again = np.argsort(np.array(places, np.int64), kind="stable").tolist()
-            places, results = [places[at] for at in again], [results[at] for at in again]
-        return self.joined(rows, places, results)
+        self._ensure_queued()
+        codes = self.store.codes(rows)
+        if len(self._arguments) == 1 and (order := _by_partition(codes)) is not None:
+            return self._made_by_partition(rows, codes[order], order)
+        found = [self.take(partition, time, arguments) for partition, time, arguments in self._tuples(rows)]
+        return self._emitted_in_order(rows, np.arange(rows.height), found)
+
+    def _made_by_partition(self, rows: pl.DataFrame, codes: Places, order: Places) -> pl.DataFrame | None:
+        """The same, for the tuples at these places, which are in the order of their partitions."""
+        numbers, first = (order + self.number).tolist(), self.number
+        taken = rows.select({TS, *self._arguments[0]})[order]
+        times = taken.get_column(TS).to_list()
+        arguments = [*zip(*(taken.get_column(name).to_list() for name in self._arguments[0]), strict=True)]
+        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+        found: list[Rows] = []
+        for start, end in zip(starts, [*starts[1:], rows.height], strict=True):
+            partition = self.store.held[codes[start]]
+            _, arrival = self._arrived(partition, times[start])
+            partition.arrivals = arrival + end - start
+            (each,) = partition.evaluations
+            found += each.take_all(numbers[start:end], arrival, times[start:end], arguments[start:end])
+        self.number = first + rows.height
+        return self._emitted_in_order(rows, order, found)
 
     def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
         """The partition, the time and the arguments of all groups of calls of each tuple."""
-        self._ensure_queued()
         partitions = self.store.of(rows)
         times = rows.get_column(TS).to_list()
         arguments = [
@@ -100,16 +105,25 @@ class RowFrames:
         taken = zip(partition.evaluations, arguments, strict=True)
         return combined([each.take(number, arrival, time, given) for each, given in taken])
 
-    def joined(self, rows: pl.DataFrame, places: list[int], results: list[Row]) -> pl.DataFrame | None:
-        """The tuples at these places with their results."""
-        if not places:
+    def _emitted_in_order(self, rows: pl.DataFrame, places: Places, found: Sequence[Rows]) -> pl.DataFrame | None:
+        """The tuples at these places, in the order of the page, each with the rows of its results."""
+        counts = np.fromiter(map(len, found), np.int64, len(found))
+        places = np.repeat(places, counts)
+        order = np.argsort(places, kind="stable") if (np.diff(places) < 0).any() else None
+        return self.joined(rows, places, [*chain.from_iterable(found)], order)
+
+    def joined(
+        self, rows: pl.DataFrame, places: Places, results: Sequence[Row], order: Places | None = None
+    ) -> pl.DataFrame | None:
+        """The tuples at these places with their results, and in this order."""
+        if not results:
             return None
-        at = np.array(places)
-        whole = len(places) == rows.height and bool((at == np.arange(rows.height)).all())
-        taken = rows if whole else rows[at]
-        own = {series.name: series for series in taken.get_columns()}
-        made = zip(self._columns, zip(*results, strict=True), strict=True)
-        own |= {column.name: pl.Series(column.name, values, column.type.polars) for column, values in made}
+        made = pl.DataFrame([_column(column, results, at) for at, column in enumerate(self._columns)])
+        if order is not None:
+            places, made = places[order], made[order]
+        whole = len(places) == rows.height and bool((places == np.arange(rows.height)).all())
+        own = {series.name: series for series in (rows if whole else rows[places]).get_columns()}
+        own |= {series.name: series for series in made.get_columns()}
         return pl.DataFrame([own[name] for name in self._output.polars])
 
     # --- time -------------------------------------------------------------------------------------------------------
@@ -179,15 +193,18 @@ class RowFrames:
         return self.store.count()
 
 
-def _by_partition(partitions: Sequence[Partition]) -> list[int] | None:
+def _column(column: Attribute, results: Sequence[Row], at: int) -> pl.Series:
+    return pl.Series(column.name, [row[at] for row in results], column.type.polars)
+
+
+def _by_partition(codes: Places) -> Places | None:
     """The places of many tuples by partition, each in its order: what a partition holds is then read once, not for each
     tuple again. None: they are better taken as they come."""
-    if len(partitions) < MANY:
+    if len(codes) < MANY:
         return None
-    identities = np.fromiter((partition.identity for partition in partitions), np.int64, len(partitions))
-    order = np.argsort(identities, kind="stable")
-    runs = 1 + np.count_nonzero(np.diff(identities[order]))
-    return order.tolist() if 1 < runs <= len(partitions) // 2 else None
+    order = np.argsort(codes, kind="stable")
+    runs = 1 + np.count_nonzero(np.diff(codes[order]))
+    return order if runs <= len(codes) // 2 else None
 
 
 class HoldingFrames(RowFrames):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
@@ -92,7 +93,7 @@ class RowSlots(HoldingFrames):
             else:
                 assert rows is not None
                 tuples = rows[[each.place for each, _ in of]]
-            made = self.joined(tuples, list(range(len(of))), [row for _, row in of])
+            made = self.joined(tuples, np.arange(len(of)), [row for _, row in of])
             assert made is not None
             self._ended.append(made.with_columns(pl.Series(NUMBER, [each.number for each, _ in of], pl.Int64())))
 

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
-from millstream.algebra.arrays import Mask
+from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.frame import Frame
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import decode, encode
@@ -88,18 +88,20 @@ class PartitionStore:
     def _new_evaluations(self) -> list[Evaluation]:
         return [group.evaluation(self._frame) for group in self.groups]
 
-    def of(self, rows: pl.DataFrame) -> list[Partition]:
-        """The partition of each tuple; new ones are created."""
+    def codes(self, rows: pl.DataFrame) -> Places:
+        """The place in `held` of the partition of each tuple; new ones are created."""
         self.restore()
         codes = self.keys.codes(rows)
         count = self.keys.count if self._names else 1
         while len(self.held) < count:
             self.held.append(Partition(self._next, len(self.held), self._new_evaluations()))
             self._next += 1
-        if not self._names:
-            return self.held * rows.height
-        held = self.held
-        return [held[code] for code in codes.tolist()]
+        return codes
+
+    def of(self, rows: pl.DataFrame) -> list[Partition]:
+        """The partition of each tuple; new ones are created."""
+        codes, held = self.codes(rows), self.held
+        return [held[code] for code in codes.tolist()] if self._names else held * rows.height
 
     def keep(self, mask: Mask) -> None:
         """Keep only the partitions where the mask is true."""

@@ -280,6 +280,13 @@ class Inwindow(Table):
             if number <= self._stored:
                 self.gone.append(number)
 
+    def slide(self, bound: int, expire: Callable[..., Any] | None, number: int, place: int, row: Row) -> None:
+        """Drain the window up to the bound, then add a tuple."""
+        arrivals = self._arrivals
+        if arrivals and arrivals[0][1] < bound:
+            self.drain(bound, expire)
+        self.enter(number, place, row)
+
     def oldest(self) -> Row | None:
         """The oldest tuple; None if the window is empty."""
         first = self.first()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.schema import Schema
 from millstream.runtime.program.compile import compiled
-from millstream.runtime.program.table import Indexed, Order
+from millstream.runtime.program.index import Indexed, Order
 
 
 def explain_once(program: Program) -> str:

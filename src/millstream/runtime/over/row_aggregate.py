@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from millstream.runtime.program.table import Inwindow, Row
+from millstream.runtime.program.index import Row
+from millstream.runtime.program.inwindow import Inwindow
 
 __all__ = ["NO_ROWS", "Inwindow", "Row", "RowAggregate", "Rows", "Versions", "rows_of"]
 

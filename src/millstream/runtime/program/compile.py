@@ -7,6 +7,7 @@ the indexes of inwindow in `WINDOW_INDEXES`, and `EXPIRES` is False if nothing h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -15,12 +16,13 @@ from millstream.algebra.expression import conjuncts
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Source
 from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update
+from millstream.algebra.program.statement import queries as inner_queries
 from millstream.algebra.python.definition import Declaration
 from millstream.errors import OutOfRange
 from millstream.runtime.program.code import python_aggregate
 from millstream.runtime.program.loops import Loops, indented
-from millstream.runtime.program.queries import bind_single, call_query, is_single
-from millstream.runtime.program.source import Frame, Module
+from millstream.runtime.program.queries import bind_single, call_query, is_plain, is_single, reads
+from millstream.runtime.program.source import Frame, LocalStorage, Module
 from millstream.runtime.program.table import Table
 
 _METHODS = ("initialize", "iterate", "terminate", "expire")
@@ -56,7 +58,7 @@ def _class(module: _Compiler, text: str) -> type[Any]:
         return {
             name: [tuple(getattr(self, cell) for cell in storage.attributes)]
             if storage.one_row
-            else list(getattr(self, storage.attribute))
+            else list(map(tuple, getattr(self, storage.attribute)))
             for name, storage in held.items()
         }
 
@@ -69,7 +71,7 @@ def _class(module: _Compiler, text: str) -> type[Any]:
             else:
                 table = getattr(self, storage.attribute)
                 for row in saved[name]:
-                    table.insert(tuple(row))
+                    table.insert(list(row) if storage.own else tuple(row))
 
     slots = [INWINDOW, *indexes, *cells]
     window_indexes = tuple(tables[INWINDOW].indexes) if INWINDOW in tables else ()
@@ -92,6 +94,16 @@ def _returns(statement: Statement) -> bool:
     if isinstance(statement, Update):
         return statement.refusing is not None
     return isinstance(statement, Insert) and statement.table == RETURN
+
+
+def _row(values: Sequence[str], storage: LocalStorage | None) -> str:
+    """The source of a row for a table, or of one that is returned."""
+    return f"[{', '.join(values)}]" if storage is not None and storage.own else f"({', '.join(values)},)"
+
+
+def _reads_own_table(statement: Update) -> bool:
+    """True if the new values or the condition depend on other rows of the table, which may have been changed."""
+    return any(source.relation == statement.table for query in inner_queries(statement) for source in query.sources)
 
 
 class _Compiler(Module):
@@ -120,7 +132,7 @@ class _Compiler(Module):
             lines = [*lines[1:-1], f"return {lines[-1].removeprefix('out += ')}"]  # the rows of a query, as they are
         else:
             lines.append("return out" if returns else "return ()")
-        return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented(lines)])
+        return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented([*frame.prelude, *lines])])
 
     def _statement(self, statement: Statement, frame: Frame) -> list[str]:
         match statement:
@@ -142,17 +154,23 @@ class _Compiler(Module):
         if len(queries) == 1 and is_single(queries[0], self):
             (query,) = queries
             made = bind_single(query, frame)
-            row = f"({', '.join(made.value(item).text for item in query.items)},)"
+            row = _row([made.value(item).text for item in query.items], storage)
             lines = [f"{target}({row})"]
             return (
                 lines
                 if query.condition is None
                 else [f"if {made.all_hold(conjuncts(query.condition))}:", *indented(lines)]
             )
+        alone = len(queries) == 1 and is_plain(queries[0]) and not reads(queries[0], statement.table)
+        if alone and (storage is None or storage.own):  # the rows of others are computed before one is inserted
+            (query,) = queries
+            loops = Loops(frame, query.sources, query.condition, call_query)
+            row = _row([loops.expressions.value(item).text for item in query.items], storage)
+            return loops.around([f"{target}({row})"])
         rows = " + ".join(call_query(query, frame, "rows") for query in queries)
         if storage is None:
             return [f"out += {rows}"]
-        return [f"for row in {rows}:", *indented([f"{target}(row)"])]
+        return [f"for row in {rows}:", *indented([f"{target}({'[*row]' if storage.own else 'row'})"])]
 
     def _first_row(self, statement: Insert, frame: Frame) -> list[str]:
         """The row of a one-row table."""
@@ -166,7 +184,7 @@ class _Compiler(Module):
         storage = self.tables[statement.table]
         columns = tuple(column.name for column in storage.columns)
         source = Source(statement.table, statement.table, columns)
-        return Loops(frame, [source], statement.condition, call_query)
+        return Loops(frame, [source], statement.condition, call_query, ordered=False)
 
     def _update(self, statement: Update, frame: Frame) -> list[str]:
         storage, loops = self.tables[statement.table], self._loops(statement, frame)
@@ -178,15 +196,15 @@ class _Compiler(Module):
             )
             return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
         variable = loops.levels[0].variable
-        row = ", ".join(values.get(n, f"{variable}[{n}]") for n in range(len(storage.columns)))
-        body = [f"changed.append((number, ({row},)))"]
+        if storage.own and not any(map(storage.is_indexed, values)) and not _reads_own_table(statement):
+            cells, new = [f"{variable}[{n}]" for n in values], values.values()
+            return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
+        row = _row([values.get(n, f"{variable}[{n}]") for n in range(len(storage.columns))], storage)
+        body = [f"changed.append((number, {row}))"]
         if statement.refusing is not None:
-            body = self._refusing(f"({row},)", statement.refusing)
+            body = self._refusing(row, statement.refusing)
         found = loops.around(body, "number")
-        if not any(map(storage.is_indexed, values)):
-            return ["changed = []", *found, f"s.{storage.attribute}.change(changed)"]
-        apply = [f"s.{storage.attribute}.replace(number, row)"]
-        return ["changed = []", *found, "for number, row in changed:", *indented(apply)]
+        return ["changed = []", *found, f"s.{storage.attribute}.change(changed)"]
 
     def _refusing(self, row: str, required: tuple[tuple[int, str], ...]) -> list[str]:
         """Take a changed row, or return the reason why it is refused."""

@@ -30,7 +30,6 @@ from millstream.algebra.expression import (
     Unary,
     calls_code,
 )
-from millstream.algebra.overflow import can_overflow
 from millstream.algebra.program.expression import (
     Argument,
     CallValue,
@@ -46,6 +45,7 @@ from millstream.algebra.program.query import Query
 from millstream.algebra.types import Type
 from millstream.runtime.program import scalars
 from millstream.runtime.program.code import python_function
+from millstream.runtime.program.forms import ALIKE, any_equal, calls_last, same_kind, unconverted
 from millstream.runtime.program.source import Frame
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -61,7 +61,8 @@ _WITH_NAN = {
 """Comparisons of DOUBLEs: {0} and {1} evaluate the operands, {2} and {3} repeat them."""
 _MOST = (1 << 63) - 1
 _INSTANTS = (Type.TIMESTAMP, Type.INTERVAL)
-_ALIKE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBLE}
+_COMPUTED = (Type.BIGINT, Type.DOUBLE)
+"""The types that Python computes with as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +83,36 @@ class Expressions:
 
     def __init__(self, frame: Frame, call_query: QueryCompiler) -> None:
         self._frame, self._call_query = frame, call_query
+        self._facts = frame.module.facts
+        self.repeated = False
+        """True if the expressions are evaluated in a loop."""
 
     # --- values ---------------------------------------------------------------------------------------------------
 
     def value(self, node: Expression) -> Code:
-        """Source of the value of an expression."""
+        """Source of the value of an expression. Inside a loop, one of arguments alone is computed before it."""
+        if not self.repeated or not self._is_invariant(node):
+            return self._value(node)
+        self.repeated = False
+        made = self._value(node)
+        self.repeated = True
+        return Code(self._frame.invariant(node, made.text), made.nullable, True)
+
+    def _is_invariant(self, node: Expression) -> bool:
+        """True if it is an operation on arguments and constants that cannot fail."""
+        inside = [*walk(node)]
+        plain = all(isinstance(each, Argument | Literal | Binary | Unary) for each in inside)
+        numeric = all(each.type in _COMPUTED for each in inside) and any(isinstance(each, Argument) for each in inside)
+        return plain and numeric and len(inside) > 1 and not self._may_overflow(node)
+
+    def _value(self, node: Expression) -> Code:
         frame = self._frame
         match node:
             case Argument(name=name):
                 names = [argument.name for argument in frame.module.program.arguments]
                 return Code(frame.use(f"a{names.index(name)}"), not frame.module.program.ignore_nulls, True)
             case Column(name=name):
-                return Code(frame.column(name), atom=True)
+                return Code(frame.column(name), self._facts.of(node).nullable, True)
             case Literal(value=constant):
                 return self._literal(constant)
             case GroupValue(position=position):
@@ -115,7 +134,7 @@ class Expressions:
             case Unary():
                 return self._unary(node)
             case InList():
-                return self.value(_any_equal(node))
+                return self.value(any_equal(node))
             case Case():
                 return self._case(node)
             case Cast():
@@ -145,14 +164,16 @@ class Expressions:
         name = self._frame.temporary()
         return f"({name} := {code.text})", name
 
-    def _known(self, *operands: Expression) -> tuple[list[str], list[tuple[str, str]]]:
+    def _known(self, *operands: Expression, once: bool = False) -> tuple[list[str], list[tuple[str, str]]]:
         """Tests, in order, that the operands are not NULL; and of each, source that evaluates it after the tests, and
-        source that repeats it. An operand that may overflow is evaluated even if another one is NULL."""
+        source that repeats it, unless it is used `once`. An operand that may overflow is evaluated even if another one
+        is NULL."""
         risky, tests, texts = [], [], []
         for operand in operands:
             code = self.value(operand)
-            first, again = self._named(code)
-            if _may_overflow(operand):
+            risk = self._may_overflow(operand)
+            first, again = (code.text, code.text) if once and not risk and not code.nullable else self._named(code)
+            if risk:
                 risky.append(f"({first} is not None)")
             elif code.nullable:
                 tests.append(f"{first} is not None")
@@ -164,20 +185,20 @@ class Expressions:
 
     def _strict(self, operands: tuple[Expression, ...] | list[Expression], form: Callable[..., str]) -> Code:
         """A value that is NULL if one of the operands is."""
-        tests, texts = self._known(*operands)
+        tests, texts = self._known(*operands, once=True)
         made = form(*(first for first, _ in texts))
         return Code(f"({made} if {' and '.join(tests)} else None)") if tests else Code(f"({made})", nullable=False)
 
     def _binary(self, node: Binary) -> Code:
-        op, (left, right) = node.op, _calls_last(node)
+        op, (left, right) = node.op, calls_last(node)
         if op in ("AND", "OR"):
             helper, late = ("both", "both_used") if op == "AND" else ("either", "either_used")
             texts = self.value(left).text, self.value(right).text
-            if _may_overflow(node) or calls_code(node):
+            if self._may_overflow(node) or calls_code(node):
                 return Code(f"{late}(lambda: {texts[0]}, lambda: {texts[1]})")
             return Code(f"{helper}({texts[0]}, {texts[1]})")
         if op in _PYTHON:
-            if not _same_kind(left.type, right.type):
+            if not same_kind(left.type, right.type):
                 return self._through_page(node)
             tests, text = self._compared(op, node)
             return Code(f"({text} if {' and '.join(tests)} else None)") if tests else Code(f"({text})", False)
@@ -203,7 +224,7 @@ class Expressions:
             return self._through_page(node)
         if node.type is Type.DOUBLE:
             # Python converts an integer beside a float itself
-            operands = [_unconverted(node.left, node.right), _unconverted(node.right, node.left)]
+            operands = [unconverted(node.left, node.right), unconverted(node.right, node.left)]
         if op == "/":
             return self._quotient(*operands)
         if node.type is not Type.BIGINT:
@@ -213,6 +234,8 @@ class Expressions:
     def _remainder(self, node: Binary) -> Code:
         divisor = node.right.value if isinstance(node.right, Literal) else None
         if isinstance(divisor, int) and divisor > 0 and node.left.type is Type.BIGINT:
+            if self._facts.of(node.left).low >= 0:
+                return self._strict([node.left], f"{{0}} % {divisor}".format)
             tests, ((first, again),) = self._known(node.left)
             made = f"{again} % {divisor} if {first} >= 0 else -(-{again} % {divisor})"
             return Code(f"(({made}) if {' and '.join(tests)} else None)") if tests else Code(f"({made})", False)
@@ -226,14 +249,17 @@ class Expressions:
 
     def _fitting(self, node: Expression, text: str) -> str:
         """The value, if it fits a BIGINT."""
+        low, high = self._facts.exceeds(node)
+        if not low and not high:
+            return text
         name, said = self._frame.temporary(), self._frame.module.constant(str(node))
-        fits = f"{-_MOST - 1} <= ({name} := {text}) <= {_MOST}"
+        fits = f"{f'{-_MOST - 1} <= ' if low else ''}({name} := {text}){f' <= {_MOST}' if high else ''}"
         return f"({name} if {fits} else out_of_range({said}, 'BIGINT', {name}))"
 
     def _compared(self, op: str, node: Binary) -> tuple[list[str], str]:
         """Tests that the operands are not NULL, and the comparison after them."""
         tests, ((left, left_again), (right, right_again)) = self._known(node.left, node.right)
-        if _ALIKE.get(node.left.type, node.left.type) is not Type.DOUBLE:
+        if ALIKE.get(node.left.type, node.left.type) is not Type.DOUBLE:
             return tests, f"{left} {_PYTHON[op]} {right}"
         return tests, _WITH_NAN[op].format(left, right, left_again, right_again)
 
@@ -262,8 +288,8 @@ class Expressions:
 
     def _cast(self, node: Cast) -> Code:
         operand = node.operand
-        given, wanted = (_ALIKE.get(type_, type_) for type_ in (operand.type, node.type))
-        narrow = node.type in _ALIKE and operand.type is not node.type
+        given, wanted = (ALIKE.get(type_, type_) for type_ in (operand.type, node.type))
+        narrow = node.type in ALIKE and operand.type is not node.type
         if given is wanted and not narrow:
             return self.value(operand)
         match given, node.type:
@@ -315,40 +341,40 @@ class Expressions:
 
     def holds(self, node: Expression) -> str:
         """Source that is true if the condition is true."""
-        if isinstance(node, Binary) and node.op in ("AND", "OR") and _may_overflow(node):
+        if isinstance(node, Binary) and node.op in ("AND", "OR") and self._may_overflow(node):
             return f"({self.value(node).text} is True)"
         match node:
             case Binary(op="AND"):
-                return f"({' and '.join(map(self.holds, _calls_last(node)))})"
+                return f"({' and '.join(map(self.holds, calls_last(node)))})"
             case Binary(op="OR"):
-                return f"({' or '.join(map(self.holds, _calls_last(node)))})"
+                return f"({' or '.join(map(self.holds, calls_last(node)))})"
             case Unary(op="NOT", operand=operand):
                 return self.fails(operand)
             case InList():
-                return self.holds(_any_equal(node))
+                return self.holds(any_equal(node))
             case Literal(value=constant):
                 return repr(constant is True)
-            case Binary(op=op) if op in _PYTHON and _same_kind(node.left.type, node.right.type):
+            case Binary(op=op) if op in _PYTHON and same_kind(node.left.type, node.right.type):
                 return self._comparison(op, node)
         made = self.value(node)
         return f"({made.text} is True)" if made.nullable else made.text
 
     def fails(self, node: Expression) -> str:
         """Source that is true if the condition is false."""
-        if isinstance(node, Binary) and node.op in ("AND", "OR") and _may_overflow(node):
+        if isinstance(node, Binary) and node.op in ("AND", "OR") and self._may_overflow(node):
             return f"({self.value(node).text} is False)"
         match node:
             case Binary(op="AND"):
-                return f"({' or '.join(map(self.fails, _calls_last(node)))})"
+                return f"({' or '.join(map(self.fails, calls_last(node)))})"
             case Binary(op="OR"):
-                return f"({' and '.join(map(self.fails, _calls_last(node)))})"
+                return f"({' and '.join(map(self.fails, calls_last(node)))})"
             case Unary(op="NOT", operand=operand):
                 return self.holds(operand)
             case InList():
-                return self.fails(_any_equal(node))
+                return self.fails(any_equal(node))
             case Literal(value=constant):
                 return repr(constant is False)
-            case Binary(op=op) if op in _PYTHON and _same_kind(node.left.type, node.right.type):
+            case Binary(op=op) if op in _PYTHON and same_kind(node.left.type, node.right.type):
                 return self._comparison(_OPPOSITE[op], node)
         made = self.value(node)
         return f"({made.text} is False)" if made.nullable else f"(not {made.text})"
@@ -357,40 +383,14 @@ class Expressions:
         tests, text = self._compared(op, node)
         return f"({' and '.join([*tests, text])})"
 
+    def _may_overflow(self, node: Expression) -> bool:
+        """True if a value inside the expression may not fit its type."""
+        return not all(map(self._facts.fits, walk(node)))
+
     def all_hold(self, conditions: Sequence[Expression]) -> str:
         """Source that is true if all conditions of WHERE are true; where one is not, the others are not used."""
-        parts = sorted(conditions, key=lambda part: (calls_code(part), _may_overflow(part)))
+        parts = sorted(conditions, key=lambda part: (calls_code(part), self._may_overflow(part)))
         tests = list(map(self.holds, parts))
-        if sum(map(_may_overflow, parts)) > 1:
+        if sum(map(self._may_overflow, parts)) > 1:
             return f"all_hold({', '.join(f'lambda: {test}' for test in tests)})"
         return tests[0] if len(tests) == 1 else f"({' and '.join(tests)})"
-
-
-def _any_equal(node: InList) -> Expression:
-    """`x IN (a, b)` as `x = a OR x = b`."""
-    tests = [Binary(Type.BOOLEAN, "=", node.operand, option) for option in node.options]
-    found: Expression = tests[0]
-    for test in tests[1:]:
-        found = Binary(Type.BOOLEAN, "OR", found, test)
-    return found
-
-
-def _same_kind(left: Type, right: Type) -> bool:
-    return Type.NULL in (left, right) or _ALIKE.get(left, left) is _ALIKE.get(right, right)
-
-
-def _unconverted(node: Expression, other: Expression) -> Expression:
-    """The integer inside a cast to DOUBLE, if the other operand is a float."""
-    own = isinstance(node, Cast) and node.operand.type.is_integer
-    floats = other.type is Type.DOUBLE and not (isinstance(other, Cast) and other.operand.type.is_integer)
-    return node.operand if own and floats and isinstance(node, Cast) else node
-
-
-def _calls_last(node: Binary) -> tuple[Expression, Expression]:
-    """The operands; of AND and OR, one without Python functions first."""
-    swaps = node.op in ("AND", "OR") and calls_code(node.left) and not calls_code(node.right)
-    return (node.right, node.left) if swaps else (node.left, node.right)
-
-
-def _may_overflow(node: Expression) -> bool:
-    return any(map(can_overflow, walk(node)))

@@ -16,8 +16,8 @@ from millstream.algebra.program.expression import InQuery, subqueries, walk
 from millstream.algebra.program.query import Query, Source
 from millstream.algebra.types import Type
 from millstream.runtime.program.expressions import Expressions, QueryCompiler
+from millstream.runtime.program.index import Order
 from millstream.runtime.program.source import Frame, LocalStorage
-from millstream.runtime.program.table import Order
 
 INDENT = "    "
 
@@ -47,16 +47,25 @@ class Loops:
     """Binds the sources of a query, or the table of a statement, and generates the loops around what uses them."""
 
     def __init__(
-        self, frame: Frame, sources: Sequence[Source], condition: Expression | None, call_query: QueryCompiler
+        self,
+        frame: Frame,
+        sources: Sequence[Source],
+        condition: Expression | None,
+        call_query: QueryCompiler,
+        *,
+        ordered: bool = True,
     ) -> None:
+        """`ordered`: the rows of the first table have to come in its order."""
         self._frame, self._call_query = frame, call_query
         self.expressions = Expressions(frame, call_query)
         self.levels: list[Level] = []
         self._before: list[Expression] = []
+        self._ordered = ordered
         self._after: dict[int, list[Expression]] = {}
         """Conditions on the rows of an outer join, after it has added rows of NULLs."""
         for source in sources:
             self.levels.append(self._level(source))
+        self.expressions.repeated = not all(level.is_single for level in self.levels)
         for part in [part for part in conjuncts(condition) if not self._looks_up_members(part)]:
             self._place(part)
 
@@ -149,9 +158,34 @@ class Loops:
             return self._outer_loop(at, body)
         if level.conditions:
             body = [f"if {self.expressions.all_hold(level.conditions)}:", *indented(body)]
-        if numbered is not None:
-            return self._numbered_loop(level, body, numbered)
-        return [f"for {level.variable} in {self._rows(level)}:", *indented(body)]
+        if level.members is not None and not self._ordered:
+            key, keys = self._member_keys(level)
+            return [f"for {key} in {keys}:", *indented([f"{self._each(level, numbered)}:", *indented(body)])]
+        return [f"{self._each(level, numbered)}:", *indented(body)]
+
+    def _each(self, level: Level, numbered: str | None) -> str:
+        """The head of the loop over the rows of a level."""
+        rows = self._rows(level)
+        if numbered is None:
+            return f"for {level.variable} in {rows}"
+        return f"for {numbered}, {level.variable} in {rows.removesuffix('.values()')}.items()"
+
+    def comprehension(self, item: str) -> str | None:
+        """The list of an item for all rows, if the loops need nothing before them."""
+        if self._before or any(level.source.outer or level.storage is None for level in self.levels):
+            return None
+        clauses: list[str] = []
+        for level in self.levels:
+            if level.members is not None and not self._ordered:
+                key, keys = self._member_keys(level)
+                clauses.append(f"for {key} in {keys}")
+            if not level.is_single:
+                clauses.append(self._each(level, None))
+            if ":=" in "".join(clauses):  # not allowed in the sources of a comprehension
+                return None
+            if level.conditions:
+                clauses.append(f"if {self.expressions.all_hold(level.conditions)}")
+        return f"[{item} {' '.join(clauses)}]" if clauses and clauses[0].startswith("for") else None
 
     def _outer_loop(self, at: int, body: list[str]) -> list[str]:
         level = self.levels[at]
@@ -172,39 +206,38 @@ class Loops:
         if storage.one_row:
             return f"[({', '.join(storage.cell(at) for at in range(len(storage.columns)))},)]"
         if level.members is not None:
-            return f"s.{storage.attribute}.matching_among({self._lookups(level)})"
+            position, query = level.members
+            if self._ordered:
+                rows, column = self._member_rows(query)
+                return f"s.{storage.attribute}.matching_among({storage.index((position,))}, {rows}, {column})"
+            return f"{self._frame.buckets(storage, (position,))}.get({self._key_of(level)}, NO_BUCKET).values()"
         if level.keys:
-            return f"s.{storage.attribute}.matching({self.lookup(level)})"
+            buckets, key = self.lookup(level)
+            return f"{buckets}.get({key}, NO_BUCKET).values()"
         return f"s.{storage.attribute}.rows.values()"
 
-    def _numbered_loop(self, level: Level, body: list[str], number: str) -> list[str]:
-        storage = level.storage
-        assert storage is not None
-        if level.members is not None:
-            found = f"s.{storage.attribute}.any_among({self._lookups(level)})"
-        elif level.keys:
-            found = f"s.{storage.attribute}.numbers({self.lookup(level)})"
-        else:
-            return [f"for {number}, {level.variable} in s.{storage.attribute}.rows.items():", *indented(body)]
-        taken = f"{level.variable} = s.{storage.attribute}.rows[{number}]"
-        return [f"for {number} in {found}:", *indented([taken, *body])]
-
-    def lookup(self, level: Level) -> str:
-        """The position of the index and the key, as arguments."""
+    def lookup(self, level: Level) -> tuple[str, str]:
+        """The rows of a table by the columns that are looked up, and the key."""
         assert level.storage is not None
         columns = tuple(sorted(level.keys))
         values = [self.expressions.value(level.keys[position]).text for position in columns]
         key = values[0] if len(values) == 1 else f"({', '.join(values)})"
-        return f"{level.storage.index(columns)}, {key}"
+        return self._frame.buckets(level.storage, columns), key
 
-    def _lookups(self, level: Level) -> str:
-        """The position of the index, the rows of the query, and the column that is looked up, as arguments."""
-        assert level.storage is not None and level.members is not None
-        position, query = level.members
-        index = level.storage.index((position,))
+    def _key_of(self, level: Level) -> str:
+        return self._frame.own(f"k{level.variable}")
+
+    def _member_keys(self, level: Level) -> tuple[str, str]:
+        """A variable for a key that is looked up, and the different keys."""
+        assert level.members is not None
+        key, (rows, column) = self._key_of(level), self._member_rows(level.members[1])
+        return key, f"{{row[{column}]: None for row in {rows}}}"
+
+    def _member_rows(self, query: Query) -> tuple[str, int]:
+        """The rows of a query whose values are looked up, and their column."""
         if (whole := self._whole_column(query)) is not None:
-            return f"{index}, s.{whole[0]}.rows.values(), {whole[1]}"
-        return f"{index}, {self._call_query(query, self._frame, 'rows')}, 0"
+            return f"s.{whole[0]}.rows.values()", whole[1]
+        return self._call_query(query, self._frame, "rows"), 0
 
     def _whole_column(self, query: Query) -> tuple[str, int] | None:
         """The table and the column that a query reads as they are: its rows need no copy."""
@@ -217,7 +250,8 @@ class Loops:
         return None if storage.one_row or owner != source.alias else (storage.attribute, source.columns.index(column))
 
     def first_rows(self, query: Query) -> str | None:
-        """The rows of a whole table in the order of a column and up to a limit, from a sorted index."""
+        """The rows of a whole table in the order of a column and up to a limit, from a sorted index; with `rows` or
+        `values` of that column in the braces."""
         if len(self.levels) != 1 or self._before or len(query.order) != 1 or query.limit is None:
             return None
         (level,), ((key, descending),), storage = self.levels, query.order, self.levels[0].storage
@@ -226,7 +260,7 @@ class Loops:
             return None
         order = Order(level.source.columns.index(key.name.rpartition(".")[2]), descending)
         counts = ["None" if each is None else self.expressions.value(each).text for each in (query.limit, query.offset)]
-        return f"s.{storage.attribute}.first_rows({storage.index(order)}, {', '.join(counts)})"
+        return f"s.{storage.attribute}.indexes[{storage.index(order)}].first_{{}}({', '.join(counts)})"
 
     @staticmethod
     def _owns(level: Level, column: Column) -> bool:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 
-from millstream.algebra.expression import Expression, conjuncts
+from millstream.algebra.expression import Column, Expression, conjuncts
+from millstream.algebra.program.expression import walk
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call, Query
 from millstream.algebra.python.definition import Declaration
@@ -24,6 +25,10 @@ from millstream.runtime.program.expressions import Expressions
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.source import Frame, Module
 
+_DISCRETE = (Type.INT, Type.BIGINT, Type.VARCHAR, Type.TIMESTAMP, Type.DATE)
+"""Types whose equal values are the same."""
+_EXTREMES = ("MIN", "MAX")
+
 
 def call_query(query: Query, frame: Frame, kind: str) -> str:
     """Source that calls a query from a function."""
@@ -33,14 +38,14 @@ def call_query(query: Query, frame: Frame, kind: str) -> str:
         return _inline(query, frame, kind)
     inner = Frame(frame.module, frame)
     made = _Function(query, inner)
-    if kind == "exists" and (lookup := made.lookup()) is not None:
+    if kind == "exists" and (lookup := made.lookup(frame)) is not None:
         for variable in inner.free:
             frame.use(variable)
         return lookup
     name = frame.module.name("q")
     lines = made.lines(kind)
     parameters = ", ".join(["s", *inner.free])
-    frame.module.add([f"def {name}({parameters}):", *indented(lines)])
+    frame.module.add([f"def {name}({parameters}):", *indented([*inner.prelude, *lines])])
     return f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
 
 
@@ -52,6 +57,17 @@ def is_single(query: Query, module: Module) -> bool:
     tables = [module.tables.get(s.relation) for s in query.sources if isinstance(s.relation, str) and not s.outer]
     single = len(tables) == len(query.sources) and all(table is not None and table.one_row for table in tables)
     return single and not (query.aggregated or query.limit is not None or query.offset is not None)
+
+
+def is_plain(query: Query) -> bool:
+    """True if the query has a row for each of its sources, in their order."""
+    cut = query.limit is not None or query.offset is not None
+    return bool(query.sources) and not (query.members or query.aggregated or query.distinct or query.order or cut)
+
+
+def reads(query: Query, table: str) -> bool:
+    """True if the query, or one inside it, reads a table."""
+    return any(source.relation == table for inner in query.walk() for source in inner.sources)
 
 
 def bind_single(query: Query, frame: Frame) -> Expressions:
@@ -80,32 +96,38 @@ class _Function:
 
     def __init__(self, query: Query, frame: Frame) -> None:
         self._query, self._frame = query, frame
-        self._loops = Loops(frame, query.sources, query.condition, call_query)
+        ordered = not query.aggregated or bool(query.groups) or not all(map(_in_any_order, query.calls))
+        self._loops = Loops(frame, query.sources, query.condition, call_query, ordered=ordered)
         self._expressions = self._loops.expressions
 
     def lines(self, kind: str) -> list[str]:
         query = self._query
         plain = not (query.order or query.distinct or query.limit is not None or query.offset is not None)
+        if query.aggregated and plain and self._has_one_row():
+            return self._grouped(kind)
         if query.aggregated:
             found = self._grouped()
-        elif not query.distinct and (rows := self._loops.first_rows(query)) is not None:
-            (level,) = self._loops.levels
-            items = ", ".join(self._items())
-            return [f"found = {rows}", f"out = [({items},) for {level.variable} in found]", self._returned(kind)]
+        elif not query.distinct and (first := self._loops.first_rows(query)) is not None:
+            (level,), ((key, _),) = self._loops.levels, query.order
+            if query.items == (key,):
+                return [f"out = [*zip({first.format('values')})]", self._returned(kind)]
+            listed = f"[({', '.join(self._items())},) for {level.variable} in {first.format('rows')}]"
+            return [f"out = {listed}", self._returned(kind)]
         elif plain and kind != "rows":
             return self._only() if kind == "value" else self._first()
         else:
             found = ["out = []", *self._loops.around(self._appended())]
         return [*found, *self._delivered(kind)]
 
-    def lookup(self) -> str | None:
-        """Source that tells whether there is a row, if the index of a table knows it."""
+    def lookup(self, caller: Frame) -> str | None:
+        """Source that tells the caller whether there is a row, if the index of a table knows it."""
         query = self._query
         if query.aggregated or query.limit is not None or query.offset is not None or not self._loops.is_lookup:
             return None
         (level,) = self._loops.levels
         assert level.storage is not None
-        return f"s.{level.storage.attribute}.has({self._loops.lookup(level)})"
+        _, key = self._loops.lookup(level)
+        return f"({key} in {caller.buckets(level.storage, tuple(sorted(level.keys)))})"
 
     def _first(self) -> list[str]:
         """Return at the first row."""
@@ -154,20 +176,30 @@ class _Function:
 
     # --- groups and aggregates ------------------------------------------------------------------------------------
 
-    def _grouped(self) -> list[str]:
-        """Collect the arguments of each aggregate in a list, by group; then compute the aggregates."""
+    def _has_one_row(self) -> bool:
+        """True if a query with aggregates always has exactly one row."""
+        several = any(isinstance(call.by, Program | Declaration) for call in self._query.calls)
+        return not self._query.groups and self._query.having is None and not several
+
+    def _grouped(self, only: str | None = None) -> list[str]:
+        """Collect the arguments of each aggregate in a list, by group; then compute the aggregates. `only`: return what
+        is asked for of the only row."""
         query, frame = self._query, self._frame
         lists = f"({', '.join('[]' for _ in query.calls)}{',' if query.calls else ''})"
         collected = [f"held[{n}].append({self._argument(call)})" for n, call in enumerate(query.calls)]
         keys = [self._key(group) for group in query.groups]
         if keys:
             found = ["groups = {}", *self._loops.around(_by_group(keys, lists, collected))]
+        elif len(query.calls) == 1 and (listed := self._loops.comprehension(self._argument(query.calls[0]))):
+            found = [f"held = ({listed},)"]
         else:
             found = [f"held = {lists}", *self._loops.around(collected or ["pass"])]
         frame.groups = [frame.own(f"g{n}") for n in range(len(keys))]
         frame.calls = [frame.own(f"c{n}") for n in range(len(query.calls))]
         unpacked = [f"({', '.join(frame.groups)},) = key"] if keys else []
-        results = [*unpacked, *self._results()]
+        if only is not None:
+            return [*found, *self._results([self._returned_row(only)])]
+        results = [*unpacked, *self._results(self._appended())]
         over = ["for key, held in groups.items():", *indented(results)] if keys else results
         return [*found, "out = []", *over]
 
@@ -181,10 +213,14 @@ class _Function:
         text = self._values((group,))[0]
         return f"({text} if {text} == {text} else NAN)" if group.type is Type.DOUBLE else text
 
-    def _results(self) -> list[str]:
-        """Compute the aggregates of one group; a program may return no row, or several."""
+    def _returned_row(self, kind: str) -> str:
+        items = self._items()
+        row = f"[({', '.join(items)},)]"
+        return f"return {'True' if kind == 'exists' else items[0] if kind == 'value' else row}"
+
+    def _results(self, lines: list[str]) -> list[str]:
+        """Compute the aggregates of one group, then do what these lines do; a program may return no row, or several."""
         query = self._query
-        lines = self._appended()
         if query.having is not None:
             lines = [f"if {self._expressions.all_hold(conjuncts(query.having))}:", *indented(lines)]
         plain: list[str] = []
@@ -194,10 +230,28 @@ class _Function:
                 factory = self._frame.module.inner(call.by)
                 run = f"run({factory}, {held}, {call.by.ignore_nulls})"
                 lines = [f"for c{position} in {run}:", *indented(lines)]
+            elif call.by is None and (text := self._of_known(call, held)) is not None:
+                plain.append(f"c{position} = {text}")
             else:
                 made = scalars.AGGREGATES[call.function] if call.by is None else on_column(call.by, call.arguments)
                 plain.append(f"c{position} = {self._frame.module.constant(made, 'f')}({held})")
         return [*plain, *lines]
+
+    def _of_known(self, call: Call, held: str) -> str | None:
+        """An aggregate of values that are neither NULL nor NaN."""
+        if any(self._frame.module.facts.of(argument).nullable for argument in call.arguments):
+            return None
+        if call.function == "COUNT":
+            return f"len({held})"
+        discrete = all(argument.type in _DISCRETE for argument in call.arguments)
+        return f"{call.function.lower()}({held}, default=None)" if call.function in _EXTREMES and discrete else None
+
+
+def _in_any_order(call: Call) -> bool:
+    """True if the result is the same in whatever order the arguments come."""
+    plain = not any(node for argument in call.arguments for node in walk(argument) if not isinstance(node, Column))
+    discrete = all(argument.type in _DISCRETE for argument in call.arguments)
+    return call.by is None and plain and discrete and call.function in (*_EXTREMES, "COUNT", "SUM")
 
 
 def _by_group(keys: list[str], lists: str, collected: list[str]) -> list[str]:

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.algebra.expression import Expression
 from millstream.algebra.program.one_row import one_row_tables
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.statement import INWINDOW
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Attribute
 from millstream.runtime.program import scalars
-from millstream.runtime.program.table import Indexed, Order
+from millstream.runtime.program.facts import Facts
+from millstream.runtime.program.index import Indexed, Order
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
@@ -32,6 +34,8 @@ class LocalStorage:
     attribute: str
     columns: tuple[Attribute, ...]
     one_row: bool = False
+    own: bool = False
+    """True if the program alone fills it: its rows are lists, which may be changed in place."""
     indexes: list[Indexed] = field(default_factory=list)
 
     def cell(self, position: int) -> str:
@@ -62,12 +66,16 @@ class Module:
     def __init__(self, program: Program, indexes: Mapping[str, list[Indexed]] | None = None) -> None:
         """`indexes`: those of each table, if they are known."""
         self.program = program
-        self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {"NAN": scalars.NAN}
+        self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {
+            "NAN": scalars.NAN,
+            "NO_BUCKET": {},
+        }
         self.functions: list[str] = []
         self._numbers: dict[str, int] = {}
+        self.facts = Facts(program)
         one_row = one_row_tables(program)
         self.tables = {
-            table.name: LocalStorage(f"t{position}", table.columns, table.name in one_row)
+            table.name: LocalStorage(f"t{position}", table.columns, table.name in one_row, bool(program.initialize))
             for position, table in enumerate(program.tables)
         }
         if program.window:
@@ -108,6 +116,8 @@ class Frame:
         self._own: set[str] = set()
         self.groups: list[str] = []
         self.calls: list[str] = []
+        self._buckets: dict[str, str] = {}
+        self._invariants: dict[Expression, tuple[str, str]] = {}
 
     # --- variables ------------------------------------------------------------------------------------------------
 
@@ -124,6 +134,23 @@ class Frame:
 
     def temporary(self) -> str:
         return self.own(self.module.name("v"))
+
+    def buckets(self, storage: LocalStorage, columns: tuple[int, ...]) -> str:
+        """A variable with the rows of a table by the values of these columns."""
+        index = storage.index(columns)
+        name = self.own(f"b_{storage.attribute}_{index}")
+        self._buckets[name] = f"{name} = s.{storage.attribute}.indexes[{index}].buckets"
+        return name
+
+    def invariant(self, node: Expression, text: str) -> str:
+        """A variable with a value that is the same throughout the function."""
+        name, _ = self._invariants.setdefault(node, (self.temporary(), text))
+        return name
+
+    @property
+    def prelude(self) -> list[str]:
+        """The lines that the function begins with."""
+        return [*self._buckets.values(), *(f"{name} = {text}" for name, text in self._invariants.values())]
 
     # --- rows -----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from millstream.algebra.program.program import Program
 from millstream.runtime.program.compile import compiled
-from millstream.runtime.program.table import Index, Indexed, Row, SortedIndex, Table, new_index
+from millstream.runtime.program.index import Index, Indexed, Row, SortedIndex, new_index
+from millstream.runtime.program.table import Table
 
 Change = tuple[int, int, Row | None]
 """The time of a change, the number of the row, and its values; None if it is deleted."""

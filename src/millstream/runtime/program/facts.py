@@ -1,0 +1,187 @@
+"""What is known of the values of local tables: which columns are never NULL, and the range of each integer.
+
+A column has the values that the statements of the program give it, so its fact is the least one that holds for all of
+them. It is found by repetition: from no rows at all, each round adds the values that the statements make of the facts
+of the round before. A bound that still moves after some rounds is taken to be that of the type.
+
+Tables of a program without INITIALIZE are filled by others, and nothing is known of them.
+
+>>> n = Binary(Type.BIGINT, "%", Literal(Type.BIGINT, 7), Literal(Type.BIGINT, 5))
+>>> Facts(Program("f", (), (), (), (), ())).of(Binary(Type.BIGINT, "*", n, Literal(Type.BIGINT, 3)))
+Fact(nullable=False, low=0, high=12)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, Unary
+from millstream.algebra.overflow import can_overflow
+from millstream.algebra.program.expression import Argument, Exists, Fitting
+from millstream.algebra.program.program import Program
+from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Update, queries
+from millstream.algebra.types import Type
+
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+_WHOLE = (Type.INT, Type.BIGINT)
+_PATIENCE = 3
+"""Rounds after which a bound that still moves is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`low` and `high` bound the values of integers, those of other types not at all."""
+
+    nullable: bool = True
+    low: int = LOW
+    high: int = HIGH
+
+    def joined(self, other: Fact) -> Fact:
+        """What holds for the values of both."""
+        return Fact(self.nullable or other.nullable, min(self.low, other.low), max(self.high, other.high))
+
+    def widened(self, before: Fact | None) -> Fact:
+        """Without the bounds that have moved."""
+        if before is None:
+            return self
+        return Fact(
+            self.nullable, LOW if self.low < before.low else self.low, HIGH if self.high > before.high else self.high
+        )
+
+
+NOTHING = Fact()
+"""Nothing is known."""
+_Columns = dict[tuple[str, int], Fact]
+
+
+class Facts:
+    """The facts of one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._places = dict(_places(program))
+        self._columns: _Columns = {}
+        if program.initialize:
+            self._find()
+
+    def _find(self) -> None:
+        rounds = 0
+        while (found := self._next(widens=rounds >= _PATIENCE)) != self._columns:
+            self._columns, rounds = found, rounds + 1
+
+    def _next(self, *, widens: bool) -> _Columns:
+        found = dict(self._columns)
+        for place, value in _values(self._program):
+            if self._reads_no_rows(value):
+                continue
+            before, fact = found.get(place), self.of(value)
+            joined = fact if before is None else before.joined(fact)
+            found[place] = joined.widened(before) if widens else joined
+        return found
+
+    def _reads_no_rows(self, value: Expression) -> bool:
+        """True if the value uses a column of which no values are known yet."""
+        if isinstance(value, Column):
+            place = self._places.get(value.name)
+            return place is not None and place not in self._columns
+        return any(map(self._reads_no_rows, value.children()))
+
+    def fits(self, node: Expression) -> bool:
+        """True if the operator itself has only results that fit its type."""
+        return not can_overflow(node) or not any(self.exceeds(node))
+
+    def exceeds(self, node: Expression) -> tuple[bool, bool]:
+        """True if an operator on BIGINTs may have a result below the least value, and above the greatest one."""
+        if not isinstance(node, Binary) or node.type is not Type.BIGINT:
+            return True, True
+        low, high = _bounds(node.op, self.of(node.left), self.of(node.right))
+        return low < LOW, high > HIGH
+
+    def of(self, node: Expression) -> Fact:
+        """What is known of the value of an expression."""
+        match node:
+            case Literal(value=bool()):
+                return Fact(nullable=False)
+            case Literal(value=int(value)):
+                return Fact(False, value, value)
+            case Literal(value=value):
+                return Fact(nullable=value is None)
+            case Argument():
+                return Fact(not self._program.ignore_nulls)
+            case Column(name=name):
+                place = self._places.get(name)
+                return NOTHING if place is None else self._columns.get(place, NOTHING)
+            case Exists() | Unary(op="IS NULL" | "IS NOT NULL"):
+                return Fact(nullable=False)
+            case Binary():
+                return self._of_binary(node)
+            case Case(branches=branches, otherwise=otherwise):
+                values = [value for _, value in branches]
+                return self._any_of([*values, Literal(Type.NULL, None) if otherwise is None else otherwise])
+            case Call(function="COALESCE" | "GREATEST" | "LEAST", arguments=arguments):
+                known = all(self.of(argument).nullable for argument in arguments)
+                made = self._any_of(arguments)
+                return Fact(known, made.low, made.high)
+            case Cast(operand=operand) | Fitting(operand=operand) if operand.type is node.type:
+                return self.of(operand)
+            case Cast(type=Type.DOUBLE, operand=operand) if operand.type in _WHOLE:
+                return Fact(self.of(operand).nullable)
+        return NOTHING
+
+    def _any_of(self, values: Sequence[Expression]) -> Fact:
+        return reduce(Fact.joined, map(self.of, values))
+
+    def _of_binary(self, node: Binary) -> Fact:
+        left, right = self.of(node.left), self.of(node.right)
+        if node.type is Type.DOUBLE:
+            divides = node.op == "/" and isinstance(node.right, Literal) and bool(node.right.value)
+            return Fact(left.nullable or right.nullable) if divides or node.op in ("+", "-", "*") else NOTHING
+        if node.type not in _WHOLE or node.left.type not in _WHOLE or node.right.type not in _WHOLE:
+            return NOTHING
+        if node.op == "%":
+            divisor = node.right.value if isinstance(node.right, Literal) else None
+            if not isinstance(divisor, int) or divisor <= 0:
+                return NOTHING
+            low = 0 if left.low >= 0 else max(left.low, 1 - divisor)
+            return Fact(left.nullable, low, 0 if left.high <= 0 else min(left.high, divisor - 1))
+        if node.op not in ("+", "-", "*"):
+            return NOTHING
+        low, high = _bounds(node.op, left, right)
+        return Fact(left.nullable or right.nullable, max(low, LOW), min(high, HIGH))
+
+
+def _bounds(op: str, left: Fact, right: Fact) -> tuple[int, int]:
+    """The least and the greatest result, whether or not they fit."""
+    if op == "+":
+        return left.low + right.low, left.high + right.high
+    if op == "-":
+        return left.low - right.high, left.high - right.low
+    corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
+    return min(corners), max(corners)
+
+
+def _values(program: Program) -> Iterator[tuple[tuple[str, int], Expression]]:
+    """The expressions whose values the columns of tables get."""
+    for statement in program.statements:
+        if isinstance(statement, Insert) and statement.table != RETURN:
+            for query in statement.queries:
+                for position, item in enumerate(query.items):
+                    yield (statement.table, position), item
+        elif isinstance(statement, Update):
+            for position, value in statement.assignments:
+                yield (statement.table, position), value
+
+
+def _places(program: Program) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Tables and positions of the columns that expressions name, unless a join may add NULLs to them."""
+    for table in program.tables:
+        for position, column in enumerate(table.columns):
+            yield f"{table.name}.{column.name}", (table.name, position)
+    for statement in program.statements:
+        for query in queries(statement):
+            for source in query.sources:
+                if isinstance(source.relation, str) and source.relation != INWINDOW and not source.outer:
+                    for position, name in enumerate(source.columns):
+                        yield f"{source.alias}.{name}", (source.relation, position)

@@ -1,0 +1,35 @@
+"""Other forms of expressions, and tests on them, that their source needs."""
+
+from __future__ import annotations
+
+from millstream.algebra.expression import Binary, Cast, Expression, InList, calls_code
+from millstream.algebra.types import Type
+
+ALIKE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBLE}
+"""Types whose values are those of another one in Python."""
+
+
+def any_equal(node: InList) -> Expression:
+    """`x IN (a, b)` as `x = a OR x = b`."""
+    tests = [Binary(Type.BOOLEAN, "=", node.operand, option) for option in node.options]
+    found: Expression = tests[0]
+    for test in tests[1:]:
+        found = Binary(Type.BOOLEAN, "OR", found, test)
+    return found
+
+
+def same_kind(left: Type, right: Type) -> bool:
+    return Type.NULL in (left, right) or ALIKE.get(left, left) is ALIKE.get(right, right)
+
+
+def unconverted(node: Expression, other: Expression) -> Expression:
+    """The integer inside a cast to DOUBLE, if the other operand is a float."""
+    own = isinstance(node, Cast) and node.operand.type.is_integer
+    floats = other.type is Type.DOUBLE and not (isinstance(other, Cast) and other.operand.type.is_integer)
+    return node.operand if own and floats and isinstance(node, Cast) else node
+
+
+def calls_last(node: Binary) -> tuple[Expression, Expression]:
+    """The operands; of AND and OR, one without Python functions first."""
+    swaps = node.op in ("AND", "OR") and calls_code(node.left) and not calls_code(node.right)
+    return (node.right, node.left) if swaps else (node.left, node.right)

@@ -38,7 +38,9 @@ def test_indexes_follow_the_rows(changes: list[Any], keys: list[Any], limit: int
             table.remove(numbers[at % len(numbers)])
     rows = list(table)
     for key in {*keys} - {None}:
-        assert [*table.indexes[0].buckets.get(key, {}).values()] == [row for row in rows if row[0] == key]
+        assert [*table.indexes[0].all(key)] == [row for row in rows if row[0] == key]
+        assert table.indexes[0].has(key) == any(row[0] == key for row in rows)
+        assert [table.rows[number] for number, _ in table.indexes[0].numbered(key)] == [*table.indexes[0].all(key)]
     among = [row for row in rows if row[0] is not None and row[0] in keys]
     assert table.matching_among(0, [("x", key) for key in keys], 1) == among
     start = max(offset, 0)

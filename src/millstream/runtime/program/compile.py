@@ -127,12 +127,20 @@ class _Compiler(Module):
         lines = ["out = []"] if returns else []
         for statement in statements:
             lines += self._statement(statement, frame)
+            self._forget_keys(statement, frame)
         alone = len(returns) == 1 and returns[0] is statements[-1] and isinstance(returns[0], Insert)
         if alone and lines[-1].startswith("out += "):
             lines = [*lines[1:-1], f"return {lines[-1].removeprefix('out += ')}"]  # the rows of a query, as they are
         else:
             lines.append("return out" if returns else "return ()")
         return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented([*frame.prelude, *lines])])
+
+    def _forget_keys(self, statement: Statement, frame: Frame) -> None:
+        if statement.table != RETURN:
+            storage = self.tables[statement.table]
+            whole = range(len(storage.columns))
+            changed = [at for at, _ in statement.assignments] if isinstance(statement, Update) else whole
+            frame.drop_keys(storage.attribute, changed)
 
     def _statement(self, statement: Statement, frame: Frame) -> list[str]:
         match statement:

@@ -20,6 +20,8 @@ from millstream.runtime.program.index import Order
 from millstream.runtime.program.source import Frame, LocalStorage
 
 INDENT = "    "
+_SHORT = 6
+"""Number of lines of a body that may appear twice."""
 
 
 def indented(lines: Sequence[str]) -> list[str]:
@@ -159,28 +161,46 @@ class Loops:
         if level.conditions:
             body = [f"if {self.expressions.all_hold(level.conditions)}:", *indented(body)]
         if level.members is not None and not self._ordered:
-            key, keys = self._member_keys(level)
-            return [f"for {key} in {keys}:", *indented([f"{self._each(level, numbered)}:", *indented(body)])]
-        return [f"{self._each(level, numbered)}:", *indented(body)]
-
-    def _each(self, level: Level, numbered: str | None) -> str:
-        """The head of the loop over the rows of a level."""
-        rows = self._rows(level)
+            before, keys = self._member_keys(level)
+            key = self._key_of(level)
+            return [*before, f"for {key} in {keys}:", *indented(self._looked_up(level, key, body, numbered))]
+        if level.keys:
+            return self._looked_up(level, self.lookup(level)[1], body, numbered)
         if numbered is None:
-            return f"for {level.variable} in {rows}"
-        return f"for {numbered}, {level.variable} in {rows.removesuffix('.values()')}.items()"
+            return [f"for {level.variable} in {self._rows(level)}:", *indented(body)]
+        rows = self._rows(level).removesuffix(".values()")
+        return [f"for {numbered}, {level.variable} in {rows}.items():", *indented(body)]
+
+    def _looked_up(self, level: Level, key: str, body: list[str], numbered: str | None) -> list[str]:
+        """The loop over the rows of a key. Most keys have one row: where the body is short, that needs no loop."""
+        assert level.storage is not None
+        row, columns, name = level.variable, self._looked_columns(level), self._key_of(level)
+        each = row if numbered is None else f"{numbered}, {row}"
+        if len(body) > _SHORT:
+            found = f"{self._frame.index(level.storage, columns)}.{'all' if numbered is None else 'numbered'}({key})"
+            return [f"for {each} in {found}:", *indented(body)]
+        rows, several = (self._frame.index(level.storage, columns, part) for part in ("rows", "several"))
+        lines = [] if key == name else [f"{name} = {key}"]
+        lines.append(f"if ({row} := {rows}.get({name})) is not None:")
+        if numbered is not None:
+            lines += indented([f"{numbered} = {self._frame.index(level.storage, columns, 'numbers')}[{name}]"])
+        found = f"{several}[{name}].{'values' if numbered is None else 'items'}()"
+        loop = [f"for {each} in {found}:", *indented(body)]
+        return [*lines, *indented(body), f"elif {several} and {name} in {several}:", *indented(loop)]
+
+    @staticmethod
+    def _looked_columns(level: Level) -> tuple[int, ...]:
+        return tuple(sorted(level.keys)) if level.members is None else (level.members[0],)
 
     def comprehension(self, item: str) -> str | None:
         """The list of an item for all rows, if the loops need nothing before them."""
-        if self._before or any(level.source.outer or level.storage is None for level in self.levels):
+        looks_up = any(level.keys or (level.members and not self._ordered) for level in self.levels)
+        if looks_up or self._before or any(level.source.outer or level.storage is None for level in self.levels):
             return None
         clauses: list[str] = []
         for level in self.levels:
-            if level.members is not None and not self._ordered:
-                key, keys = self._member_keys(level)
-                clauses.append(f"for {key} in {keys}")
             if not level.is_single:
-                clauses.append(self._each(level, None))
+                clauses.append(f"for {level.variable} in {self._rows(level)}")
             if ":=" in "".join(clauses):  # not allowed in the sources of a comprehension
                 return None
             if level.conditions:
@@ -210,28 +230,36 @@ class Loops:
             if self._ordered:
                 rows, column = self._member_rows(query)
                 return f"s.{storage.attribute}.matching_among({storage.index((position,))}, {rows}, {column})"
-            return f"{self._frame.buckets(storage, (position,))}.get({self._key_of(level)}, NO_BUCKET).values()"
+            return f"{self._frame.index(storage, (position,))}.all({self._key_of(level)})"
         if level.keys:
-            buckets, key = self.lookup(level)
-            return f"{buckets}.get({key}, NO_BUCKET).values()"
+            return "{}.all({})".format(*self.lookup(level))
         return f"s.{storage.attribute}.rows.values()"
 
     def lookup(self, level: Level) -> tuple[str, str]:
-        """The rows of a table by the columns that are looked up, and the key."""
+        """The index on the columns that are looked up, and the key."""
         assert level.storage is not None
         columns = tuple(sorted(level.keys))
         values = [self.expressions.value(level.keys[position]).text for position in columns]
         key = values[0] if len(values) == 1 else f"({', '.join(values)})"
-        return self._frame.buckets(level.storage, columns), key
+        return self._frame.index(level.storage, columns), key
 
     def _key_of(self, level: Level) -> str:
         return self._frame.own(f"k{level.variable}")
 
-    def _member_keys(self, level: Level) -> tuple[str, str]:
-        """A variable for a key that is looked up, and the different keys."""
+    def _member_keys(self, level: Level) -> tuple[list[str], str]:
+        """The different keys that are looked up, and lines before. Those of a column are kept while it does not
+        change."""
         assert level.members is not None
-        key, (rows, column) = self._key_of(level), self._member_rows(level.members[1])
-        return key, f"{{row[{column}]: None for row in {rows}}}"
+        _, query = level.members
+        whole = self._whole_column(query)
+        if whole is not None and (known := self._frame.known_keys(whole)) is not None:
+            return [], known
+        rows, column = self._member_rows(query)
+        keys = f"{{row[{column}]: None for row in {rows}}}"
+        if whole is None or self._before or level is not self.levels[0]:
+            return [], keys
+        name = self._frame.keep_keys(whole)
+        return [f"{name} = {keys}"], name
 
     def _member_rows(self, query: Query) -> tuple[str, int]:
         """The rows of a query whose values are looked up, and their column."""

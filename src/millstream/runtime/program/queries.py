@@ -126,8 +126,10 @@ class _Function:
             return None
         (level,) = self._loops.levels
         assert level.storage is not None
-        _, key = self._loops.lookup(level)
-        return f"({key} in {caller.buckets(level.storage, tuple(sorted(level.keys)))})"
+        columns, (_, key) = tuple(sorted(level.keys)), self._loops.lookup(level)
+        rows, several = (caller.index(level.storage, columns, part) for part in ("rows", "several"))
+        name = caller.temporary()
+        return f"(({name} := {key}) in {rows} or {name} in {several})"
 
     def _first(self) -> list[str]:
         """Return at the first row."""
@@ -186,14 +188,16 @@ class _Function:
         is asked for of the only row."""
         query, frame = self._query, self._frame
         lists = f"({', '.join('[]' for _ in query.calls)}{',' if query.calls else ''})"
-        collected = [f"held[{n}].append({self._argument(call)})" for n, call in enumerate(query.calls)]
+        held = "held[{}]" if query.groups else "held{}"
+        collected = [f"{held.format(n)}.append({self._argument(call)})" for n, call in enumerate(query.calls)]
         keys = [self._key(group) for group in query.groups]
         if keys:
             found = ["groups = {}", *self._loops.around(_by_group(keys, lists, collected))]
         elif len(query.calls) == 1 and (listed := self._loops.comprehension(self._argument(query.calls[0]))):
-            found = [f"held = ({listed},)"]
+            found = [f"held0 = {listed}"]
         else:
-            found = [f"held = {lists}", *self._loops.around(collected or ["pass"])]
+            made = [f"held{n} = []" for n in range(len(query.calls))]
+            found = [*made, *self._loops.around(collected or ["pass"])]
         frame.groups = [frame.own(f"g{n}") for n in range(len(keys))]
         frame.calls = [frame.own(f"c{n}") for n in range(len(query.calls))]
         unpacked = [f"({', '.join(frame.groups)},) = key"] if keys else []
@@ -225,7 +229,8 @@ class _Function:
             lines = [f"if {self._expressions.all_hold(conjuncts(query.having))}:", *indented(lines)]
         plain: list[str] = []
         for position, call in enumerate(query.calls):
-            held = f"distinct(held[{position}])" if call.distinct else f"held[{position}]"
+            held = f"held[{position}]" if query.groups else f"held{position}"
+            held = f"distinct({held})" if call.distinct else held
             if isinstance(call.by, Program | Declaration):
                 factory = self._frame.module.inner(call.by)
                 run = f"run({factory}, {held}, {call.by.ignore_nulls})"

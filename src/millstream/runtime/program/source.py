@@ -17,7 +17,7 @@ from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Attribute
 from millstream.runtime.program import scalars
 from millstream.runtime.program.facts import Facts
-from millstream.runtime.program.index import Indexed, Order
+from millstream.runtime.program.index import NO_BUCKET, Indexed, Order
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
@@ -68,7 +68,7 @@ class Module:
         self.program = program
         self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {
             "NAN": scalars.NAN,
-            "NO_BUCKET": {},
+            "NO_BUCKET": NO_BUCKET,
         }
         self.functions: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -116,7 +116,8 @@ class Frame:
         self._own: set[str] = set()
         self.groups: list[str] = []
         self.calls: list[str] = []
-        self._buckets: dict[str, str] = {}
+        self._indexes: dict[str, str] = {}
+        self._keys: dict[tuple[str, int], str] = {}
         self._invariants: dict[Expression, tuple[str, str]] = {}
 
     # --- variables ------------------------------------------------------------------------------------------------
@@ -135,12 +136,31 @@ class Frame:
     def temporary(self) -> str:
         return self.own(self.module.name("v"))
 
-    def buckets(self, storage: LocalStorage, columns: tuple[int, ...]) -> str:
-        """A variable with the rows of a table by the values of these columns."""
-        index = storage.index(columns)
-        name = self.own(f"b_{storage.attribute}_{index}")
-        self._buckets[name] = f"{name} = s.{storage.attribute}.indexes[{index}].buckets"
+    def index(self, storage: LocalStorage, columns: tuple[int, ...], part: str = "") -> str:
+        """A variable with the index of a table on these columns, or with a part of it."""
+        at = storage.index(columns)
+        name = self.own("_".join(("x", storage.attribute, str(at), part)).rstrip("_"))
+        self._indexes[name] = f"{name} = s.{storage.attribute}.indexes[{at}]{f'.{part}' if part else ''}"
         return name
+
+    def keep_keys(self, column: tuple[str, int]) -> str:
+        """A variable for the different values of a column of a table."""
+        name = self._keys[column] = self.own(self.module.name("keys"))
+        return name
+
+    def known_keys(self, column: tuple[str, int]) -> str | None:
+        """The variable that has them, of this function or of one around it."""
+        frame: Frame | None = self
+        while frame is not None:
+            if column in frame._keys:
+                return self.use(frame._keys[column])
+            frame = frame.outer
+        return None
+
+    def drop_keys(self, table: str, columns: Iterable[int]) -> None:
+        """The values of these columns have changed."""
+        for column in columns:
+            self._keys.pop((table, column), None)
 
     def invariant(self, node: Expression, text: str) -> str:
         """A variable with a value that is the same throughout the function."""
@@ -150,7 +170,7 @@ class Frame:
     @property
     def prelude(self) -> list[str]:
         """The lines that the function begins with."""
-        return [*self._buckets.values(), *(f"{name} = {text}" for name, text in self._invariants.values())]
+        return [*self._indexes.values(), *(f"{name} = {text}" for name, text in self._invariants.values())]
 
     # --- rows -----------------------------------------------------------------------------------------------------
 

@@ -54,10 +54,9 @@ class Table:
     def matching_among(self, index: int, keys: Iterable[Row], column: int) -> list[Row]:
         """The rows whose keys are in a column of these ones, in the order of the table."""
         found: Bucket = {}
-        buckets = self.indexes[index].buckets
+        rows_of = self.indexes[index].numbered
         for row in keys:
-            if (bucket := buckets.get(row[column])) is not None:
-                found |= bucket
+            found.update(rows_of(row[column]))
         return [row for _, row in sorted(found.items())]
 
     def clear(self) -> None:

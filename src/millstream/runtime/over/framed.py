@@ -199,11 +199,8 @@ class Alone(Framed):
         if not self._holds:
             found += starmap(iterate, rows)
             return found
-        window, size, expire, append = self._window, self._size, self._expiry, found.append
         places = range(arrival, arrival + len(rows)) if self._rows else times
-        for number, place, row in zip(numbers, places, rows, strict=True):
-            window.slide(place - size, expire, number, place, row)
-            append(iterate(*row))
+        found += self._window.slide(self._size, zip(numbers, places, rows, strict=True), iterate, self._expiry)
         return found
 
     @property

@@ -21,7 +21,7 @@ from millstream.algebra.python.definition import Declaration
 from millstream.errors import OutOfRange
 from millstream.runtime.program.code import python_aggregate
 from millstream.runtime.program.loops import Loops, indented
-from millstream.runtime.program.queries import bind_single, call_query, is_plain, is_single, reads
+from millstream.runtime.program.queries import bind_single, call_query, is_plain, is_single, query_lines, reads
 from millstream.runtime.program.source import Frame, LocalStorage, Module
 from millstream.runtime.program.table import Table
 
@@ -124,15 +124,15 @@ class _Compiler(Module):
         taken = name != "terminate"
         parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
         returns = [each for each in statements if _returns(each)]
-        lines = ["out = []"] if returns else []
+        lines: list[str] = []
         for statement in statements:
+            if returns == [statement] and statement is statements[-1] and isinstance(statement, Insert):
+                lines += self._return(statement, frame)
+                break
             lines += self._statement(statement, frame)
             self._forget_keys(statement, frame)
-        alone = len(returns) == 1 and returns[0] is statements[-1] and isinstance(returns[0], Insert)
-        if alone and lines[-1].startswith("out += "):
-            lines = [*lines[1:-1], f"return {lines[-1].removeprefix('out += ')}"]  # the rows of a query, as they are
         else:
-            lines.append("return out" if returns else "return ()")
+            lines = ["out = []", *lines, "return out"] if returns else [*lines, "return ()"]
         return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented([*frame.prelude, *lines])])
 
     def _forget_keys(self, statement: Statement, frame: Frame) -> None:
@@ -150,6 +150,13 @@ class _Compiler(Module):
                 return self._update(statement, frame)
             case Delete():
                 return self._delete(statement, frame)
+
+    def _return(self, statement: Insert, frame: Frame) -> list[str]:
+        """The only rows that a method returns, at its end."""
+        queries = statement.queries
+        if len(queries) == 1 and not queries[0].members and not is_single(queries[0], self):
+            return query_lines(queries[0], frame)
+        return [f"return {' + '.join(call_query(query, frame, 'rows') for query in queries)}"]
 
     # --- INSERT ---------------------------------------------------------------------------------------------------
 
@@ -169,12 +176,14 @@ class _Compiler(Module):
                 if query.condition is None
                 else [f"if {made.all_hold(conjuncts(query.condition))}:", *indented(lines)]
             )
-        alone = len(queries) == 1 and is_plain(queries[0]) and not reads(queries[0], statement.table)
-        if alone and (storage is None or storage.own):  # the rows of others are computed before one is inserted
+        if len(queries) == 1 and is_plain(queries[0]) and (storage is None or storage.own):
             (query,) = queries
             loops = Loops(frame, query.sources, query.condition, call_query)
             row = _row([loops.expressions.value(item).text for item in query.items], storage)
-            return loops.around([f"{target}({row})"])
+            if not reads(query, statement.table):
+                return loops.around([f"{target}({row})"])
+            found = loops.around([f"fresh.append({row})"])
+            return ["fresh = []", *found, "for row in fresh:", *indented([f"{target}(row)"])]
         rows = " + ".join(call_query(query, frame, "rows") for query in queries)
         if storage is None:
             return [f"out += {rows}"]
@@ -205,7 +214,7 @@ class _Compiler(Module):
             return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
         variable = loops.levels[0].variable
         if storage.own and not any(map(storage.is_indexed, values)) and not _reads_own_table(statement):
-            cells, new = [f"{variable}[{n}]" for n in values], values.values()
+            cells, new = [f"{variable}[{n}]" for n in values], [*values.values()]
             return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
         row = _row([values.get(n, f"{variable}[{n}]") for n in range(len(storage.columns))], storage)
         body = [f"changed.append((number, {row}))"]

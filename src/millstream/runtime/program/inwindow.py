@@ -9,6 +9,8 @@ from typing import Any
 from millstream.runtime.program.index import Indexed, Row
 from millstream.runtime.program.table import Table
 
+Expire = Callable[..., Any] | None
+
 
 class Inwindow(Table):
     """The tuples of a partition in the window of one aggregate: rows of arguments, by arrival number.
@@ -35,9 +37,13 @@ class Inwindow(Table):
         for index in self.indexes:
             index.add(number, row)
         if len(arrivals) > 2 * len(self.rows) + 16:
-            held = [pair for pair in arrivals if pair[0] in self.rows]
-            arrivals.clear()
-            arrivals.extend(held)
+            self._compact()
+
+    def _compact(self) -> None:
+        """Forget the arrivals of deleted tuples."""
+        held = [*self.arrivals()]
+        self._arrivals.clear()
+        self._arrivals.extend(held)
 
     def first(self) -> tuple[int, int] | None:
         """The number and the place of the oldest tuple; None if the window is empty."""
@@ -48,7 +54,7 @@ class Inwindow(Table):
             arrivals.popleft()
         return None
 
-    def drain(self, bound: int, expire: Callable[..., Any] | None) -> None:
+    def drain(self, bound: int, expire: Expire) -> None:
         """Remove the tuples whose places are below the bound, the oldest first; call `expire` with each before."""
         arrivals, rows, indexes = self._arrivals, self.rows, self.indexes
         while arrivals and arrivals[0][1] < bound:
@@ -68,12 +74,23 @@ class Inwindow(Table):
             if number <= self._stored:
                 self.gone.append(number)
 
-    def slide(self, bound: int, expire: Callable[..., Any] | None, number: int, place: int, row: Row) -> None:
-        """Drain the window up to the bound, then add a tuple."""
-        arrivals = self._arrivals
-        if arrivals and arrivals[0][1] < bound:
-            self.drain(bound, expire)
-        self.enter(number, place, row)
+    def slide(
+        self, size: int, tuples: Iterable[tuple[int, int, Row]], iterate: Callable[..., Any], expire: Expire
+    ) -> list[Any]:
+        """Add tuples by number and place, each after the window has been drained of those that are more than `size`
+        before it; return what `iterate` returns for each."""
+        arrivals, rows, indexes, found = self._arrivals, self.rows, self.indexes, []
+        for number, place, row in tuples:
+            if arrivals and arrivals[0][1] < place - size:
+                self.drain(place - size, expire)
+            rows[number] = row
+            arrivals.append((number, place))
+            for index in indexes:
+                index.add(number, row)
+            if len(arrivals) > 2 * len(rows) + 16:
+                self._compact()
+            found.append(iterate(*row))
+        return found
 
     def oldest(self) -> Row | None:
         """The oldest tuple; None if the window is empty."""

@@ -168,8 +168,8 @@ class Loops:
             return self._looked_up(level, self.lookup(level)[1], body, numbered)
         if numbered is None:
             return [f"for {level.variable} in {self._rows(level)}:", *indented(body)]
-        rows = self._rows(level).removesuffix(".values()")
-        return [f"for {numbered}, {level.variable} in {rows}.items():", *indented(body)]
+        assert level.storage is not None
+        return [f"for {numbered}, {level.variable} in s.{level.storage.attribute}.rows.items():", *indented(body)]
 
     def _looked_up(self, level: Level, key: str, body: list[str], numbered: str | None) -> list[str]:
         """The loop over the rows of a key. Most keys have one row: where the body is short, that needs no loop."""
@@ -233,7 +233,7 @@ class Loops:
             return f"{self._frame.index(storage, (position,))}.all({self._key_of(level)})"
         if level.keys:
             return "{}.all({})".format(*self.lookup(level))
-        return f"s.{storage.attribute}.rows.values()"
+        return self._frame.rows(storage)
 
     def lookup(self, level: Level) -> tuple[str, str]:
         """The index on the columns that are looked up, and the key."""
@@ -252,22 +252,23 @@ class Loops:
         assert level.members is not None
         _, query = level.members
         whole = self._whole_column(query)
-        if whole is not None and (known := self._frame.known_keys(whole)) is not None:
+        column = None if whole is None else (whole[0].attribute, whole[1])
+        if column is not None and (known := self._frame.known_keys(column)) is not None:
             return [], known
-        rows, column = self._member_rows(query)
-        keys = f"{{row[{column}]: None for row in {rows}}}"
-        if whole is None or self._before or level is not self.levels[0]:
+        rows, position = self._member_rows(query)
+        keys = f"{{row[{position}]: None for row in {rows}}}"
+        if column is None or self._before or level is not self.levels[0]:
             return [], keys
-        name = self._frame.keep_keys(whole)
+        name = self._frame.keep_keys(column)
         return [f"{name} = {keys}"], name
 
     def _member_rows(self, query: Query) -> tuple[str, int]:
         """The rows of a query whose values are looked up, and their column."""
         if (whole := self._whole_column(query)) is not None:
-            return f"s.{whole[0]}.rows.values()", whole[1]
+            return self._frame.rows(whole[0]), whole[1]
         return self._call_query(query, self._frame, "rows"), 0
 
-    def _whole_column(self, query: Query) -> tuple[str, int] | None:
+    def _whole_column(self, query: Query) -> tuple[LocalStorage, int] | None:
         """The table and the column that a query reads as they are: its rows need no copy."""
         if query != Query(query.sources, query.items) or len(query.sources) != 1:
             return None
@@ -275,7 +276,7 @@ class Loops:
         if not isinstance(source.relation, str) or not isinstance(item, Column):
             return None
         storage, (owner, _, column) = self._frame.module.tables[source.relation], item.name.rpartition(".")
-        return None if storage.one_row or owner != source.alias else (storage.attribute, source.columns.index(column))
+        return None if storage.one_row or owner != source.alias else (storage, source.columns.index(column))
 
     def first_rows(self, query: Query) -> str | None:
         """The rows of a whole table in the order of a column and up to a limit, from a sorted index; with `rows` or

@@ -49,6 +49,11 @@ def call_query(query: Query, frame: Frame, kind: str) -> str:
     return f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
 
 
+def query_lines(query: Query, frame: Frame) -> list[str]:
+    """The lines that return the rows of a query, at the end of a function."""
+    return _Function(query, frame).lines("rows")
+
+
 # --- queries without a loop -------------------------------------------------------------------------------------------
 
 
@@ -110,9 +115,10 @@ class _Function:
         elif not query.distinct and (first := self._loops.first_rows(query)) is not None:
             (level,), ((key, _),) = self._loops.levels, query.order
             if query.items == (key,):
-                return [f"out = [*zip({first.format('values')})]", self._returned(kind)]
-            listed = f"[({', '.join(self._items())},) for {level.variable} in {first.format('rows')}]"
-            return [f"out = {listed}", self._returned(kind)]
+                listed = f"[*zip({first.format('values')})]"
+            else:
+                listed = f"[({', '.join(self._items())},) for {level.variable} in {first.format('rows')}]"
+            return [f"return {listed}"] if kind == "rows" else [f"out = {listed}", self._returned(kind)]
         elif plain and kind != "rows":
             return self._only() if kind == "value" else self._first()
         else:
@@ -249,7 +255,8 @@ class _Function:
         if call.function == "COUNT":
             return f"len({held})"
         discrete = all(argument.type in _DISCRETE for argument in call.arguments)
-        return f"{call.function.lower()}({held}, default=None)" if call.function in _EXTREMES and discrete else None
+        made = f"({call.function.lower()}({held}) if {held} else None)"
+        return made if call.function in _EXTREMES and discrete and not call.distinct else None
 
 
 def _in_any_order(call: Call) -> bool:

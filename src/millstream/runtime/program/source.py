@@ -143,6 +143,12 @@ class Frame:
         self._indexes[name] = f"{name} = s.{storage.attribute}.indexes[{at}]{f'.{part}' if part else ''}"
         return name
 
+    def rows(self, storage: LocalStorage) -> str:
+        """A variable with all rows of a table, as they are when it is read."""
+        name = self.own(f"x_{storage.attribute}")
+        self._indexes[name] = f"{name} = s.{storage.attribute}.rows.values()"
+        return name
+
     def keep_keys(self, column: tuple[str, int]) -> str:
         """A variable for the different values of a column of a table."""
         name = self._keys[column] = self.own(self.module.name("keys"))

@@ -29,6 +29,7 @@ CREATE AGGREGATE shared(x BIGINT, y BIGINT) : (k BIGINT, n BIGINT)
     UPDATE counts SET k = k + 1 WHERE n > 4 AND k = y;
     DELETE FROM counts WHERE n > 6 AND k IN (SELECT k FROM wanted);
     INSERT INTO RETURN SELECT c.k, c.n FROM counts c WHERE c.k IN (SELECT k FROM wanted);
+    INSERT INTO RETURN SELECT w.k, 0 FROM wanted w WHERE EXISTS (SELECT 1 FROM counts c WHERE c.k = x % 5);
     INSERT INTO RETURN SELECT COUNT(*), MAX(n) FROM counts WHERE k IN (SELECT k FROM wanted);
     DELETE FROM wanted; } }""",
     # each row sees the others as they were before the statement

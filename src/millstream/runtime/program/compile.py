@@ -227,11 +227,12 @@ class _Compiler(Module):
         """Take a changed row, or return the reason why it is refused."""
         self.globals["OutOfRange"] = OutOfRange
         null = [(f"row[{position}] is None", f"column '{name}' is NULL") for position, name in required]
+        taken = ["changed.append((number, row))"]
+        for test, reason in reversed(null):
+            taken = [f"if {test}:", *indented([f"out.append(({reason!r},))"]), "else:", *indented(taken)]
         lines = ["try:", *indented([f"row = {row}"])]
-        lines += ["except OutOfRange as error:", *indented(["out.append((str(error),))", "continue"])]
-        for test, reason in null:
-            lines += [f"if {test}:", *indented([f"out.append(({reason!r},))", "continue"])]
-        return [*lines, "changed.append((number, row))"]
+        lines += ["except OutOfRange as error:", *indented(["out.append((str(error),))"])]
+        return [*lines, "else:", *indented(taken)]
 
     def _delete(self, statement: Delete, frame: Frame) -> list[str]:
         storage = self.tables[statement.table]

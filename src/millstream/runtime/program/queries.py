@@ -132,6 +132,7 @@ class _Function:
             return None
         (level,) = self._loops.levels
         assert level.storage is not None
+        self._expressions.repeated = False  # the key is computed by the caller
         columns, (_, key) = tuple(sorted(level.keys)), self._loops.lookup(level)
         rows, several = (caller.index(level.storage, columns, part) for part in ("rows", "several"))
         name = caller.temporary()

@@ -50,7 +50,7 @@ def declaration(
     name: str,
     frame: DataFrame,
     *,
-    order_by: str | None = None,
+    order_by: Any = None,
     watermark: Any = None,
     primary_key: Sequence[str] = (),
     ascending: Sequence[str] = (),

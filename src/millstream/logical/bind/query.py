@@ -123,7 +123,9 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
     select = with_user_calls(select, catalog)
     entries = bind_entries(select.sources, catalog, _query)
     refuse_subqueries(select)
-    scope = replace(scope_of(entries), aliases=frozenset(item.alias for item in select.items if item.alias))
+    named = {item.alias: item.expression for item in select.items if item.alias}
+    totals = frozenset(alias for alias, expression in named.items() if contains_aggregate(expression))
+    scope = replace(scope_of(entries), aliases=frozenset(named), aggregates=totals)
     plan, scope = _from(select, entries, scope, accepted=catalog.replaying)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)
     own = any(call.over is None for item in select.items for call in user_calls(item.expression))

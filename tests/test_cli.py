@@ -41,6 +41,7 @@ def test_transcripts_end_in_a_count(folder: Path) -> None:
     ("words", "message"),
     [
         (["test", "no/such/folder"], "no such file or folder"),
+        (["test", "FOLDER"], "M6021: no file of"),
         (["test", ".", "--cut", "sometimes"], "--cut cannot be 'sometimes'"),
         (["test", ".", "--cut", "0"], "--cut cannot be '0'"),
         (["explain", "no/such.sql"], "cannot read"),
@@ -55,7 +56,8 @@ def test_mistakes_are_one_message(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file.sql").write_text("CREATE STREAM s (k BIGINT); SELECT k FROM s")
-    words = [str(tmp_path / "file.sql") if word == "FILE" else word for word in words]
+    places = {"FILE": str(tmp_path / "file.sql"), "FOLDER": str(tmp_path)}
+    words = [places.get(word, word) for word in words]
     monkeypatch.setattr("sys.argv", ["millstream", *words])
     monkeypatch.setattr("millstream.control.connecting.current_session", lambda: None)  # other tests may have one
     with pytest.raises(SystemExit) as caught:

@@ -93,6 +93,16 @@ Bytes = Annotated[int, BeforeValidator(_bytes)]
 """A number of bytes, with or without a unit: '64 MB', '1.5 KiB', '800'."""
 
 
+def _local(value: str) -> str:
+    if re.match(r"[a-z][a-z0-9+.-]*:/", value, re.IGNORECASE):
+        raise ValueError("it is an address, not a path on this machine")
+    return value
+
+
+LocalPath = Annotated[str, AfterValidator(_local)]
+"""A path, not an address such as 's3://bucket/bids'."""
+
+
 def one_of(*choices: str) -> AfterValidator:
     """A validator for one of these words, ignoring case."""
 

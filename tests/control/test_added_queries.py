@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,12 @@ QUERIES = (
     "SELECT s.k, s.v, t.v AS w FROM s [ROWS 2] s, t [ROWS 1] t WHERE s.k = t.k",
     "SELECT total, COUNT(*) AS n FROM sums [RANGE 8 ON e] GROUP BY total",
     "SELECT window_end, COUNT(*) AS n FROM (SELECT k FROM s UNION ALL SELECT k FROM t) u [RANGE 4]",
+    "SELECT k, SUM(v) OVER (PARTITION BY k ROWS 2 PRECEDING) AS total FROM s",
+    "SELECT k, COUNT(*) OVER (PARTITION BY k RANGE 3 PRECEDING) AS n FROM s",
+    "SELECT s.k, s.v, t.v AS w FROM s [RANGE 4] s LEFT JOIN t [RANGE 4] t ON s.k = t.k",
+    "SELECT s.k, s.v, t.v AS w FROM s, t WHERE SEQ(s, t) MODE RECENT AND s.k = t.k",
+    "SELECT s.k, s.v, t.v AS w FROM s, t WHERE SEQ(s, t) MODE CHRONICLE AND s.k = t.k",
+    "SELECT e, k, total FROM sums WHERE total > 2",
 )
 ROW = st.tuples(st.sampled_from("st"), st.integers(0, 3), st.integers(1, 2), st.integers(1, 3))
 """A stream, a step of its time (0 to 2, or 3: a late tuple), a key and a value."""
@@ -147,3 +154,26 @@ def test_each_query_has_the_answer_that_it_has_alone(drawn: list[Any], shards: i
         assert life.rows == alone, f"{life.name}: {life.text}"
         if life.dropped is None:
             assert alone == Run(script, 1).alone(life, afresh=True), f"{life.name}: {life.text}"
+
+
+HALF: list[Any] = [("s", 1, 1, 2), ("t", 1, 1, 3), ("s", 1, 2, 3), ("t", 0, 2, 1), ("s", 1, 1, 1)]
+"""Tuples that fill half a window, and half of what joins and sequences hold."""
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restarted"])
+@pytest.mark.parametrize("which", range(len(QUERIES)), ids=QUERIES.__getitem__)
+def test_an_equal_query_takes_over_nothing(which: int, restart: bool) -> None:
+    """The second query is added in the middle of everything that the first one holds; then the first is dropped."""
+    again = ["restart"] if restart else []
+    steps = [("add", which, "now"), HALF, *again, ("add", which, "now"), HALF, *again, ("drop", 0), HALF, HALF]
+    script = Script.of(steps)
+    first, second = Run(script, 2).together()
+    assert first.rows == Run(script, 2).alone(first, afresh=False)
+    assert second.rows == Run(script, 1).alone(second, afresh=True)
+
+
+@pytest.mark.parametrize("which", range(len(QUERIES)), ids=QUERIES.__getitem__)
+def test_a_query_that_shares_goes_on_with_what_the_other_holds(which: int) -> None:
+    script = Script.of([("add", which, "now"), HALF, ("add", which, "shared"), HALF, ("drop", 0), HALF, HALF])
+    first, second = Run(script, 2).together()
+    assert second.origin == first.added and second.rows == Run(script, 2).alone(second, afresh=False)

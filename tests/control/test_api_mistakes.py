@@ -87,12 +87,25 @@ def test_statements_and_data(mill: ms.Connection) -> None:
     assert "M2092: unknown query 'None'" in refused(lambda: mill.query(None))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("rows", [5, None, 2.5, True, b"x", object(), int, print])
+@pytest.mark.parametrize("rows", [5, None, 2.5, True, b"x", "1,2", object(), int, print])
 def test_what_is_not_rows(mill: ms.Connection, rows: Any) -> None:
     mill.sql("CREATE TABLE t (k BIGINT)")
     for name in ("s", "t"):
         said = f"M5013: expected rows for '{name}', found {type(rows).__name__}\n  hint: rows are tuples, dicts, "
         assert refused(lambda name=name: mill.insert(name, rows)).startswith(said)  # type: ignore[misc]
+
+
+def test_columns_are_not_rows(mill: ms.Connection) -> None:
+    said = "M5013: expected rows for 's', found a dict of columns\n  hint: mill.insert('s', polars.DataFrame(…))"
+    assert refused(lambda: mill.insert("s", {"k": [1, 2], "ts": [1, 2]})).startswith(said)
+    mill.insert("s", {"k": 1, "ts": 1})  # one row
+
+
+@pytest.mark.parametrize("option", ["into", "outputMode", "path", "mode"])
+def test_an_option_without_a_sink(mill: ms.Connection, option: str) -> None:
+    said = refused(lambda: mill.sql("SELECT k FROM s").start(**{option: "final"}))
+    assert said.startswith(f"M6001: option '{option}' needs a sink\n  hint: start('parquet', path='…')")
+    assert not mill.queries
 
 
 async def late(batch: int, rows: Any) -> None: ...

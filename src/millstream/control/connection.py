@@ -36,7 +36,7 @@ from millstream.control.observe.notebook import Text, connection_html
 from millstream.control.observe.watch import Watch
 from millstream.control.pacer import Pacer
 from millstream.control.query import Query
-from millstream.control.spark.dataframe_source import check_fits, declaration
+from millstream.control.spark.dataframe_source import ForeignKeys, check_fits, declaration
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.errors import BindError, MillstreamError, OptionError, SqlSyntaxError
@@ -211,16 +211,18 @@ class Connection:
         watermark: str | None = None,
         primary_key: Sequence[str] = (),
         ascending: Sequence[str] = (),
+        references: ForeignKeys | None = None,
     ) -> None:
         """Declare a streaming DataFrame as a stream. `order_by`: its time column; `watermark`: the longest delay of a
-        row, such as '5 seconds'; `ascending`: columns that never decrease. After a restart from a checkpoint, call it
-        again with the DataFrame; its queries then resume."""
+        row, such as '5 seconds'; `ascending`: columns that never decrease; `references`: the stream whose primary key
+        has the values of a column. After a restart from a checkpoint, call it again with the DataFrame; its queries
+        then resume."""
         self._check_open()
         if not isinstance(name, str):
             raise BindError("M2002", f"expected the name of a stream, found {type(name).__name__}")
         name = name.lower()
         options: dict[str, Any] = {"order_by": order_by, "watermark": watermark}
-        options |= {"primary_key": primary_key, "ascending": ascending}
+        options |= {"primary_key": primary_key, "ascending": ascending, "references": references}
         try:
             if name not in self.mill.catalog:
                 self.sql(declaration(name, frame, **options))

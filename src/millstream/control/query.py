@@ -17,7 +17,7 @@ from millstream.control.mill.statements import check_sink_options, check_stage, 
 from millstream.control.observe.early_plot import Track, end_label
 from millstream.control.observe.notebook import Picture, Text, query_html
 from millstream.control.observe.progress import Progress, progress_of
-from millstream.errors import BindError, MillstreamError
+from millstream.errors import BindError, MillstreamError, OptionError
 from millstream.lang import ast
 from millstream.lang.spelling import spelled
 from millstream.logical.contract.query_contract import QueryContract
@@ -106,6 +106,9 @@ class Query:
         sink_options = {option: str(value) for option, value in options.items()}
         check_sink_options(sink_options, sink if isinstance(sink, str) else "of an object")
         into, into_options = sink_of(self._statement)
+        if sink_options and sink is None and into is None:
+            hint = "start('parquet', path='…'); without a sink, results wait for take()"
+            raise OptionError("M6001", f"option '{min(sink_options)}' needs a sink", hint=hint)
         text, held = ast.query_text(name, self._statement, how), into_options | sink_options
         mill.start_query(name, text, self._statement.select, sink or into, held, ast.Start(how))
         self._started = mill.queries[name]

@@ -47,7 +47,10 @@ class Rows:
 def check_rows(name: str, given: Any) -> None:
     """Raise InputError for what a program inserts that is not rows at all."""
     arrow = any(hasattr(given, method) for method in ("__arrow_c_stream__", "__arrow_c_array__"))
-    if not (arrow or isinstance(given, pl.LazyFrame | Iterable)) or isinstance(given, bytes | bytearray | type):
+    if isinstance(given, Mapping) and given and all(isinstance(value, list) for value in given.values()):
+        hint = f"mill.insert('{name}', polars.DataFrame(…)), or a dict for each row"
+        raise InputError("M5013", f"expected rows for '{name}', found a dict of columns", hint=hint)
+    if not (arrow or isinstance(given, pl.LazyFrame | Iterable)) or isinstance(given, str | bytes | bytearray | type):
         hint = f"rows are tuples, dicts, a Polars frame or an Arrow table: mill.insert('{name}', [(1, 2), …])"
         raise InputError("M5013", f"expected rows for '{name}', found {type(given).__name__}", hint=hint)
 

@@ -34,7 +34,8 @@ def _clause(cursor: Cursor) -> str | None:
     if at_emit(cursor):
         return "EMIT EARLY"
     word = cursor.token.upper
-    return next((each for each in (*_AFTER_FROM, *_TAIL) if each.partition(" ")[0] == word != "WITH"), None)
+    clauses = (each for each in (*_AFTER_FROM, *_TAIL) if each not in ("WITH PACE", "EMIT EARLY"))
+    return next((each for each in clauses if each.partition(" ")[0] == word), None)
 
 
 def _follows(clause: str, other: str) -> bool:

@@ -62,6 +62,9 @@ def _query(cursor: Cursor, name: str) -> ast.CreateQuery:
 def _stream(cursor: Cursor, name: str) -> ast.CreateStream | ast.CreateDerivedStream:
     if cursor.at("WITH") or cursor.at("AS"):
         pairs = options(cursor)
+        if pairs and not cursor.at("AS"):
+            hint = f"CREATE STREAM {name} (ts TIMESTAMP, …) WITH (…)"
+            cursor.error("M1001", "a stream with a connector has columns", hint=hint)
         cursor.expect("AS")
         return ast.CreateDerivedStream(name, query(cursor), pairs)
     if not cursor.at_symbol("("):

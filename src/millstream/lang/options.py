@@ -23,6 +23,8 @@ def options(cursor: Cursor) -> ast.Options:
         with cursor.like(f"WITH ({name} = 'value')"):
             cursor.expect_symbol("=")
         sign = "-" if cursor.accept_symbol("-") else ""
+        if cursor.at("NULL") and name != "null":
+            cursor.fail("a value", hint=f"leave {name} out, if it has none")
         if cursor.token.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD) or (
             sign and cursor.token.kind is not Kind.NUMBER
         ):

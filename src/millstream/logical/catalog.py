@@ -173,6 +173,8 @@ class Catalog:
         """The views over tables alone, and table functions; other views are derived streams."""
         self.library = Library(LIBRARY)
         """The functions and aggregates written in Python."""
+        self.replaying = False
+        """True while the statements of a checkpoint run again: what was accepted once is not refused later."""
         self.aggregates: dict[str, UserAggregate] = {}
         """User-defined aggregates; they hide built-in functions of the same name."""
 

@@ -132,7 +132,10 @@ def transcripts(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise OptionError("M6021", f"no such file or folder: {path}")
-        found += sorted(path.rglob("*.transcript")) if path.is_dir() else [path]
+        below = sorted(path.rglob("*.transcript")) if path.is_dir() else [path]
+        if not below:
+            raise OptionError("M6021", f"no file of {path} ends in .transcript")
+        found += below
     return found
 
 

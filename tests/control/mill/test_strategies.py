@@ -193,3 +193,30 @@ def test_a_place_that_is_gone_does_not_hinder_other_settings() -> None:
 def test_a_numbered_operator_needs_a_query_that_has_it() -> None:
     with pytest.raises(MillstreamError, match="unknown operator 'select 1'"):
         LocalMill().execute("SET breaks = 'select 1'")
+
+
+def test_a_query_created_again_gets_its_strategy_again() -> None:
+    mill = mixed(2)
+    mill.execute(f"DROP QUERY q; CREATE QUERY q AS {UNION}")
+    assert table(mill) == MIXED
+    mill = mill.restarted()
+    assert table(mill) == MIXED
+
+
+def test_a_setting_that_is_refused_changes_nothing_over_a_restart() -> None:
+    mill = mixed(2)
+    with pytest.raises(MillstreamError, match=r"unknown operator 'q\.onion'"):
+        mill.execute("SET strategy = 'bfs; q.onion: dfs'")
+    mill = mill.restarted()
+    assert table(mill) == MIXED and mill.options.breaks == "select"
+
+
+def test_a_busy_query_does_not_hold_up_another() -> None:
+    """Two queries of one graph, without a common operator: both have their rows after the batch."""
+    mill = LocalMill(Options(page_rows=1))
+    mill.execute(STREAMS)
+    mill.execute("CREATE QUERY busy AS SELECT v FROM a WHERE v > 0; CREATE QUERY other AS SELECT v FROM b WHERE v > 0")
+    mill.insert("a", [(1, 1, time) for time in range(500)])
+    mill.insert("b", [(1, 1, 1)])
+    mill.batch()
+    assert (len(mill.take_rows("busy")), len(mill.take_rows("other"))) == (500, 1)

@@ -27,6 +27,7 @@ from millstream.control.spark.dataframe_source import check_fits, declaration, r
 from millstream.control.spark.query_dataframe import SPARK_TYPES, spark_schema
 from millstream.errors import MillstreamError
 from millstream.lang import parse
+from millstream.logical.catalog import References
 from tests.physical.wire.frame_jobs import frame_mill
 
 
@@ -48,6 +49,7 @@ class Frame:
 
 def declared(frame: Frame, **options: Any) -> LocalMill:
     mill = LocalMill()
+    mill.execute("CREATE STREAM keyed (id BIGINT) PRIMARY KEY (id); CREATE STREAM unkeyed (id BIGINT)")
     mill.execute(declaration("s", frame, **options))
     return mill
 
@@ -82,6 +84,16 @@ def test_names_of_any_case_and_form() -> None:
         (PLAIN, {"watermark": "5 seconds"}, "M2021: the watermark of 's' needs a time column"),
         (PLAIN, {"order_by": "ts", "watermark": "5 parsecs"}, "M1006: unknown unit 'parsecs'"),
         (PLAIN, {"order_by": "ts", "watermark": "it's"}, "M1006: 'it's' is not an interval"),
+        (PLAIN, {"order_by": 5}, "M2001: order_by of 's' is the name of a column, not int"),
+        (PLAIN, {"primary_key": [5]}, "M2001: primary_key has names of columns, not int"),
+        (PLAIN, {"references": ["keyed"]}, "M2032: the references of 's' are a dict, not list"),
+        (PLAIN, {"references": {"k": 5}}, "M2032: 's' cannot refer from 'k' to 5"),
+        (PLAIN, {"references": {5: "keyed"}}, "M2032: 's' cannot refer from 5 to 'keyed'"),
+        (PLAIN, {"references": {"id": "keyed"}}, "M2001: unknown column 'id'"),
+        (PLAIN, {"references": {"k": "keyd"}}, "M2002: unknown stream 'keyd'"),
+        (PLAIN, {"references": {"k": "unkeyed"}}, "M2032: stream 'unkeyed' has no PRIMARY KEY to refer to"),
+        (PLAIN, {"references": {"ts": "keyed"}}, "M2032: "),
+        (PLAIN, {"references": {("k", "ts"): "keyed"}}, "M2032: the PRIMARY KEY of 'keyed' has 1 columns"),
     ],
 )
 def test_mistakes(frame: Frame, options: dict[str, Any], message: str) -> None:
@@ -112,6 +124,16 @@ def test_a_dataframe_that_fits_its_stream() -> None:
     check_fits(stream, PLAIN, order_by="ts", watermark="5 seconds")
     more = Frame({"TS": TimestampType(), "unread": BinaryType(), "K": LongType()})
     check_fits(stream, more)
+
+
+def test_foreign_keys() -> None:
+    stream = declared(PLAIN, references={"K": "Keyed"}).catalog.stream("s")
+    assert stream.references == (References(("k",), "keyed", ("id",)),)
+    check_fits(stream, PLAIN)
+    check_fits(stream, PLAIN, references={"k": "keyed"})
+    for other in ({"ascending": "k"}, {"references": {"k": "unkeyed"}}):
+        with pytest.raises(MillstreamError, match="M2103: stream 's' has been declared with other options"):
+            check_fits(stream, PLAIN, **other)
 
 
 def test_a_stream_that_is_no_dataframe() -> None:

@@ -80,19 +80,22 @@ KEYS = {
 TYPES = {"near": Type.BIGINT, "apart": Type.BIGINT, "text": Type.VARCHAR, "two": Type.BIGINT, "none": Type.BIGINT}
 
 
-def run(rows: int, keys: str, kind: str, window: int, *, in_order: bool, steps: int = 2) -> list[tuple[Any, ...]]:
-    """Run a join of streams of `rows` tuples a step on each side; returns its results in order."""
+def run(
+    rows: int, keys: str, kind: str, window: int, *, in_order: bool, steps: int = 2, other: int = -1, burst: int = 1
+) -> list[tuple[Any, ...]]:
+    """Run a join of streams of `rows` tuples a step on each side; returns its results in order. `other`: the window of
+    the right side, if it differs; `burst`: how many tuples come at about one time."""
     side = Schema.of(("k", TYPES[kind]), ("j", Type.BIGINT), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
     names = Schema.of(*((f"{p}.{a.name}", a.type) for p in "ab" for a in side))
     on = {"none": (), "two": (("k", "k"), ("j", "j"))}.get(kind, (("k", "k"),))
     kept = Window(window * GAP)
-    join = WindowJoin(side, side, names, on, None, kept, kept, merges=in_order)
+    join = WindowJoin(side, side, names, on, None, kept, kept if other < 0 else Window(other * GAP), merges=in_order)
     draw = np.random.default_rng(7)
     results: list[tuple[Any, ...]] = []
     for step in range(steps):
         inputs = []
         for _ in range(2):
-            stamps = np.arange(step * rows, (step + 1) * rows) * GAP + draw.integers(0, GAP, rows)
+            stamps = np.arange(step * rows, (step + 1) * rows) // burst * burst * GAP + draw.integers(0, GAP, rows)
             if not in_order:
                 stamps = draw.permutation(stamps)
             values = KEYS[keys](draw, rows)
@@ -123,6 +126,16 @@ def test_a_step_of_20_000_tuples_of_few_keys() -> None:
         results = run(10_000, "few", "near", 100, in_order=True)
     assert len(results) > 200_000
     assert looked.pairs <= len(results) + stretches.CROWDED * looked.rows + 4 * stretches.AT_LEAST < 1_000_000
+
+
+@pytest.mark.parametrize("in_order", [True, False], ids=["merging", "on arrival"])
+@pytest.mark.parametrize(("window", "other"), [(0, 5), (5, 0), (0, 0), (1, 200)])
+@pytest.mark.parametrize("burst", [1, 50, 1_000])
+def test_bursts_and_bounds_on_one_side(window: int, other: int, burst: int, in_order: bool) -> None:
+    """`a.ts BETWEEN b.ts - 5 AND b.ts` has one window of no length; in a burst all tuples have about one time."""
+    with Looked() as looked:
+        results = run(5_000, "few", "near", window, in_order=in_order, other=other, burst=burst)
+    assert looked.pairs <= len(results) + stretches.CROWDED * looked.rows + 4 * stretches.AT_LEAST
 
 
 def test_wide_windows_are_looked_at_in_portions() -> None:

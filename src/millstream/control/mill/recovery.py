@@ -52,7 +52,7 @@ def recovered(jobs: Jobs, name: str = "main", options: Options | None = None, *,
 def recover(mill: Mill) -> None:
     """Bring a new mill to the state that the logs describe."""
     jobs = mill.jobs
-    mill.journal.recovering = True
+    mill.journal.recovering = mill.catalog.replaying = True
     saved = [job.outputs_state(mill.name) for job in jobs.all()]  # before a job can ask the mill for it
     ran = {number: text for job in jobs.all() for number, text in _find_placements(mill, job).items()}
     with mill.python_code.replaying():
@@ -63,7 +63,7 @@ def recover(mill: Mill) -> None:
         for query, state in states.items():
             if query in mill.queries:
                 mill.queries[query].output.restore(state)
-    mill.journal.recovering = False
+    mill.journal.recovering = mill.catalog.replaying = False
     for number, text in ran.items():  # the driver may have ended before it noted the last one
         mill.journal.ran(text, number)
     _reconcile(mill)
@@ -73,12 +73,12 @@ def recover(mill: Mill) -> None:
 
 def replay_statements(mill: Mill, notes: Iterable[Remember]) -> None:
     """Bring a new mill in memory to the statements and options that these notes have."""
-    mill.journal.recovering = True
+    mill.journal.recovering = mill.catalog.replaying = True
     with mill.python_code.replaying():
         for note in notes:
             if note.mill == mill.name and note.kind in ("statement", "option", "drop", "python", "file"):
                 _replay(mill, note)
-    mill.journal.recovering = False
+    mill.journal.recovering = mill.catalog.replaying = False
 
 
 def _find_placements(mill: Mill, job: Job) -> dict[int, str]:

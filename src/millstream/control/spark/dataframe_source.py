@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from millstream.physical.wire.reading import Log
 
+ForeignKeys = Mapping[str | tuple[str, ...], str]
+"""The stream that a column, or several columns, refer to."""
+
 NOW = "__now"
 TYPES = {
     "boolean": "BOOLEAN",
@@ -47,19 +50,22 @@ def declaration(
     name: str,
     frame: DataFrame,
     *,
-    order_by: str | None = None,
+    order_by: Any = None,
     watermark: Any = None,
     primary_key: Sequence[str] = (),
     ascending: Sequence[str] = (),
+    references: ForeignKeys | None = None,
 ) -> str:
     """The CREATE STREAM statement of a DataFrame."""
     _check_streaming(name, frame)
     if watermark is not None and not isinstance(watermark, str):
         hint = "watermark='5 seconds'"
         raise BindError("M2021", f"the watermark of '{name}' is a text, not {type(watermark).__name__}", hint=hint)
-    primary_key, ascending = (
-        (columns,) if isinstance(columns, str) else tuple(columns) for columns in (primary_key, ascending)
-    )
+    if order_by is not None and not isinstance(order_by, str):
+        message = f"order_by of '{name}' is the name of a column, not {type(order_by).__name__}"
+        raise BindError("M2001", message, hint="order_by='ts'")
+    primary_key, ascending = _names("primary_key", primary_key), _names("ascending", ascending)
+    foreign = _foreign_keys(name, references)
     columns = []
     for field in frame.schema.fields:
         type_ = TYPES.get(field.dataType.simpleString())
@@ -68,9 +74,11 @@ def declaration(
             raise BindError("M2101", f"column '{field.name}' has the type {field.dataType.simpleString()}", hint=hint)
         columns.append(f"{quoted(field.name)} {type_}")
     known = {column.lower() for column in frame.columns}
-    for column in (*([order_by] if order_by else []), *primary_key, *ascending):
+    referring = (column for own, _ in foreign for column in own)
+    for column in (*([order_by] if order_by else []), *primary_key, *ascending, *referring):
         if column.lower() not in known:
             raise BindError("M2001", f"unknown column '{column}'", hint=did_you_mean(column, known))
+    columns += [f"FOREIGN KEY ({', '.join(map(quoted, own))}) REFERENCES {quoted(stream)}" for own, stream in foreign]
     text = f"CREATE STREAM {quoted(name)} ({', '.join(columns)})"
     if order_by:
         text += f" ORDER BY {quoted(order_by)}"
@@ -103,9 +111,36 @@ def check_fits(stream: StreamDefinition, frame: DataFrame, **options: Any) -> No
     if any(options.values()):
         (statement,) = parse(declaration(stream.name, frame, **options))
         assert isinstance(statement, ast.CreateStream)
-        if _promises(bind_stream(statement, Catalog())) != _promises(stream):
+        foreign = {(tuple(map(str.lower, key.columns)), key.stream.lower()) for key in statement.references}
+        same = foreign == {(clause.columns, clause.stream) for clause in stream.references}
+        # The empty catalog has none of the streams that its foreign keys refer to.
+        if not same or _promises(bind_stream(replace(statement, references=()), Catalog())) != _promises(stream):
             hint = f"leave the options out, or DROP STREAM {spelled(stream.name)} first"
             raise BindError("M2103", f"stream '{stream.name}' has been declared with other options", hint=hint)
+
+
+def _names(option: str, columns: Any) -> tuple[str, ...]:
+    """One name or several."""
+    names = columns if isinstance(columns, (list, tuple)) else (columns,)
+    for name in names:
+        if not isinstance(name, str):
+            message = f"{option} has names of columns, not {type(name).__name__}"
+            raise BindError("M2001", message, hint=f"{option}=['id']")
+    return tuple(names)
+
+
+def _foreign_keys(name: str, references: Any) -> list[tuple[tuple[str, ...], str]]:
+    """The columns of each foreign key, and the stream that it refers to."""
+    hint = "references={'auction': 'auctions'}: a column, or a tuple of columns, and the stream with that PRIMARY KEY"
+    if references is not None and not isinstance(references, Mapping):
+        found = type(references).__name__
+        raise BindError("M2032", f"the references of '{name}' are a dict, not {found}", hint=hint)
+    made = []
+    for columns, stream in (references or {}).items():
+        if not columns or not isinstance(columns, (str, tuple)) or not isinstance(stream, str):
+            raise BindError("M2032", f"'{name}' cannot refer from {columns!r} to {stream!r}", hint=hint)
+        made.append((_names("references", columns), stream))
+    return made
 
 
 def _promises(stream: StreamDefinition) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from millstream.options import TextOptions
+from millstream.options import LocalPath, TextOptions
 
 FASTEST = "max"
 _TAB = ("\\t", "tab")
@@ -39,7 +39,7 @@ class PaceOptions(TextOptions):
 
 
 class FileOptions(PaceOptions):
-    path: str = Field(description="a folder, a file, or a pattern such as data/*/bids-*.parquet")
+    path: LocalPath = Field(description="a folder, a file, or a pattern such as data/*/bids-*.parquet")
     max_files_per_trigger: int | None = Field(default=None, ge=1, description="limit of files in a batch")
     once: bool = Field(default=False, description="true: the stream ends once all present files are read")
 
@@ -47,7 +47,7 @@ class FileOptions(PaceOptions):
 class TableOptions(TextOptions):
     """Options of a table that is read from files."""
 
-    path: str = Field(description="a file, a folder, or a pattern such as data/*/rates-*.csv")
+    path: LocalPath = Field(description="a file, a folder, or a pattern such as data/*/rates-*.csv")
 
 
 class CsvShape(TextOptions):

@@ -59,6 +59,18 @@ MISPLACED: dict[str, tuple[str, str]] = {
     "SLIDE string": _DURATION,
     "OVER PARTITION BY": ("OVER needs parentheses", "OVER (PARTITION BY k)"),
     "OVER ORDER BY": ("OVER needs parentheses", "OVER (ORDER BY ts)"),
+    **{
+        f"FROM name ( {kind} number": ("a window stands in brackets", f"FROM s [{kind} {size}]")
+        for kind, size in (("RANGE", "10 SECONDS"), ("ROWS", "100"))
+    },
+    "^ SELECT … name . name [ RANGE": (
+        "a window stands after its stream",
+        "FROM a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON a.k = b.k",
+    ),
+    "^ SELECT … , name ON": ("ON stands after JOIN", "FROM a JOIN b ON a.k = b.k, or FROM a, b WHERE a.k = b.k"),
+    "^ SELECT … ON": ("a JOIN has one ON", "JOIN b ON a.k = b.k AND a.v = b.v"),
+    "FOREIGN KEY name": ("FOREIGN KEY needs parentheses", "FOREIGN KEY (k) REFERENCES s (id)"),
+    "PUNCTUATED BY": ("it is PUNCTUATED ON", "PUNCTUATED ON (k #)"),
     "FROM ( name )": ("a stream stands without parentheses", "FROM s"),
     "IN ( )": ("IN needs at least one value", "x IN (1, 2)"),
     "^ SELECT … NOT NULL": ("IS is missing before NOT NULL", "x IS NOT NULL"),

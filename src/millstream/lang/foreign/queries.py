@@ -9,6 +9,7 @@ _FIRST = "LIMIT 5 at the end of the query: the first five rows that come"
 _OUTER = "LEFT JOIN, then WHERE b.k IS NULL keeps the tuples without a partner"
 _SEMI = "JOIN … ON, and SELECT DISTINCT of the columns of the left stream"
 _LATEST = "WHERE SEQ(a, b) MODE RECENT AND a.k = b.k pairs each b with the latest a before it"
+_ROWS = "the source sends a row for each value"
 _SETS = "a query for each set of columns"
 _BOTH = "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"
 _OUTER_KINDS = {
@@ -28,11 +29,11 @@ QUERIES: dict[str, tuple[str, str]] = {
     # FROM
     "CUMULATE (": ("CUMULATE", "HOP, or s [RANGE … SLIDE …]"),
     "SESSION (": ("SESSION windows", "[RANGE …] for windows of a fixed length"),
-    "UNNEST (": ("UNNEST", "a row for each value in the source"),
-    "EXPLODE (": ("EXPLODE", "a row for each value in the source"),
+    "UNNEST (": ("UNNEST", _ROWS),
+    "EXPLODE (": ("EXPLODE", _ROWS),
     "LATERAL (": ("LATERAL", _SUBQUERY),
     "LATERAL TABLE": ("LATERAL TABLE", _SUBQUERY),
-    "LATERAL VIEW": ("LATERAL VIEW", "a row for each value in the source"),
+    "LATERAL VIEW": ("LATERAL VIEW", _ROWS),
     "( VALUES": (
         "VALUES",
         "CREATE TABLE t (…) WITH (connector = 'csv', path = '…'), or in Python mill.insert('t', rows)",
@@ -89,10 +90,18 @@ QUERIES: dict[str, tuple[str, str]] = {
     "FROM name RANGE number": ("a window without brackets", "FROM s [RANGE 5 MINUTES]"),
     "FROM name ROWS number": ("a window without brackets", "FROM s [ROWS 5]"),
     "[ SESSION": ("SESSION windows", "[RANGE …] for windows of a fixed length"),
-    "[ PARTITION": ("[PARTITION BY …]", "GROUP BY the columns; [ROWS n] counts the tuples of the stream"),
+    "[ PARTITION BY": (
+        "[PARTITION BY …]",
+        "OVER (PARTITION BY k ROWS 5 PRECEDING); [ROWS 5] counts all tuples",
+    ),
     "EVERY number": ("EVERY", "a window with SLIDE: s [RANGE 60 SECONDS SLIDE 10 SECONDS]"),
     "SAMPLE BY": ("SAMPLE BY", _BY_WINDOW),
     "WINDOW (": ("window(ts, …)", _BY_WINDOW),
+    "WINDOW . name": ("window.start and window.end", "window_start, window_end"),
+    "FROM name WATERMARK name": (
+        "WATERMARK of a query",
+        "it belongs to the stream: CREATE STREAM s (…) WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
+    ),
     # after FROM
     "FETCH FIRST": ("FETCH FIRST", _FIRST),
     "FETCH NEXT": ("FETCH NEXT", _FIRST),
@@ -110,6 +119,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "SORT BY": ("SORT BY", _ENDLESS),
     "WITH ROLLUP": ("WITH ROLLUP", _SETS),
     "WITH CUBE": ("WITH CUBE", _SETS),
+    "ALL BY NAME": ("UNION ALL BY NAME", "select the columns in the same order"),
     "MINUS SELECT": ("MINUS", _OUTER),
     "GROUP BY ALL": ("GROUP BY ALL", "name the columns"),
     "CONNECT BY": ("CONNECT BY", "a join for each level"),
@@ -162,6 +172,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "?": ("parameters", "write the value itself"),
     ": name": ("parameters", "write the value itself"),
     "@ name": ("variables", "write the value itself"),
+    **dict.fromkeys(("SELECT [ name ]", ", [ name ]"), ("names in brackets", 'write them in double quotes: "name"')),
     "`": ("names in backquotes", 'write them in double quotes: "name"'),
     "SEPARATOR string": ("SEPARATOR", "STRING_AGG(x, ',')"),
     "DISTINCT *": ("COUNT(DISTINCT *)", "COUNT(*) of a subquery: FROM (SELECT DISTINCT * FROM s)"),

@@ -49,6 +49,8 @@ STATEMENTS: dict[str, tuple[str, str]] = {
     "^ PRINT": ("PRINT", "SELECT * FROM … INTO console"),
     "^ SUBSCRIBE": ("SUBSCRIBE", "a SELECT is a continuous query"),
     "^ REFRESH": ("REFRESH", "results are always up to date"),
+    "^ FLUSH": ("FLUSH", "results are always up to date"),
+    "^ CACHE": ("CACHE", "leave it out: a query holds what it needs"),
     "^ AGGREGATE": (
         "AGGREGATE without CREATE",
         "CREATE [WINDOW] AGGREGATE name(argument type, …) : type { … }",
@@ -138,6 +140,8 @@ CREATED: dict[str, tuple[str, str]] = {
     "^ CREATE … PARTITION": ("PARTITION BY", "leave it out; queries divide streams by their keys"),
     "^ CREATE … DISTRIBUTED": ("DISTRIBUTED BY", "leave it out; queries divide streams by their keys"),
     "^ CREATE … ENGINE": ("ENGINE", "WITH (connector = '…', path = '…')"),
+    "^ CREATE … FORMAT": ("FORMAT", "WITH (connector = 'json', path = '…')"),
+    "^ CREATE … ROW FORMAT": ("ROW FORMAT", "WITH (connector = 'json', path = '…')"),
     "^ CREATE … STORED": ("STORED AS", "WITH (connector = 'parquet', path = '…')"),
     "^ CREATE … LOCATION": ("LOCATION", "WITH (connector = 'parquet', path = '…')"),
     "^ CREATE … USING name": ("USING a format", "WITH (connector = 'parquet', path = '…')"),

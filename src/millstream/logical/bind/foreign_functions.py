@@ -52,7 +52,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("latest_by_offset", "latest"), "LAST(x)"),
     **dict.fromkeys(("earliest_by_offset", "earliest"), "FIRST(x)"),
     **dict.fromkeys(("topk", "topkdistinct", "top_k"), "ARRAY_AGG(x), or MAX(x); sort the rows that you take"),
-    **dict.fromkeys(("explode", "unnest", "flatten", "posexplode"), "a row for each value in the source"),
+    **dict.fromkeys(("explode", "unnest", "flatten", "posexplode"), "the source sends a row for each value"),
     **dict.fromkeys(("max_by", "min_by", "arg_max", "arg_min"), _ONE_COLUMN),
     **dict.fromkeys(("count_if", "countif"), "COUNT(*) FILTER (WHERE condition)"),
     **dict.fromkeys(("sum_if", "sumif"), "SUM(x) FILTER (WHERE condition)"),

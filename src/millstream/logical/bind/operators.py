@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from millstream.algebra.expression import Binary, Expression, Literal, Unary
+from millstream.algebra.expression import Binary, Cast, Expression, Literal, Unary
 from millstream.algebra.types import Type
 from millstream.errors import BindError
 from millstream.logical.bind.coercion import INSTANTS, cast, common, read_as
@@ -69,6 +69,9 @@ def _comparison_hint(left: Expression, right: Expression) -> str:
     types = {left.type, right.type}
     if left.type.is_array or right.type.is_array:
         return "arrays are not compared; compare their texts: CAST(x AS VARCHAR)"
+    joined = next((side for side in (left, right) if isinstance(side, Binary) and side.op == "||"), None)
+    if joined is not None and any(isinstance(side, Cast) for side in (joined.left, joined.right)):
+        return "|| puts texts together; write OR between conditions"
     if Type.VARCHAR in types:
         text, other = (left, right) if left.type is Type.VARCHAR else (right, left)
         if isinstance(text, Literal):

@@ -18,6 +18,7 @@ from millstream.logical.bind.from_clause import bind_entries, scope_of
 from millstream.logical.bind.grouping import AggregateBinder, AggregateWindow, meant
 from millstream.logical.bind.join.conjunct_sets import Conjuncts
 from millstream.logical.bind.join.joins import JoinBinder
+from millstream.logical.bind.join.linked import check_linked
 from millstream.logical.bind.join.outer import OUTER, check_outer
 from millstream.logical.bind.limit import limited
 from millstream.logical.bind.operators import binary
@@ -122,8 +123,10 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
     select = with_user_calls(select, catalog)
     entries = bind_entries(select.sources, catalog, _query)
     refuse_subqueries(select)
-    scope = replace(scope_of(entries), aliases=frozenset(item.alias for item in select.items if item.alias))
-    plan, scope = _from(select, entries, scope)
+    named = {item.alias: item.expression for item in select.items if item.alias}
+    totals = frozenset(alias for alias, expression in named.items() if contains_aggregate(expression))
+    scope = replace(scope_of(entries), aliases=frozenset(named), aggregates=totals)
+    plan, scope = _from(select, entries, scope, accepted=catalog.replaying)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)
     own = any(call.over is None for item in select.items for call in user_calls(item.expression))
     if own and _window_clause(select, entries) is None:
@@ -141,8 +144,9 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
     return Distinct(plan) if select.distinct else plan
 
 
-def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple[Plan, Scope]:
-    """Bind FROM and WHERE: joins take the conditions that connect their inputs, a selection on top takes the rest."""
+def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, *, accepted: bool) -> tuple[Plan, Scope]:
+    """Bind FROM and WHERE: joins take the conditions that connect their inputs, a selection on top takes the rest.
+    A statement that was `accepted` once is not refused later."""
     sequence, where = (None, []) if select.where is None else _without_sequence(select.where)
     on: dict[str, tuple[Expression, ...]] = {}
     for position, entry in enumerate(entries):
@@ -158,6 +162,8 @@ def _from(select: ast.Select, entries: tuple[Entry, ...], scope: Scope) -> tuple
         assert plan is not None
         waiting.add(conjunction(conditions))
     else:
+        if not accepted:
+            check_linked(entries, on, zip(where, conditions, strict=True), sequence)
         joins = JoinBinder(entries, waiting, on, conditions)
         plan = joins.join(sequence)
         scope = replace(scope, same=joins.keys.same)

@@ -61,6 +61,8 @@ class Scope:
     merged: frozenset[str] = frozenset()
     same: Mapping[str, str] = field(default_factory=dict)
     aliases: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+    """Those of `aliases` that name an aggregate."""
 
     @property
     def prefixed(self) -> bool:
@@ -121,7 +123,9 @@ class Scope:
             )
             raise PlanError("M3011", "finality needs an aggregate", hint=hint)
         known = [visible for entry in self.entries for visible in entry.visible]
-        if name in self.aliases:
+        if name in self.aggregates:
+            hint = f"{name} is an aggregate: HAVING selects groups by it, WHERE selects tuples"
+        elif name in self.aliases:
             hint = f"the select list computes {name} last: repeat its expression here, or select from a subquery"
         else:
             hint = self._instead(name, known)

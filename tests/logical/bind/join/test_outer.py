@@ -66,7 +66,7 @@ def test_several_from_left_to_right() -> None:
 
 
 def test_conditions_do_not_sink_below_a_join_that_pads_what_they_read() -> None:
-    sources = "a JOIN b ON a.k = b.k AND b.v > 1 RIGHT JOIN c ON a.k = c.k JOIN bids d ON a.v < b.v"
+    sources = "a JOIN b ON a.k = b.k AND b.v > 1 RIGHT JOIN c ON a.k = c.k JOIN bids d ON true AND a.v < b.v"
     text = f"SELECT a.v FROM {sources} WHERE b.v < 9"
     assert nodes(bind(text)) == [
         "Scan a",
@@ -77,7 +77,7 @@ def test_conditions_do_not_sink_below_a_join_that_pads_what_they_read() -> None:
         "OuterJoin RIGHT [UNBOUNDED], c [UNBOUNDED] ON a.k = c.k on arrival",
         "Scan bids",
         "WindowJoin [UNBOUNDED], d [UNBOUNDED] on arrival",
-        "Select ((a.v < b.v) AND (b.v < 9))",
+        "Select ((true AND (a.v < b.v)) AND (b.v < 9))",
         "Project a.v AS v",
     ]
 

@@ -19,6 +19,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
+from millstream.lang.spelling import spelled
 from millstream.lang.table.ast import Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.definition import StatementBinder
@@ -91,7 +92,11 @@ def written_table(write: body.Local, catalog: Catalog) -> TableDefinition:
             message = f"'{name}' is not a table, and only tables are written"
             raise BindError("M2120", message, hint=_OF_STREAMS[type(write)])
         known = [table.name for table in catalog.tables]
-        raise BindError("M2002", f"unknown table '{name}'", hint=did_you_mean(name, known))
+        raise BindError(
+            "M2002",
+            f"unknown table '{name}'",
+            hint=did_you_mean(name, known) or f"CREATE TABLE {spelled(name)} (…) first; results go INTO a sink",
+        )
     definition = catalog.table(name)
     if definition.options:
         hint = f"a table without a connector can be written: CREATE TABLE {name} (…)"

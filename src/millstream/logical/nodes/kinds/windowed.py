@@ -188,9 +188,11 @@ class TwoWindowed(Paired, Windowed):
         own = self.sides[part.side]
         if part.name == WAITING or own.window.range is not None:
             return []
-        conditions = () if self.keys else conjuncts(self.residual)
+        conditions = [c for c in conjuncts(self.residual) if c.columns()] if not self.keys else []
         computed = [c for c in conditions if isinstance(c, Binary) and c.op == "="]
         found = [f"make both sides of {computed[0]} columns of one type, in a subquery of FROM"] if computed else []
+        if not self.keys and not conditions:
+            found = ["link the two sides by a condition"]
         moves = inputs[1 - part.side].time is Time.MOVES
         if own.prefix is None:
             return [*found, f"give {own.label} windows"] if moves else found

@@ -146,7 +146,7 @@ class GroupState:
             ready, self._pending = self._before(ready, end + 1 if self._merged_input else end)
         self._waiting = sum(page.height for page in self._pending)
         if not ready:
-            return pl.DataFrame(schema=self.table.schema)
+            return self.table.empty
         frame = stack(ready)
         if self.end is None or self._folds is None:
             return grouped(frame, self.keys, self._partials)
@@ -194,7 +194,7 @@ class GroupState:
         gone = closes(both)
         if not gone.any():
             self.append(new)
-            return pl.DataFrame(schema=self.table.schema)
+            return self.table.empty
         old, fresh = gone.head(held.height), gone.slice(held.height)
         distinct = not old.any() or (self._distinct and not fresh.any())
         self.table.keep(~old)
@@ -218,7 +218,7 @@ class GroupState:
         held = self.table.frame()
         if not held.height:
             return new
-        self.table.replace(held.clear())
+        self.table.replace(self.table.empty)
         if not new.height and self._distinct:
             return held
         return self._merge(stack([held, pick(new, held.columns)]) if new.height else held)

@@ -73,7 +73,7 @@ class Assess(Operator):
         self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
         self._now = NEVER
         """The time of the last prod."""
-        self.accuracy = Accuracy()
+        self._accuracy = Accuracy()
         self._judged: list[Judged] = []
         self._finals: list[pl.DataFrame] = []
         self._closed: list[Punctuations] = []
@@ -133,7 +133,7 @@ class Assess(Operator):
         judged = pairs.with_columns(self._qualities(pairs).alias(QUALITY))
         last = judged.filter(pl.struct(self._keys).is_last_distinct())
         both = (Qualities.of(each.get_column(QUALITY), each.get_column(FINAL)) for each in (judged, last))
-        self.accuracy += Accuracy(*both)
+        self._accuracy += Accuracy(*both)
         known = last.drop_nulls(QUALITY).group_by(END, maintain_order=True)
         sums = [pl.col(SHARE).sum(), pl.col(QUALITY).sum(), pl.col(QUALITY).min().alias("worst")]
         for name in (EARLY, FINAL):  # a text has no sum
@@ -147,6 +147,12 @@ class Assess(Operator):
         gap = (1 - pl.col(SHARE)) * self._range / self._unit
         made = calls.for_items(pairs.with_columns(gap.alias(GAP)))
         return made.select(to_polars(calls.items[0]).cast(pl.Float64)).to_series()
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """That of all answers compared so far."""
+        self.settle()
+        return self._accuracy
 
     def take_judged(self) -> list[Judged]:
         """Return what was compared since the last call."""
@@ -212,7 +218,7 @@ class Assess(Operator):
 
     def scalars(self) -> dict[str, Any]:
         self.settle()
-        return {"now": self._now, "accuracy": self.accuracy}
+        return {"now": self._now, "accuracy": self._accuracy}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._now, self.accuracy = values["now"], values["accuracy"]
+        self._now, self._accuracy = values["now"], values["accuracy"]

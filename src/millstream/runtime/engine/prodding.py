@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def push(graph: Graph, copies: Sequence[tuple[Source, Prod]], among: Container[OperatorNode] | None) -> None:
     """Push the copies of one prod to sources, behind everything before it and before anything after it. `among`: the
     operators that it concerns; None: all."""
-    graph.run()
+    if graph.ledger.ready:
+        graph.run()
     _expect(copies, among)
     for source, prod in copies:
         source.put(prod)

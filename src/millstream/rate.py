@@ -27,17 +27,25 @@ class Rate:
     def __init__(self, begin: float | None = None, least: float = 1.0) -> None:
         self._begin, self._least = begin, least
         self._counts: deque[tuple[float, float, int]] = deque()
+        self._longest: deque[tuple[float, float]] = deque()
+        """The spans that are longer than all after them, each with its end."""
 
     def add(self, now: float, rows: int, seconds: float = 0.0) -> None:
         """Count rows that came in the last `seconds`."""
         if self._begin is None:
             self._begin = now - seconds
         self._counts.append((now - seconds, now, rows))
+        while self._longest and self._longest[-1][0] <= seconds:
+            self._longest.pop()
+        self._longest.append((seconds, now))
         while self._counts[0][1] <= now - self._window():
-            self._counts.popleft()
+            _, end, _ = self._counts.popleft()
+            if self._longest[0][1] <= end:
+                self._longest.popleft()
 
     def _window(self) -> float:
-        return max(WINDOW, BATCHES * max((end - begin for begin, end, _ in [*self._counts]), default=0.0))
+        longest = next(iter(self._longest), (0.0, 0.0))
+        return max(WINDOW, BATCHES * longest[0])
 
     def at(self, now: float) -> float:
         if self._begin is None:

@@ -21,7 +21,9 @@ from millstream_bench.prodding.tools.streamer import PROD, PUNCTUATION, Control,
 from millstream_bench.prodding.tools.top_only import prod_topmost
 from millstream_bench.suite.report import Finding
 
-TINY = replace(QUICK, length=90, lengths=(60,), hours=0.4, pairs=1, slides=4, per_slide=100)
+TINY = replace(
+    QUICK, length=90, lengths=(60,), hours=0.4, pairs=1, slides=4, per_slide=100, paced_slides=4, paced_scale=50.0
+)
 RUN = [name for name in EXPERIMENTS if name not in ("burst_lengths", "bursts_aside")]  # no runs of their own
 
 

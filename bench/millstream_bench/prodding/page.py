@@ -30,8 +30,11 @@ def _cell(value: Any) -> str:
 
 
 def _table(finding: dict[str, Any]) -> str:
-    notes = "".join(f"\n\n{note[0].upper()}{note[1:]}." for note in finding["notes"])
-    return table(finding["columns"], [[_cell(value) for value in row] for row in finding["rows"]]) + notes
+    return table(finding["columns"], [[_cell(value) for value in row] for row in finding["rows"]]) + _notes(finding)
+
+
+def _notes(finding: dict[str, Any]) -> str:
+    return "".join(f"\n\n{note[0].upper()}{note[1:]}." for note in finding["notes"])
 
 
 def _shown(name: str, text: str) -> Callable[[dict[str, Any]], str]:
@@ -39,15 +42,30 @@ def _shown(name: str, text: str) -> Callable[[dict[str, Any]], str]:
 
 
 def _overhead(finding: dict[str, Any]) -> str:
-    heads = ["query", "without, CPU s", "with, CPU s", "median ratio", "95 % interval", "wall ratio"]
+    heads = ["query", "without, CPU s", "with, CPU s", "median ratio", "95 % interval", "wall ratio", "ms a prod"]
     rows = []
-    for query, without, prodded, ratio, low, high, wall in finding["rows"]:
+    for query, without, prodded, ratio, low, high, wall, each in finding["rows"]:
         spent = [f"{without:.2f}", f"{prodded:.2f}", f"{ratio:.3f}", f"{low:.3f} to {high:.3f}", f"{wall:.2f}"]
-        rows.append([query, *spent])
-    return _picture(finding["name"], "Overhead by pair") + table(heads, rows)
+        rows.append([query, *spent, f"{each:.1f}"])
+    return _picture(finding["name"], "Overhead by pair") + table(heads, rows) + _notes(finding)
+
+
+def _latency(finding: dict[str, Any]) -> str:
+    heads = ["query", "without, ms", "with, ms", "more, ms", "95 % interval", "ratio", "95 % interval"]
+    heads += ["CPU ratio", "95 % interval"]
+    rows = []
+    for query, without, prodded, *measured in finding["rows"]:
+        cells = [query, f"{without:.1f}", f"{prodded:.1f}"]
+        for place, digits in ((0, 1), (3, 3), (6, 3)):
+            middle, low, high = measured[place : place + 3]
+            cells += [f"{middle:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"]
+        rows.append(cells)
+    return _picture(finding["name"], "Latency of final rows by pair") + table(heads, rows) + _notes(finding)
 
 
 WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "latency": _latency,
+    "latency_on_spark": _latency,
     "overhead": _overhead,
     "overhead_on_spark": _overhead,
     "aggressiveness_on_spark": _shown("aggressiveness_on_spark", "Accuracy and latency on Spark"),

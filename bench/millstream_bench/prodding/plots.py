@@ -121,7 +121,29 @@ def _overhead(found: Finding, path: Path) -> None:
     done(figure, path, loc="upper center", bbox_to_anchor=(0.5, 1.25), ncols=3)
 
 
+def _latency(found: Finding, path: Path) -> None:
+    """The latency of each run, pair by pair, and how much more it is with prods."""
+    figure, (runs, more) = panels(2)
+    for query, curve in found.curves.items():
+        places = range(1, len(curve["with"]) + 1)
+        for name, colour in (("without", OTHERS), ("with", OURS)):
+            runs.plot(places, curve[name], ".-", color=colour, label=f"{query}, {name} prods")
+        numbers = found.numbers[query]["more_ms"]
+        more.plot(places, numbers["pairs"], ".", color=GREY, label="a pair")
+        more.axhspan(*numbers["interval"], color=OURS, alpha=0.25, label="95 % interval")
+        more.axhline(numbers["median"], color=OURS, label="median")
+    more.axhline(0.0, color="black", linewidth=1)
+    runs.set_ylim(bottom=0)
+    runs.set_title("milliseconds from the end of a window to its final row", fontsize=10)
+    more.set_title("more with prods, milliseconds", fontsize=10)
+    for axis in (runs, more):
+        axis.set_xlabel("pair")
+    done(figure, path)
+
+
 DRAWN = {
+    "latency": _latency,
+    "latency_on_spark": _latency,
     "overhead": _overhead,
     "overhead_on_spark": _overhead,
     "traffic": _traffic,

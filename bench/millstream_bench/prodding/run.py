@@ -7,6 +7,7 @@ from functools import partial
 
 from millstream_bench.prodding import aggressiveness, bursts, delayed, on_spark
 from millstream_bench.prodding.baseline import topmost
+from millstream_bench.prodding.latency import latency
 from millstream_bench.prodding.overhead import overhead
 from millstream_bench.prodding.plots import draw_all
 from millstream_bench.prodding.sizes import FULL, QUICK, Sizes
@@ -14,6 +15,7 @@ from millstream_bench.suite.report import Finding
 from millstream_bench.suite.run import Suite, Tell
 
 EXPERIMENTS: dict[str, Callable[[Sizes], Finding]] = {
+    "latency": latency,
     "overhead": overhead,
     "traffic": delayed.traffic,
     "lengths": delayed.lengths,
@@ -26,6 +28,7 @@ EXPERIMENTS: dict[str, Callable[[Sizes], Finding]] = {
     "topmost": topmost,
 }
 ON_SPARK: dict[str, Callable[[Sizes, Tell], Finding]] = {
+    "latency_on_spark": partial(latency, spark=True),
     "overhead_on_spark": partial(overhead, spark=True),
     "aggressiveness_on_spark": on_spark.gained,
     "bursts_on_spark": on_spark.with_bursts,

@@ -24,6 +24,10 @@ class Sizes:
     """Slides of a run whose overhead is measured."""
     per_slide: int = 20_000
     """Tuples of a slide there."""
+    paced_slides: int = 12
+    """Slides of a run whose latency is measured, at a fixed rate of arrivals."""
+    paced_scale: float = 10.0
+    """Seconds of such a stream in a second on Spark; twice as many in process."""
     spark_length: int = 300
     """Seconds of a stream that is replayed on Spark."""
     scale: float = 5.0
@@ -45,6 +49,8 @@ QUICK = Sizes(
     pairs=2,
     slides=6,
     per_slide=2000,
+    paced_slides=4,
+    paced_scale=10.0,
     spark_length=60,
     scale=3.0,
     burst_seconds=40,

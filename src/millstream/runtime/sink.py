@@ -23,7 +23,7 @@ class CollectingSink:
     """Called with every element; `take_rows` and `take_punctuations` return those collected since the last call."""
 
     def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+        self.schema, self._empty = schema, schema.empty()
         self._rows: list[pl.DataFrame] = []
         self._punctuations: list[Punctuations] = []
 
@@ -39,7 +39,7 @@ class CollectingSink:
     def take_rows(self) -> pl.DataFrame:
         """Return the collected rows, in order of arrival."""
         taken, self._rows = self._rows, []
-        return stack(taken) if taken else self.schema.empty()
+        return stack(taken) if taken else self._empty
 
     def take_punctuations(self) -> list[Pattern]:
         taken, self._punctuations = self._punctuations, []

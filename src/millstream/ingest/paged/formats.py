@@ -11,7 +11,14 @@ from millstream.ingest.paged.files.csv import CsvFormat
 from millstream.ingest.paged.files.formats import Format
 from millstream.ingest.paged.files.json import JsonFormat
 from millstream.ingest.paged.files.parquet import ParquetFormat
-from millstream.ingest.paged.options import CsvOptions, CsvTableOptions, FileOptions, TableOptions
+from millstream.ingest.paged.options import (
+    CsvOptions,
+    CsvTableOptions,
+    FileOptions,
+    JsonOptions,
+    TableOptions,
+    TextFileOptions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +32,16 @@ class FileConnector:
 
 FORMATS = {
     "csv": FileConnector(
-        lambda schema, required, given: CsvFormat(schema, required, given.header, given.delimiter, given.null),
+        lambda schema, required, given: CsvFormat(
+            schema, required, _prods(given), given.header, given.delimiter, given.null
+        ),
         CsvOptions,
         CsvTableOptions,
     ),
-    "json": FileConnector(lambda schema, required, _: JsonFormat(schema, required)),
+    "json": FileConnector(lambda schema, required, given: JsonFormat(schema, required, _prods(given)), JsonOptions),
     "parquet": FileConnector(lambda schema, required, _: ParquetFormat(schema, required)),
 }
+
+
+def _prods(given: FileOptions | TableOptions) -> bool:
+    return isinstance(given, TextFileOptions) and given.prods

@@ -44,6 +44,14 @@ class FileOptions(PaceOptions):
     once: bool = Field(default=False, description="true: the stream ends once all present files are read")
 
 
+class TextFileOptions(FileOptions):
+    prods: bool = Field(default=False, description="true: lines in braces are prods, not rows")
+
+
+class JsonOptions(TextFileOptions):
+    pass
+
+
 class TableOptions(TextOptions):
     """Options of a table that is read from files."""
 
@@ -66,7 +74,7 @@ class CsvShape(TextOptions):
         return value
 
 
-class CsvOptions(FileOptions, CsvShape):
+class CsvOptions(TextFileOptions, CsvShape):
     pass
 
 

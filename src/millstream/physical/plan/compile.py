@@ -195,11 +195,14 @@ class Compiler:
         if stream in self._sources:
             self._graph.push(self._sources[stream], element)
 
-    def prod(self, copies: Sequence[tuple[str, Prod]]) -> None:
-        """Push the copies of one prod to the streams that queries read."""
+    def prod(self, copies: Sequence[tuple[str, Prod]], parts: Iterable[str] | None = None) -> None:
+        """Push the copies of one prod to the streams that queries read. `parts`: those that it concerns; None: all."""
         read = [(self._sources[stream], prod) for stream, prod in copies if stream in self._sources]
         if read:
-            self._graph.prod(read)
+            operators = self._graph.operators
+            names = None if parts is None else {name for part in parts for name in self._nodes[part]}
+            among = None if names is None else {node for name in names if (node := operators.get(name)) is not None}
+            self._graph.prod(read, among)
 
     def reads(self, stream: str) -> bool:
         """Return whether a query reads a stream, or a partial stream made of it."""

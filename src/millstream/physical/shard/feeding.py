@@ -39,7 +39,12 @@ class Feeding:
             self._graph.run()
             self.epoch += epoch < 0
             known = [self.sources[stream].known for stream, _ in copies if stream in self.sources]
-            self._compiler.prod([(stream, prod.at(max(known, default=NEVER))) for stream, prod in copies])
+            time = max(known, default=NEVER)
+            self._compiler.prod([(stream, prod.at(time)) for stream, prod in copies], self._parts(copies[0][1].reader))
+
+    def _parts(self, reader: str) -> list[str] | None:
+        """The parts of the query that a prod is of; None: the prod is of a stream, for all queries."""
+        return [query.name for query in self._setup.running.values() if query.whole == reader] if reader else None
 
     def marks(self, stream: str, before: int, now: int, newest: int) -> deque[Mark]:
         """The marks of a stream at which queries prod themselves, between two times; no tuple is after `newest`."""

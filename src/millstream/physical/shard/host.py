@@ -70,7 +70,7 @@ class ShardHost:
         self.tables: dict[str, pl.DataFrame] = {}
         self.compiler = Compiler(self.graph, lambda stream: self.promises.hear(stream), self.tables)
         self.feeding = Feeding(self.graph, self.compiler, self.setup)
-        self.intake = Intake(self.compiler.push, self.feeding.marks, self.feeding.prod)
+        self.intake = Intake(self.compiler.push, self.feeding.marks, self.feeding.prod, self.feeding.take)
         self.sources = self.feeding.sources = self.intake.sources
         self.promises = Promises(self.sources)
         self.outputs: list[tuple[str, Element, int]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 
 import polars as pl
@@ -26,15 +26,16 @@ from millstream.physical.wire.shard_split import ShardSplit
 
 class Intake:
     """`push` hands an element of a stream to the operators that read it. `marks` returns the marks of a stream at which
-    queries prod themselves, between two times, and `prod` prods one."""
+    queries prod themselves, between two times, and `prod` prods one; `feed` takes a prod of a stream."""
 
     def __init__(
         self,
         push: Callable[[str, Element], None],
         marks: Callable[[str, int, int, int], deque[Mark]],
         prod: Callable[[Mark], None],
+        feed: Callable[[Sequence[tuple[str, Element]]], None],
     ) -> None:
-        self._push_to, self._marks, self._prod = push, marks, prod
+        self._push_to, self._marks, self._prod, self._feed = push, marks, prod, feed
         self.sources: dict[str, StreamSource] = {}
         self.partials: dict[str, dict[str, Partial]] = {}
         """Stream → partial streams made of it."""
@@ -57,6 +58,8 @@ class Intake:
             return
         if split.skipped.tested:
             self.note_skipped({split.stream: split.skipped})
+        for prod in split.prods:
+            self._feed([(split.stream, prod)])
         split = split.judged_by(source)
         before = source.known if source.known > NEVER else split.lowest(source.schema.time)
         taken = take_own_rows(source, split)

@@ -104,15 +104,17 @@ class Stage:
 def _given(rows: Iterator[Any]) -> Given:
     """The rows of a batch, decoded and in order."""
     given = Given()
+    splits: list[tuple[int, ShardSplit]] = []
     for row in sorted(rows, key=lambda row: (row.kind, row.seq)):
         if row.kind == CONTROL:
             given.control = values.decode(row.page, "a control page")
         elif row.kind == SPLIT:
-            given.splits.append(ShardSplit.from_bytes(row.stream, row.head, row.page))
+            splits.append((row.seq, ShardSplit.from_bytes(row.stream, row.head, row.page)))
         else:
             now, element = (0, Page(decode(row.page))) if row.kind == SENT_ROWS else values.decode(row.page)
             place = tuple(values.decode(row.head)) if row.head else FIRST
             given.sent.append(Sent(0, 0, row.stream, now, element, place))
+    given.splits += [split for _, split in sorted(splits, key=lambda each: (each[0], each[1].stretch))]
     return given
 
 

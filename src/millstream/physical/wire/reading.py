@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.values import value
 from millstream.ingest.paged import PagedSource, Split, open_paged
+from millstream.ingest.paged.files.prods import stretches
 from millstream.ingest.paged.split import EndSplit, SplitRows
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.failure.description import FAULTS, source_failure
@@ -59,8 +60,15 @@ class SplitWork:
     unwanted: tuple[Pattern, ...] = ()
 
     def packed(self) -> Iterator[tuple[int, ShardSplit]]:
-        """Read the split: each shard's share of it, by label."""
-        return pack(self.stream, self.split, self.columns, self.targets, unwanted=self.unwanted)
+        """Read the split: each shard's share of it, by label; of one with prods, each shard's share of every stretch
+        between them, in order."""
+        try:
+            cut = stretches(self.split)
+        except FAULTS:
+            cut = [(self.split, ())]  # reading fails again, and is reported
+        for number, (stretch, prods) in enumerate(cut):
+            for label, share in pack(self.stream, stretch, self.columns, self.targets, unwanted=self.unwanted):
+                yield label, replace(share, prods=prods, stretch=number) if number or prods else share
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra import values
+from millstream.algebra.early import Prod
 from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import CheckedRows
@@ -72,6 +73,10 @@ class ShardSplit:
     """What was left out of the split, or has been tested, because no reader wants it; the first shard has it."""
     absent: bool = False
     """True if unwanted rows of the split are neither in `rows` nor in `common`."""
+    prods: tuple[Prod, ...] = ()
+    """The prods of the stream right before these rows."""
+    stretch: int = 0
+    """The number of these rows among those that prods separate in the split."""
     unordered: bool = False
     """True if the rows have no order: those of several partitions."""
 
@@ -135,7 +140,8 @@ class ShardSplit:
         """Head and page."""
         share = self.own, self.count, self.summary, self.placed, self.bad
         head = *share, self.partials, self.common, self.now, self.partition, self.failed, self.skipped, self.absent
-        return values.encode(head), encode(self.rows) if self.rows.columns else b""
+        prods = (self.prods, self.stretch) if self.prods or self.stretch else ()
+        return values.encode((*head, *prods)), encode(self.rows) if self.rows.columns else b""
 
     @classmethod
     def from_bytes(cls, stream: str, head: bytes, page: bytes) -> ShardSplit:

@@ -14,13 +14,17 @@ own. A prod of one query speaks of the output of its topmost aggregate; aggregat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.early import Asked, Prod, as_integer, ends_asked, mapped
 from millstream.algebra.punctuation.restriction import Form, Restriction, below
-from millstream.runtime.aggregate.state import GroupState
+from millstream.runtime.aggregate.bucket import integers
+from millstream.runtime.aggregate.state import GroupState, Wanted
+from millstream.runtime.operator.frames import where
 
 
 class AskedGroups:
@@ -30,28 +34,28 @@ class AskedGroups:
         self._state = state
         self.inner = False
 
-    def expression(self, prod: Prod) -> pl.Expr | None:
-        """Return a condition on the partial results; None if the prod asks for none."""
+    def wanted(self, prod: Prod) -> Wanted | None:
+        """Return a filter of the partial results; None if the prod asks for none."""
         state = self._state
         if prod.lost:
             return None
         if prod.reader:
-            if self.inner:
-                return pl.lit(True)
-            return prod.pattern.expression() if prod.pattern.attributes <= {*state.keys} else None
+            if self.inner or not prod.pattern.items:
+                return _all
+            return _filter([prod.pattern.expression()]) if prod.pattern.attributes <= {*state.keys} else None
         conditions: list[pl.Expr] = []
+        ends: list[Wanted] = []
         for asked in prod.asked:
             group = next((name for name in asked.names if name in state.group), None)
             if state.end is not None and self._bounds(asked):
-                ends = pl.col(state.end).cast(state.table.schema[state.end]).to_physical()
-                conditions.append(self._ends(asked).expression(ends))
+                ends.append(_ends_within(self._ends(asked), state.end))
             elif group is None:
                 return None
             elif asked.time:
                 conditions.append(asked.restriction.expression(pl.col(group).cast(pl.Int64)))
             else:
                 conditions.append(asked.restriction.expression(pl.col(group)))
-        return pl.all_horizontal(conditions) if conditions else pl.lit(True)
+        return _in_turn([*ends, *([_filter(conditions)] if conditions else [])])
 
     def _bounds(self, asked: Asked) -> bool:
         """Return whether it asks for windows: by the stream's time, or by the attribute that they are over."""
@@ -79,6 +83,41 @@ class AskedGroups:
             asked.append(after)
         lost = arrived.lost or any(not each.names and not each.time for each in asked)
         return replace(prod, asked=tuple(asked), lost=lost)
+
+
+def _all(groups: pl.DataFrame) -> pl.DataFrame:
+    return groups
+
+
+def _in_turn(filters: Sequence[Wanted]) -> Wanted:
+    def wanted(groups: pl.DataFrame) -> pl.DataFrame:
+        for each in filters:
+            groups = each(groups)
+        return groups
+
+    return wanted
+
+
+def _filter(conditions: Sequence[pl.Expr]) -> Wanted:
+    return lambda groups: groups.filter(*conditions)
+
+
+def _ends_within(restriction: Restriction, name: str) -> Wanted:
+    """Return a filter of windows by their ends, as integers."""
+
+    def wanted(groups: pl.DataFrame) -> pl.DataFrame:
+        ends = integers(groups.get_column(name))
+        if restriction.form is not Form.INTERVAL:
+            chosen = np.isin(ends, restriction.values)
+        else:
+            chosen = np.ones(len(ends), dtype=np.bool_)
+            if (low := restriction.lo) is not None:
+                chosen &= ends >= low if restriction.lo_closed else ends > low
+            if (high := restriction.hi) is not None:
+                chosen &= ends <= high if restriction.hi_closed else ends < high
+        return groups if restriction.is_any or chosen.all() else where(groups, chosen)
+
+    return wanted
 
 
 def _as_integers(asked: Asked) -> Restriction:

@@ -10,7 +10,7 @@
 
 Of the answers for a window and group within the same `BINS`th part of the window, the last one is compared: so the
 state is bounded by the open windows and groups. The history is that of a group, so the result does not depend on the
-number of shards.
+number of shards. Final rows are compared at the end of a batch, or when the result is needed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import polars as pl
 from millstream.algebra.early import COMPLETE, ESTIMATES, Prod
 from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.qualities import Accuracy, Qualities, accuracies
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.window import WINDOW_END
@@ -30,6 +31,7 @@ from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, esti
 from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, GAP, SHARE, History, bin_of
 from millstream.runtime.expression.evaluate import to_polars
 from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.frames import pick, stack
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.python.calls import PythonCalls
 from millstream.runtime.state.table import StateTable
@@ -71,27 +73,46 @@ class Assess(Operator):
         self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
         self._now = NEVER
         """The time of the last prod."""
-        self.accuracy = Accuracy()
+        self._accuracy = Accuracy()
         self._judged: list[Judged] = []
+        self._finals: list[pl.DataFrame] = []
+        self._closed: list[Punctuations] = []
+        self._ended = False
 
     # --- final rows -------------------------------------------------------------------------------------------------
 
     def process(self, inputs: Sequence[Input]) -> Output:
         (port,) = inputs
         rows = port.rows
-        if rows is not None and len(self._pending):
-            self._compare(rows)
-        if port.punctuations is not None and len(self._pending):
-            if port.punctuations.progress == FOREVER:
-                self._pending.replace(self._pending.frame().clear())
-            else:
-                closed = port.punctuations.select({name: name for name in self._keys})
-                self._pending.keep(~closed.match(self._pending.frame()))
+        if len(self._pending):
+            self._put_off(rows, port.punctuations)
         if rows is not None and self._estimates:
             final = pl.col(self._value).cast(pl.Float64)
             columns = [*(final.alias(name) for name in ESTIMATES[:3]), pl.lit(1.0).alias(COMPLETE)]
             rows = rows.with_columns(columns).select([*self.schema.names, TS])
         return Output(rows, port.punctuations)
+
+    def _put_off(self, rows: pl.DataFrame | None, punctuations: Punctuations | None) -> None:
+        """Compare final rows later, with others of the batch; at once if that calls Python, which may fail."""
+        if rows is not None:
+            self._finals.append(pick(rows, [*self._keys, self._value]))
+        if punctuations is not None and len(punctuations):
+            self._closed.append(punctuations)
+        self._ended = self._ended or (punctuations is not None and punctuations.progress == FOREVER)
+        if self._quality is not None:
+            self.settle()
+
+    def settle(self) -> None:
+        """Compare the final rows since the last call, and forget the answers for what is closed."""
+        finals, closed, ended = self._finals, self._closed, self._ended
+        self._finals, self._closed, self._ended = [], [], False
+        if finals:
+            self._compare(stack(finals))
+        if ended:
+            self._pending.replace(self._pending.empty)
+        elif closed and len(self._pending):
+            patterns = Punctuations.concat(closed).select({name: name for name in self._keys})
+            self._pending.keep(~patterns.match(self._pending.frame()))
 
     def _compare(self, rows: pl.DataFrame) -> None:
         """Pair the early values of final rows with these, in the order of the final rows."""
@@ -112,7 +133,7 @@ class Assess(Operator):
         judged = pairs.with_columns(self._qualities(pairs).alias(QUALITY))
         last = judged.filter(pl.struct(self._keys).is_last_distinct())
         both = (Qualities.of(each.get_column(QUALITY), each.get_column(FINAL)) for each in (judged, last))
-        self.accuracy += Accuracy(*both)
+        self._accuracy += Accuracy(*both)
         known = last.drop_nulls(QUALITY).group_by(END, maintain_order=True)
         sums = [pl.col(SHARE).sum(), pl.col(QUALITY).sum(), pl.col(QUALITY).min().alias("worst")]
         for name in (EARLY, FINAL):  # a text has no sum
@@ -127,8 +148,15 @@ class Assess(Operator):
         made = calls.for_items(pairs.with_columns(gap.alias(GAP)))
         return made.select(to_polars(calls.items[0]).cast(pl.Float64)).to_series()
 
+    @property
+    def accuracy(self) -> Accuracy:
+        """That of all answers compared so far."""
+        self.settle()
+        return self._accuracy
+
     def take_judged(self) -> list[Judged]:
         """Return what was compared since the last call."""
+        self.settle()
         judged, self._judged = self._judged, []
         return judged
 
@@ -138,6 +166,8 @@ class Assess(Operator):
         given = rows[0]
         if given is None or not given.height or (self.owner and not prod.concerns(self.owner)):
             return None
+        if self._estimates:  # from all pairs so far
+            self.settle()
         end = pl.col(WINDOW_END).to_physical().cast(pl.Int64)
         share, value = self._share(prod), pl.col(self._value).cast(self._type)
         answers = given.select(*self._keys, bin_of(share).alias(BIN), share.alias(SHARE), value.alias(EARLY))
@@ -170,21 +200,25 @@ class Assess(Operator):
         self._pending.append(answers)
 
     def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
+        self.settle()
         if pattern.attributes <= {*self._keys}:
             self._pending.keep(~pattern.match(self._pending.frame()))
 
     # --- state ------------------------------------------------------------------------------------------------------
 
     def tables(self) -> Mapping[str, StateTable]:
+        self.settle()
         return {"answers": self._pending, "pairs": self._history.table}
 
     def state_rows(self) -> int:
         """Return the number of pairs. Early values that wait for the final row count in bytes only: a prod leaves the
         number of tuples and groups that a query holds as it is."""
+        self.settle()
         return len(self._history.table)
 
     def scalars(self) -> dict[str, Any]:
-        return {"now": self._now, "accuracy": self.accuracy}
+        self.settle()
+        return {"now": self._now, "accuracy": self._accuracy}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._now, self.accuracy = values["now"], values["accuracy"]
+        self._now, self._accuracy = values["now"], values["accuracy"]

@@ -32,6 +32,7 @@ from millstream.algebra.arrays import Integers, Places
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.errors import OutOfRange
+from millstream.runtime.operator.frames import put, take
 
 Time = TypeVar("Time", int, pl.Expr)
 
@@ -71,14 +72,17 @@ def ends_of_pane(end: Time, range_: int, slide: int) -> tuple[Time, Time]:
 
 def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFrame:
     """Return one row per window of each pane: the column `name` holds pane ends before, window ends after."""
-    if range_ == slide:
+    if range_ == slide or not panes.height:
         return panes
-    if panes.height:
-        ends = integers(panes.get_column(name))
-        check_ends(int(ends.min()), int(ends.max()), range_)
-    first, last = ends_of_pane(pl.col(name), range_, slide)
-    windows = pl.int_ranges(first, last + slide, slide).alias(name)
-    return panes.with_columns(windows).explode(name).filter(pl.col(name).is_not_null())
+    ends = integers(panes.get_column(name))
+    check_ends(int(ends.min()), int(ends.max()), range_)
+    pane = gcd(range_, slide)
+    first = ((ends - pane) // slide + 1) * slide
+    counts = np.maximum((ends - pane + range_) // slide * slide - first + slide, 0) // slide
+    rows = np.repeat(np.arange(len(ends)), counts)
+    nth = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    windows = pl.Series(name, first[rows] + nth * slide)
+    return put(take(panes, rows), windows)
 
 
 def closed_end(bound: int, slide: int) -> int:

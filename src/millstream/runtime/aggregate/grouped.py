@@ -35,7 +35,7 @@ from millstream.runtime.aggregate.doomed import Doomed
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.aggregate.stretches import Stretches
 from millstream.runtime.operator.contract import Input, Operator, Output
-from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.frames import in_order, where
 from millstream.runtime.state.table import StateTable
 
 INDEX = "__index"
@@ -210,7 +210,7 @@ class GroupedAggregate(Operator):
         if self._state.end is None and self.schema.ordered:
             order = [*[*self.schema.times][:1], *order]
         if order:
-            groups = groups.sort(order, nulls_last=True)
+            groups = in_order(groups, order)
         return groups.select(self._finish), self.check(groups)
 
     @property
@@ -226,15 +226,13 @@ class GroupedAggregate(Operator):
     def so_far(self, prod: Prod, rows: pl.DataFrame | None = None) -> pl.DataFrame | None:
         """Return the partial results of the open groups that a prod asks for, in the order of windows and groups; None
         if it asks for none. `rows`: early tuples that count as well, and are not kept."""
-        wanted = self._asked.expression(prod)
+        wanted = self._asked.wanted(prod)
         if wanted is None:
             return None
-        self._fold()
-        groups = self._state.merged()
-        if rows is not None and rows.height:
-            groups = self._state.merged_with(self._open(self._state.partials(rows)))
-        found = groups.filter(wanted)
-        return found.sort(self._state.keys, nulls_last=True) if self._state.keys else found
+        self._state.append(self._open(self._state.drain(distinct=False)), distinct=False)
+        more = self._open(self._state.partials(rows)) if rows is not None and rows.height else None
+        found = self._state.so_far(wanted, more)
+        return in_order(found, self._state.keys) if self._state.keys else found
 
     def passed(self, prod: Prod, arrived: Prod) -> Prod:
         return self._asked.passed(prod, arrived)

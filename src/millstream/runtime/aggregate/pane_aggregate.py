@@ -64,5 +64,5 @@ class PaneAggregate(GroupedAggregate):
             self._fold()
             held = self._state.merged() if given is None else self._state.merged_with(given)
         else:
-            held = self._state.close(self._drain(), lambda frame: pl.repeat(True, frame.height, eager=True))
+            held = self._state.release(self._drain())
         return held.select(self._finish) if held.height else None

@@ -26,7 +26,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER
 from millstream.runtime.aggregate.bucket import check_ends, pane_end
 from millstream.runtime.aggregate.dense import SPAN, Places, dense, reduce
-from millstream.runtime.operator.frames import stack, take
+from millstream.runtime.operator.frames import put, stack, take
 
 SLICE_ROWS = 2_048
 """Mean number of tuples per pane from which grouping panes one by one is faster."""
@@ -44,7 +44,7 @@ def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence
 class PaneFold:
     """`time` is the time of a row as an integer, never NULL. `label` names the Int64 column that identifies the pane:
     by its end or, with `least`, by the least time among its rows, or of the group in it; either is valid. With `least`,
-    results of rows in order of time are in order too."""
+    results of rows in order of time are in order too. `column`: the column that has this time, and what is added."""
 
     def __init__(
         self,
@@ -55,15 +55,16 @@ class PaneFold:
         label: str,
         *,
         least: bool = False,
+        column: tuple[str, int] | None = None,
     ) -> None:
         self._time, self._pane, self._group = time.alias(label), pane, list(group)
         self._reductions = list(reductions)
         self._values = [reduction.expression() for reduction in reductions]
-        self._label, self._least = label, least
+        self._label, self._least, self._column = label, least, column
 
     def __call__(self, page: pl.DataFrame) -> pl.DataFrame:
         """Return the partial results of at least one row."""
-        times = page.select(self._time).to_series().to_numpy()
+        times = self._times(page)
         in_order = bool((times[1:] >= times[:-1]).all())
         low, high = (int(times[0]), int(times[-1])) if in_order else (int(times.min()), int(times.max()))
         check_ends(low, high, self._pane)
@@ -88,11 +89,20 @@ class PaneFold:
             return stack(list(self._slices(take(page, order), times[order], first, starts)))
         return self._by_pane_and_group(page, in_order)
 
+    def _times(self, page: pl.DataFrame) -> Integers:
+        if self._column is not None:
+            name, offset = self._column
+            column = page.get_column(name)
+            if column.dtype == pl.Int64 or column.dtype == pl.Datetime("us"):
+                times = column.cast(pl.Int64).to_numpy()
+                return times + offset if offset else times
+        return page.select(self._time).to_series().to_numpy()
+
     def _by_group(self, page: pl.DataFrame, label: int) -> pl.DataFrame:
         folded = dense(page, Places.of(page, self._group), self._reductions)
         if folded is None:
             folded = grouped(page, self._group, self._values)
-        return folded.with_columns(pl.lit(label, pl.Int64).alias(self._label))
+        return put(folded, pl.Series(self._label, np.full(folded.height, label, dtype=np.int64)))
 
     def _slices(
         self, page: pl.DataFrame, times: Integers, first: int, starts: npt.NDArray[np.intp]

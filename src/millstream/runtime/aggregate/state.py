@@ -26,12 +26,16 @@ from millstream.algebra.types import Type
 from millstream.algebra.window_patterns import stretch, times_within
 from millstream.runtime.aggregate.bucket import in_a_window, integers, spread
 from millstream.runtime.aggregate.pane_fold import PaneFold, grouped
-from millstream.runtime.operator.frames import pick, stack, where
+from millstream.runtime.operator.frames import pick, put, stack, where
 from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.state.table import StateTable
 
 FOLD_ROWS = 131_072
 """Pre-aggregate when more tuples than this wait."""
+PROD_ROWS = 4_096
+"""Merge the table when the partial results that prods have made exceed this number."""
+Wanted = Callable[[pl.DataFrame], pl.DataFrame]
+"""Returns some of the rows, by their group."""
 
 
 class GroupState:
@@ -90,8 +94,9 @@ class GroupState:
         self._column, self._time = time, _as_integer(time, schema)
         self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of the table by window end
         if end:
-            first = PaneFold(self._time, gcd(range_, slide), group, reductions, end[0])
-            self._folds = first, PaneFold(pl.col(end[0]).cast(pl.Int64) - slide, slide, group, merges, end[0])
+            first = PaneFold(self._time, gcd(range_, slide), group, reductions, end[0], column=(time, 0))
+            by_end = pl.col(end[0]).cast(pl.Int64) - slide
+            self._folds = first, PaneFold(by_end, slide, group, merges, end[0], column=(end[0], -slide))
         self._nullable = attribute if end and not panes else None
         self.windowing = attribute if end else None
         """The windowing attribute, if it is not the stream's time."""
@@ -130,8 +135,8 @@ class GroupState:
         """True if enough tuples wait to be worth pre-aggregating."""
         return self._waiting > FOLD_ROWS
 
-    def drain(self, end: int | None = None) -> pl.DataFrame:
-        """Take the waiting tuples out as partial results, one a group.
+    def drain(self, end: int | None = None, *, distinct: bool = True) -> pl.DataFrame:
+        """Take the waiting tuples out as partial results, one a group; without `distinct` there may be several.
 
         With `end` (only for windows over the hidden timestamp), tuples of no window that ends by then keep waiting: a
         tuple is then grouped only once, with all others of its pane.
@@ -141,13 +146,19 @@ class GroupState:
             ready, self._pending = self._before(ready, end + 1 if self._merged_input else end)
         self._waiting = sum(page.height for page in self._pending)
         if not ready:
-            return pl.DataFrame(schema=self.table.schema)
+            return self.table.empty
         frame = stack(ready)
         if self.end is None or self._folds is None:
             return grouped(frame, self.keys, self._partials)
-        panes = frame.with_columns(self._time.alias(self.end)) if self._merged_input else self._folds[0](frame)
+        if self._merged_input:
+            panes = put(frame, pl.Series(self.end, integers(frame.get_column(self._column))))
+        else:
+            panes = self._folds[0](frame)
         partials = spread(panes, self.end, self._range, self.slide)
         merges = self._merged_input or self._range != self.slide
+        if merges and (not self._merged_input or not distinct):
+            ends = panes.get_column(self.end)
+            merges = ends.min() != ends.max()  # the windows of a single pane differ
         return self._with_end(self._merge(partials) if merges else partials)
 
     def _before(self, pages: list[pl.DataFrame], limit: int) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
@@ -166,12 +177,13 @@ class GroupState:
                 after.append(where(page, ~early))
         return before, after
 
-    def append(self, partials: pl.DataFrame) -> None:
-        """Hold partial results, at most one a group."""
+    def append(self, partials: pl.DataFrame, *, distinct: bool = True) -> None:
+        """Hold partial results, with `distinct` at most one a group. Prods make others: many small ones are merged
+        sooner, since the next prod reads all of them."""
         if partials.height:
-            self._distinct = len(self.table) == 0
+            self._distinct = distinct and len(self.table) == 0
             self.table.append(partials)
-            if len(self.table) > 2 * self._merged_rows + FOLD_ROWS:
+            if len(self.table) > 2 * self._merged_rows + (FOLD_ROWS if distinct else PROD_ROWS):
                 self.table.replace(self._merge(self.table.frame()))
                 self._merged_rows, self._distinct = len(self.table), True
 
@@ -182,7 +194,7 @@ class GroupState:
         gone = closes(both)
         if not gone.any():
             self.append(new)
-            return pl.DataFrame(schema=self.table.schema)
+            return self.table.empty
         old, fresh = gone.head(held.height), gone.slice(held.height)
         distinct = not old.any() or (self._distinct and not fresh.any())
         self.table.keep(~old)
@@ -193,6 +205,23 @@ class GroupState:
     def merged(self) -> pl.DataFrame:
         """Return the partial results held, one row per group."""
         return self.table.frame() if self._distinct else self._merge(self.table.frame())
+
+    def so_far(self, wanted: Wanted, more: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Return the partial results of some groups, and `more` of them that are not held, one row per group."""
+        held = wanted(self.table.frame())
+        if more is None or not more.height:
+            return held if self._distinct else self._merge(held)
+        return self._merge(stack([held, pick(wanted(more), held.columns)]))
+
+    def release(self, new: pl.DataFrame) -> pl.DataFrame:
+        """Remove and return everything held, and the new partial results, one row per group."""
+        held = self.table.frame()
+        if not held.height:
+            return new
+        self.table.replace(self.table.empty)
+        if not new.height and self._distinct:
+            return held
+        return self._merge(stack([held, pick(new, held.columns)]) if new.height else held)
 
     def partials(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the partial results of these tuples alone, and hold nothing of them."""

@@ -7,7 +7,7 @@ appending a tuple never interleave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Any
 
 from millstream.algebra.early import Prod
@@ -339,9 +339,9 @@ class Graph:
         if element:
             to.put(element)
 
-    def prod(self, copies: Sequence[tuple[Source, Prod]]) -> None:
-        """Push the copies of a prod to sources, and run."""
-        prodding.push(self, copies)
+    def prod(self, copies: Sequence[tuple[Source, Prod]], among: Container[OperatorNode] | None = None) -> None:
+        """Push the copies of a prod to sources, and run. `among`: the operators that it concerns; None: all."""
+        prodding.push(self, copies, among)
 
     def readers(self) -> set[Port | Sink]:
         """All readers of all buffers."""

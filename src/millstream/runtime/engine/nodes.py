@@ -171,7 +171,8 @@ class OperatorNode(ABC):
         self.copies: Sequence[Mapping[str, tuple[str, ...]]] = [{} for _ in self.ports]
         """For each port, the columns of the output that copy a column of its input."""
         self.expected: dict[str, int] = {}
-        """The number of copies of a prod that reach it, where there are several, by the number of the prod."""
+        """The number of copies of a prod that reach it, where there are several, by the number of the prod; negative if
+        the prod does not concern it."""
         self.met: dict[str, list[tuple[int, Prod]]] = {}
         """The copies that have reached it so far, each with its port."""
 

@@ -4,11 +4,13 @@ A prod enters at one or several sources. An operator that several paths lead to 
 is put together. The early rows that arrive with a prod are computed on, never kept (`Operator.early`). Where tuples are
 taken in the order of time, those that wait for it are early rows as well: so an answer is over exactly the tuples
 before the prod, whether or not they have had their turn.
+
+A prod of one query ends at operators that only other queries read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,17 +24,19 @@ if TYPE_CHECKING:
     from millstream.runtime.engine.nodes import OperatorNode, Source
 
 
-def push(graph: Graph, copies: Sequence[tuple[Source, Prod]]) -> None:
-    """Push the copies of one prod to sources, behind everything before it and before anything after it."""
-    graph.run()
-    _expect(copies)
+def push(graph: Graph, copies: Sequence[tuple[Source, Prod]], among: Container[OperatorNode] | None) -> None:
+    """Push the copies of one prod to sources, behind everything before it and before anything after it. `among`: the
+    operators that it concerns; None: all."""
+    if graph.ledger.ready:
+        graph.run()
+    _expect(copies, among)
     for source, prod in copies:
         source.put(prod)
     graph.run()
 
 
-def _expect(copies: Iterable[tuple[Source, Prod]]) -> None:
-    """Note how many copies each operator receives, where there are several."""
+def _expect(copies: Iterable[tuple[Source, Prod]], among: Container[OperatorNode] | None) -> None:
+    """Note how many copies each operator receives, where there are several, or where they end."""
     reached: dict[OperatorNode, int] = {}
     number, todo = "", []
     for source, prod in copies:
@@ -41,10 +45,12 @@ def _expect(copies: Iterable[tuple[Source, Prod]]) -> None:
     while todo:
         for port in todo.pop().ports:
             reached[port.node] = reached.get(port.node, 0) + 1
-            if reached[port.node] == 1:
+            if reached[port.node] == 1 and (among is None or port.node in among):
                 todo.append(port.node.buffer)
     for node, count in reached.items():
-        if count > 1:
+        if among is not None and node not in among:
+            node.expected[number] = -count
+        elif count > 1:
             node.expected[number] = count
 
 
@@ -52,7 +58,12 @@ def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame 
     """Let an operator answer a prod and pass it on, once its last copy is there. `held`: the rows that wait at each
     port, which are before the prod."""
     arrived = [(port, prod)]
-    if (count := node.expected.get(prod.number, 1)) > 1:
+    if (count := node.expected.get(prod.number, 1)) < 0:
+        node.expected[prod.number] = count + 1
+        if count == -1:
+            del node.expected[prod.number]
+        return NOTHING
+    if count > 1:
         arrived = [*node.met.get(prod.number, ()), *arrived]
         if len(arrived) < count:
             node.met[prod.number] = arrived

@@ -6,6 +6,8 @@ the rows are. A call on a column takes a few microseconds. For a page or less th
 >>> frame = pl.DataFrame({"k": [1, 2, 3], "v": ["a", "b", "c"]})
 >>> where(frame, np.array([True, False, True])).rows(), take(frame, np.array([2, 0])).rows()
 ([(1, 'a'), (3, 'c')], [(3, 'c'), (1, 'a')])
+>>> in_order(frame, ["k"]).equals(frame), put(frame, pl.Series("k", [4, 5, 6])).row(0)
+(True, (4, 'a'))
 >>> pick(frame, ["v"]).columns, stack([frame, frame]).height
 (['v'], 6)
 """
@@ -37,6 +39,23 @@ def take(frame: pl.DataFrame, places: npt.NDArray[np.integer]) -> pl.DataFrame:
 def pick(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Return these columns, at least one, in this order."""
     return pl.DataFrame([frame.get_column(name) for name in names])
+
+
+def put(frame: pl.DataFrame, column: pl.Series) -> pl.DataFrame:
+    """Return the frame with a column in the place of one of that name, or behind the others."""
+    if column.name not in frame.columns:
+        return pl.DataFrame([*frame.get_columns(), column])
+    return pl.DataFrame([column if held.name == column.name else held for held in frame.get_columns()])
+
+
+def in_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Sort by these columns, at least one, NULL last."""
+    columns = [frame.get_column(key) for key in keys]
+    plain = all(c.dtype.is_signed_integer() or c.dtype == pl.Datetime("us") for c in columns)
+    if not plain or any(column.null_count() for column in columns):
+        return frame.sort(keys, nulls_last=True)
+    places = np.lexsort([column.cast(pl.Int64).to_numpy() for column in reversed(columns)])
+    return frame if (places[1:] > places[:-1]).all() else take(frame, places)
 
 
 def stack(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

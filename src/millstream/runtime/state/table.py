@@ -42,6 +42,7 @@ class StateTable:
 
     def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
         self.schema = dict(schema)
+        self.empty = pl.DataFrame(schema=self.schema)
         self._segments: dict[int, pl.DataFrame] = {}
         """The rows alive, in the order of keys."""
         self._next = 0
@@ -117,7 +118,7 @@ class StateTable:
             left -= taken[-1].height
         if frame is not None and count <= frame.height:
             self._frame, self._recent = frame.slice(count), recent
-        return stack(taken) if taken else pl.DataFrame(schema=self.schema)
+        return stack(taken) if taken else self.empty
 
     def keep(self, mask: pl.Series) -> None:
         """Keep only the rows of `frame()` where the mask is true."""
@@ -179,7 +180,7 @@ class StateTable:
         if self._frame is None or self._recent:
             self._recent = []
             parts = list(self._segments.values())
-            self._frame = stack(parts) if parts else pl.DataFrame(schema=self.schema)
+            self._frame = stack(parts) if parts else self.empty
         return self._frame
 
     # --- a store --------------------------------------------------------------------------------------------------

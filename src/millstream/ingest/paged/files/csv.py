@@ -69,6 +69,13 @@ class CsvFormat(TextFormat):
         reader = self._reader(part.file, lines)
         return read_lines(lines[1:] if self.header else lines, reader, self)
 
+    def lines(self, part: Part) -> list[bytes]:
+        return records(read_bytes(part))[1 if self.header else 0 :]
+
+    def prod_text(self, line: bytes) -> str | None:
+        text = line.strip()
+        return text.decode("utf-8", "replace") if text.startswith(b"{") and text.endswith(b"}") else None
+
     def numbers(self, data: bytes) -> list[int]:
         return line_numbers(data)[1 if self.header else 0 :]
 

@@ -58,8 +58,20 @@ class JsonFormat(TextFormat):
         return ()
 
     def read_all(self, part: Part) -> Rows:
-        lines = [line for line in read_bytes(part).split(b"\n") if line.strip()]
-        return read_lines(lines, self, self)
+        return read_lines(self.lines(part), self, self)
+
+    def lines(self, part: Part) -> list[bytes]:
+        return [line for line in read_bytes(part).split(b"\n") if line.strip()]
+
+    def prod_text(self, line: bytes) -> str | None:
+        text = line.strip()
+        if not (text.startswith(b'"{') and text.endswith(b'}"')):
+            return None
+        try:
+            made = json.loads(text)
+        except ValueError:
+            return None
+        return made if isinstance(made, str) else None
 
     def numbers(self, data: bytes) -> list[int]:
         return [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]

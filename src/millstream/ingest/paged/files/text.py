@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Protocol
+from typing import BinaryIO, ClassVar
 
 import polars as pl
 
+from millstream.algebra.early import Prod
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import DATE, Type
 from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, located, unreadable
+from millstream.ingest.paged.files.prod_lines import LineReader, RowsAmongProds, prod_of
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.rows import NO_BAD, Rows, rows_of
 from millstream.ingest.written_times import usual_times
@@ -37,6 +39,8 @@ class TextFormat(ABC):
 
     schema: Schema
     required: tuple[str, ...]
+    prods: bool = False
+    """True if lines may be prods (`prods.py`)."""
     by_row: ClassVar[bool] = False
     worth: ClassVar[int] = 4_000_000
 
@@ -45,8 +49,16 @@ class TextFormat(ABC):
         """Read all columns of a part."""
 
     @abstractmethod
+    def lines(self, part: Part) -> list[bytes]:
+        """Return the lines of a part, without a header: rows and prods."""
+
+    @abstractmethod
+    def prod_text(self, line: bytes) -> str | None:
+        """Return the text of a line that looks like a prod; None: it is a row."""
+
+    @abstractmethod
     def numbers(self, data: bytes) -> list[int]:
-        """Return the number of the line, from 1, of each row in the text."""
+        """Return the number of the line, from 1, of each row and prod in the text."""
 
     def extent(self, file: File) -> int:
         return file.size
@@ -66,21 +78,18 @@ class TextFormat(ABC):
 
     def where(self, part: Part, places: Sequence[int]) -> list[str]:
         before, numbers = lines_before(part), self.numbers(read_bytes(part))
+        if self.prods:
+            numbers = [
+                numbers[at] for at, line in enumerate(self.lines(part)) if not isinstance(prod_of(line, self), Prod)
+            ]
         return [f"line {before + numbers[at]}" for at in places]
 
 
-class LineReader(Protocol):
-    """Reads the lines of a format; no line is blank."""
-
-    def at_once(self, lines: Sequence[bytes]) -> Rows | None:
-        """Read all lines; None unless every line certainly fits."""
-
-    def values(self, line: bytes) -> Sequence[Any] | str:
-        """Return the values of a line in the order of the schema, or the reason why it is bad."""
-
-
 def read_lines(lines: Sequence[bytes], reader: LineReader, format_: TextFormat) -> Rows:
-    """Read all lines, in order; bad rows keep the text of their line."""
+    """Read all lines but prods, in order; bad rows keep the text of their line."""
+    if format_.prods:
+        lines = [line for line in lines if not isinstance(prod_of(line, format_), Prod)]
+        reader = RowsAmongProds(reader, format_)
     frames, bad = [pl.DataFrame(schema={a.name: a.type.polars for a in format_.schema})], [NO_BAD]
     places: list[int] = []
     done = 0

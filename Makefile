@@ -43,7 +43,6 @@ types: $(STAMP)
 
 test: setup lint types
 	@MILLSTREAM_SPARK_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist loadgroup src bench/millstream_bench tests  # groups run first: they take longest
-	@$(BIN)/millstream test tests/transcripts
 
 fuzz: setup  # every property on twenty times as many examples, never the same ones
 	@MILLSTREAM_TRIES=5 $(BIN)/python -m pytest -n 2 --timeout 7200 tests --ignore tests/spark
@@ -51,6 +50,7 @@ fuzz: setup  # every property on twenty times as many examples, never the same o
 soak: setup
 	@$(BIN)/python -m tests.scripts.on_spark 200
 	@$(BIN)/millstream test tests/transcripts --on spark --shards 2 --restart
+	@$(BIN)/millstream test tests/transcripts --on spark --shards 2 --cut random:4
 	@$(BIN)/millstream soak --kills 20
 	@$(BIN)/millstream soak --what mixture --kills 40
 

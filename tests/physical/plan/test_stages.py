@@ -19,7 +19,7 @@ from millstream.physical.plan.exchange import Exchange, Gather
 from millstream.physical.plan.stages import QueryPart, depth, parts
 from millstream.testing.runner import LocalHost, Variant, run_text, transcripts
 from tests.paths import GOLDEN, TRANSCRIPTS
-from tests.tries import tries
+from tests.tries import SHARE, tries
 
 STREAMS = """
     CREATE STREAM a (id BIGINT, seller BIGINT, ts BIGINT) ORDER BY ts;
@@ -113,7 +113,7 @@ def test_explain_shows_the_stages() -> None:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", transcripts([TRANSCRIPTS]), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", transcripts([TRANSCRIPTS])[:: 1 if SHARE >= 1 else 3], ids=lambda path: path.stem)
 def test_transcripts_in_jobs_without_spark(path: Path) -> None:
     variant = Variant(shards=3, cut="random:9")
     host = LocalHost(cached=False)

@@ -81,7 +81,7 @@ def test_the_plans_of_all_transcripts_come_back(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Mill, "plan", plan)
     for path in FILES:
-        run_text(path.read_text(), name=str(path))
+        assert run_text(path.read_text(), name=str(path)).passed
         for mill, made in planned:
             comes_back(made, mill)
         planned.clear()

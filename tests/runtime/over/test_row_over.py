@@ -87,7 +87,7 @@ RECOGNISED = {
 
 
 @pytest.mark.parametrize("call", list(RECOGNISED))
-@settings(max_examples=tries(60), deadline=None, phases=PHASES)
+@settings(max_examples=tries(20), deadline=None, phases=PHASES)
 @given(
     frame=st.sampled_from([*FRAMES, "BASE"]),
     by=st.sampled_from(PARTITIONS),

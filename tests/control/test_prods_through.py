@@ -6,7 +6,9 @@ import pytest
 
 from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
+from millstream.control.job.local import LocalJob
 from millstream.control.mill import LocalMill
+from millstream.control.mill.demand import send_prod
 
 SUMS = "(SELECT k, SUM(v) AS total FROM s [RANGE 10] GROUP BY k) [RANGE 5]"
 OTHERS = "(SELECT k, SUM(w) AS total FROM t [RANGE 10] GROUP BY k) [RANGE 5]"
@@ -73,3 +75,21 @@ def test_pairs_that_a_join_on_disk_owes_are_counted() -> None:
         return found
 
     assert run(memory=10_000) == run(memory=0)
+
+
+def test_a_prod_of_a_query_ends_where_only_others_read() -> None:
+    """The other query keeps its panes as they are, and no copy of the prod is waited for."""
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) ORDER BY ts")
+    for name, aggregate in (("a", "SUM(v)"), ("b", "MAX(v)")):
+        mill.add_query(name, f"SELECT window_end, {aggregate} AS x, finality FROM s [RANGE 20 SLIDE 10]")
+    mill.insert("s", [(1, 1, 5), (2, 2, 7)])
+    mill.batch()
+    send_prod(mill, "a", "{}")
+    mill.insert("s", [(3, 1, 1)])
+    mill.batch()
+    assert [row[2] for row in mill.take_rows("a").rows()] == ["early", "early"] and not mill.take_rows("b").height
+    (job,) = mill.jobs.all()
+    assert isinstance(job, LocalJob)
+    for label in job.heard:
+        assert not any(node.expected or node.met for node in job.host(label).graph.operators.values())

@@ -16,7 +16,7 @@ def tries(stated: int) -> int:
 
 
 def rotated(items: Iterable[Item], ways: Sequence[Way], keep: int) -> list[tuple[Item, Way]]:
-    """Return each item with `keep` of the ways to try it, the next ones for the next item; `make fuzz` tries all ways."""
+    """Return each item with `keep` of the ways to try it, the next item with the next ones; `make fuzz` tries all."""
     if SHARE >= 1:
         return [(item, way) for item in items for way in ways]
     return [(item, ways[(at * keep + step) % len(ways)]) for at, item in enumerate(items) for step in range(keep)]

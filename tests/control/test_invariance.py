@@ -15,8 +15,8 @@ from contextlib import suppress
 
 import pytest
 from hypothesis import Phase, find, given, settings
-from hypothesis.errors import NoSuchExample
 from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
 
 from millstream.config import Options
 from millstream.control.mill import LocalMill

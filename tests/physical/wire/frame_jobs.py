@@ -11,7 +11,7 @@ from millstream.control.job.jobs import LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill import LocalMill
 from millstream.control.spark.dataframe_source import routes_of
-from millstream.physical.spark.frame_packing import pack_frame
+from millstream.physical.spark.frame_packing import judged_columns, pack_frame
 from millstream.physical.wire.reading import Dealt
 from millstream.physical.wire.records import Send
 from millstream.physical.wire.shard_split import ShardSplit
@@ -29,7 +29,8 @@ class FrameJob(LocalJob):
         """Pack rows of the stream `s` as Spark's tasks do."""
         route = self.routes["s"]
         columns = tuple(name for name in route.definition.schema.names if name in route.columns)
-        cut = rows.with_columns(pl.lit(1).alias("__now")).select(*columns, "__now").to_arrow().to_batches(chunk)
+        read = dict.fromkeys((*columns, *judged_columns(route.definition)))
+        cut = rows.with_columns(pl.lit(1).alias("__now")).select(*read, "__now").to_arrow().to_batches(chunk)
         for page in pack_frame(route.definition, columns, tuple(route.targets), partition, iter(cut)):
             for row in page.to_pylist():
                 self.given.append((row["shard"], ShardSplit.from_bytes("s", row["head"], row["page"])))

@@ -78,9 +78,15 @@ class Query:
     @property
     def error(self) -> MillstreamError | None:
         """The error that the query has failed with; None while it runs."""
-        if self._started is None or self._started.failure is None:
+        if self._started is None or self.name is None:
             return None
-        return self._started.failure.error
+        if self._started.failure is not None:
+            return self._started.failure.error
+        try:
+            self._connection.mill.job(self.name).check()  # of the last query that runs, the job has the error
+        except MillstreamError as error:
+            return error
+        return None
 
     def __enter__(self) -> Query:
         return self
@@ -118,13 +124,7 @@ class Query:
     def _start_again(self, anything: tuple[Any, ...]) -> Query:
         """Start the query again after it has failed, with the sink that it had."""
         name, mill = self._running(), self._connection.mill
-        job_failed = False
         if self.error is None:
-            try:
-                mill.job(name).check()
-            except MillstreamError:
-                job_failed = True
-        if self.error is None and not job_failed:
             raise BindError("M2091", f"query '{name}' is already running")
         if any(each is not None for each in anything):
             hint = f"start() without arguments, or DROP QUERY {spelled(name)} and a new one"

@@ -120,10 +120,10 @@ class BatchReader:
                 continue
             place = places.get(name) or route.reading.place
             try:
-                moved[name] = place if place and "failed" in place else self._moved(name, key, route, place, now)
+                moved[name] = self._moved(name, key, route, place, now)
             except FAULTS as error:  # its shards learn it in the next batch, and its readers fail there
-                text = as_text(source_failure(key[1], error))
-                moved[name] = {"at": None, "ended": False, **(place or {}), "failed": text}
+                text = self._failed(name, key, error)
+                moved[name] = {"at": None, "ended": False, "failed": text, **(place or {})}
         advanced = any(places.get(name) != place for name, place in moved.items())
         if end <= start["log"] and not advanced:
             return start
@@ -132,10 +132,15 @@ class BatchReader:
     def _moved(self, name: str, key: StreamKey, route: Route, place: Any, now: int) -> dict[str, Any]:
         """The place in a stream at the end of the next batch."""
         source = self._source(name, key, route)
-        place = place or {"at": source.start(), "ended": False}
+        place = _begun(place, source)
         at = source.latest(place["at"], now)
         # The end is a batch of its own, since the last rows may be in a full batch.
         return {"at": at, "ended": place["ended"] or (at == place["at"] and source.ended(at))}
+
+    def _failed(self, name: str, key: StreamKey, error: BaseException) -> str:
+        """Forget a source that has failed, so that it is opened anew; return the error as text."""
+        self._open.pop(name, None)
+        return as_text(source_failure(key[1], error))
 
     def _source(self, name: str, key: StreamKey, route: Route) -> PagedSource:
         if name not in self._open:
@@ -159,20 +164,21 @@ class BatchReader:
                 groups |= dict.fromkeys(record.labels, record)
         self._dealt_at = end["log"]
         moved = start["streams"] != end["streams"]
-        splits = list(self._splits(json.loads(start["streams"]), json.loads(end["streams"]))) if moved else []
+        places = json.loads(start["streams"]), json.loads(end["streams"])
+        splits = list(self._splits(*places, end["now"])) if moved else []
         reading = {label for work in splits for target in work.targets for label in target.labels}
         busy = {groups[label].mill for label, own in records.items() if own or label in reading}
         busy |= self._dealt.reading_dataframes()
-        stood = {**json.loads(start["streams"]), **json.loads(end["streams"])} if _reported(records) else {}
-        places = json.dumps(stood) if stood else ""
+        stood = places[0] | places[1] if _reported(records) else {}
+        told = json.dumps(stood) if stood else ""
         control = [
-            (label, groups[label].stage, Control(end["log"], end["now"], own, places))
+            (label, groups[label].stage, Control(end["log"], end["now"], own, told))
             for label, own in records.items()
             if not busy or groups[label].mill in busy
         ]
         return Dealt(control, splits)
 
-    def _splits(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[SplitWork]:
+    def _splits(self, start: dict[str, Any], end: dict[str, Any], now: int) -> Iterator[SplitWork]:
         seq = 0
         for key, route in _read_here(self._dealt):
             name = place_name(*key, route.reading.number)
@@ -181,25 +187,40 @@ class BatchReader:
             schema, targets = route.definition.schema, tuple(route.targets)
             columns = tuple(column for column in schema.names if column in route.columns)
             try:
-                splits = self._of_stream(name, key, route, start.get(name) or route.reading.place, end[name], columns)
+                place = start.get(name) or route.reading.place
+                splits = self._of_stream(name, key, route, place, end[name], columns, now)
             except FAULTS as error:
-                splits = [FailedSplit(as_text(source_failure(key[1], error)))]
+                splits = [FailedSplit(self._failed(name, key, error))]
             for split in splits:
                 seq += 1
                 yield SplitWork(seq, route.definition, split, columns, targets, route.unwanted)
 
     def _of_stream(
-        self, name: str, key: StreamKey, route: Route, place: Any, end: dict[str, Any], columns: tuple[str, ...]
+        self,
+        name: str,
+        key: StreamKey,
+        route: Route,
+        place: Any,
+        end: dict[str, Any],
+        columns: tuple[str, ...],
+        now: int,
     ) -> list[Split]:
         """The splits of a stream between two places; None: its start."""
         if "failed" in end:
-            return [] if place and "failed" in place else [FailedSplit(end["failed"])]
+            if not place or "failed" not in place:  # a batch that is run again finds what has been mended meanwhile
+                self._moved(name, key, route, place, now)
+            return []
         source = self._source(name, key, route)
-        place = place or {"at": source.start(), "ended": False}
+        place = _begun(place, source)
         splits = source.splits(place["at"], end["at"], self._parallelism) if end != place else []
         if end["ended"] and not place["ended"]:
             splits = [*splits, EndSplit(route.definition.schema, columns)]
         return splits
+
+
+def _begun(place: dict[str, Any] | None, source: PagedSource) -> dict[str, Any]:
+    """A place in a stream; None, or one of a source that could not be opened: its start."""
+    return place if place and place["at"] is not None else {"at": source.start(), "ended": False}
 
 
 def place_name(mill: str, stream: str, number: int) -> str:

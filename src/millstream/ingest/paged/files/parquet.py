@@ -67,6 +67,13 @@ class ParquetFormat:
     worth: ClassVar[int] = 200_000
 
     def check(self, file: File) -> None:
+        try:
+            self._check(file)
+        except InputError:
+            _footer.cache_clear()  # the file may be replaced by one of the same size
+            raise
+
+    def _check(self, file: File) -> None:
         types = self._footer(file).types
         columns = list(types)
         places = positions(file, columns, self.schema)

@@ -19,15 +19,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
+from millstream.algebra.schema import FOREVER
 from millstream.algebra.values import value
+
+MOST_MARKS = 1_000
+"""Marks passed at once: if time leaps further, the others do not count."""
 
 
 @value("prod_schedule")
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Lengths in units of the timestamps. `period`: 0 if there is a `lead`. `system`: by the system's clock instead of
-    the time of the stream. `accuracy`: the lead changes so that early answers keep it, in percent; 0: it does not."""
+    the time of the stream. `accuracy`: the lead changes so that early answers keep it, in percent; 0: it does not.
+    `delay`: what aggregates below add to the time of a tuple at most. `several`: other streams have tuples, too."""
 
     slide: int = 1
     range: int = 1
@@ -35,6 +41,8 @@ class Schedule:
     period: int = 0
     system: bool = False
     accuracy: float = 0.0
+    delay: int = 0
+    several: bool = False
 
     def following(self, time: int) -> int:
         """The first mark after a time."""
@@ -42,28 +50,34 @@ class Schedule:
             return (time // self.period + 1) * self.period
         return ((time + self.lead) // self.slide + 1) * self.slide - self.lead
 
-    def passed(self, before: int, now: int, newest: int, most: int | None = None) -> list[tuple[int, int | None]]:
+    def passed(self, before: int, now: int, newest: int) -> list[tuple[int, int | None]]:
         """The marks after a time, up to another, each with the end of the window that is asked for; None: of all.
-        `newest`: the time of the newest tuple before. `most`: the first of them, where time may jump to its end."""
+        `newest`: the time of the newest tuple before."""
         if self.period:
             last = now // self.period * self.period
             return [(last, None)] if last > before else []
         first = self.following(before) + self.lead
-        last_end = min((now + self.lead) // self.slide * self.slide, self._last_end(newest))
-        return [(end - self.lead, end) for end in range(first, last_end + 1, self.slide)[:most]]
+        last_end = min((now + self.lead) // self.slide * self.slide, self._last_end(newest, now))
+        return [(end - self.lead, end) for end in range(first, last_end + 1, self.slide)[:MOST_MARKS]]
 
-    def _last_end(self, newest: int) -> int:
-        """The end of the last window that has a tuple, if the newest one is at this time."""
+    def every(self, before: int, now: int) -> list[tuple[int, int | None]]:
+        """All multiples of the period after a time, up to another; the last ones, if time leaps further."""
+        first, last = self.following(before), now // self.period * self.period
+        return [(mark, None) for mark in range(first, last + 1, self.period)[-MOST_MARKS:]]
+
+    def _last_end(self, newest: int, now: int) -> int:
+        """The end of the last window that may have a tuple, if the newest one of the stream is at this time."""
+        newest = max(newest + self.delay, now if self.several and now < FOREVER else newest)
         return (newest + self.range) // self.slide * self.slide
 
 
 def lead_of(percent: Fraction, slide: int) -> int:
     """The lead if a window is asked for when a share of its last slide has passed.
 
-    >>> lead_of(Fraction(80), 20), lead_of(Fraction(125, 1), 20), aggressiveness(4, 20)
-    (4, -5, 20.0)
+    >>> lead_of(Fraction(80), 20), lead_of(Fraction(125, 1), 20), lead_of(Fraction(50), 5), aggressiveness(4, 20)
+    (4, -5, 2, 20.0)
     """
-    return slide - int(percent * slide // 100)
+    return slide - ceil(percent * slide / 100)
 
 
 def aggressiveness(lead: int, slide: int) -> float:

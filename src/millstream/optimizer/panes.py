@@ -15,9 +15,16 @@ from math import gcd
 
 from millstream.algebra.window import MOST_PANES, PANE_END
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
+from millstream.logical.nodes.prodder import Prodder
+from millstream.logical.nodes.project import Project
+from millstream.logical.nodes.scan import Scan
+from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
+
+PASSING = (Scan, Select, Project, Prodder)
+"""The operators that pass prods on and add no rows to them."""
 
 
 def paned_aggregates(plan: Plan, context: Context) -> Plan:
@@ -32,10 +39,9 @@ def _paned(context: Context, plan: Plan) -> Plan:
     mergeable = all(call.mergeable for call in plan.aggregates)
     if plan.range <= plan.slide or plan.range // pane > MOST_PANES or not mergeable:
         return plan
-    # An open pane has tuples that an early answer must count. It may hand them over for good, unless it has early rows
-    # of another aggregate, which are not for good.
-    nested = any(isinstance(part, WindowAggregate) for part in plan.input.walk())
-    keeps = nested or context.accumulators == "all"
+    # An open pane has tuples that an early answer must count. It may hand them over for good, unless an operator below
+    # adds rows to a prod that come again later: early rows of an aggregate, tuples that wait in a union or join.
+    keeps = context.accumulators == "all" or not all(isinstance(part, PASSING) for part in plan.input.walk())
     early = "" if not plan.early else "keep" if keeps else "release"
     below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute, early=early)
     attribute = None if plan.attribute is None else PANE_END

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from millstream.algebra.expression import Column, Expression, PythonCall
 from millstream.algebra.qualities import PAIR
@@ -75,7 +76,7 @@ def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
         assert clause.percent is not None
         lead = lead_of(clause.percent, top.slide)
     _check_lead(clause, lead, top)
-    return Schedule(top.slide, top.range, lead, system=clause.system)
+    return Schedule(top.slide, top.range, lead, system=clause.system, **_beyond(top))
 
 
 def _check_lead(clause: ast.Emit, lead: int, top: WindowAggregate) -> None:
@@ -101,7 +102,14 @@ def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Sche
         hint = "EMIT EARLY AT 80 %, or an aggregate that is a number"
         raise PlanError("M3039", "accuracy is that of a number, and no aggregate is one", hint=hint, **clause.place)
     lead = Steering.begun(float(accuracy), top.slide, top.range).lead
-    return Schedule(top.slide, top.range, lead, system=clause.system, accuracy=float(accuracy))
+    return Schedule(top.slide, top.range, lead, system=clause.system, accuracy=float(accuracy), **_beyond(top))
+
+
+def _beyond(top: WindowAggregate) -> dict[str, Any]:
+    """Where tuples of an aggregate may be beyond those of the stream that passes the marks."""
+    below = [*top.input.walk()]
+    ranges = [part.range or 0 for part in below if isinstance(part, WindowAggregate)]
+    return {"delay": sum(ranges), "several": sum(isinstance(part, Scan) for part in below) > 1}
 
 
 def check_stream(clause: ast.Emit, plan: Plan, catalog: Catalog) -> None:

@@ -14,7 +14,6 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
-from millstream.algebra.window import WINDOW_END
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.answering import Answering
@@ -52,10 +51,6 @@ class Assess(Answering):
         made = tuple(Attribute(name, Type.DOUBLE) for name in ESTIMATES) if self.estimates else ()
         return source.with_attributes((*source, *made))
 
-    @property
-    def together(self) -> list[str]:
-        return [name for name in self.keys if name != WINDOW_END]
-
     def describe(self) -> str:
         by = f" BY {', '.join(self.together)}" if self.together else ""
         return f"Assess {self.value}{by}{' with estimates' if self.estimates else ''}"
@@ -84,4 +79,4 @@ class Assess(Answering):
 
     def parameters(self) -> dict[str, Any]:
         known = "schema", "keys", "value", "kind", "range", "slide", "moments", "estimates", "quality", "owner", "inner"
-        return self.values(*known)
+        return self.values(*known, "timed")

@@ -38,10 +38,6 @@ class Revise(Answering):
         source = self.input.schema
         return source.with_attributes((*source, Attribute(REVISION, Type.BIGINT)))
 
-    @property
-    def together(self) -> tuple[str, ...]:
-        return self.keys
-
     def describe(self) -> str:
         return f"Revise BY {', '.join(self.keys)}"
 
@@ -60,4 +56,4 @@ class Revise(Answering):
         return (StatePart("answers", ("the final rows of the aggregate",)),)
 
     def parameters(self) -> dict[str, Any]:
-        return self.values("schema", "keys", "owner")
+        return self.values("schema", "keys", "owner", "timed")

@@ -212,9 +212,10 @@ def _best_cut(plan: Plan) -> _Cut | None:
 
 
 def _below_keyless(plan: Plan) -> _Cut | None:
-    """Return the cut below an operator without a key, which runs on one shard; its inputs may run on many."""
+    """Return the cut below an operator without a key, which runs on one shard; its inputs may run on many. An input that
+    needs one shard as well runs beside it."""
     anchor = plan
-    while anchor.stateless:
+    while anchor.stateless or _on_one_shard(anchor.inputs):
         anchor = anchor.inputs[0]
     if not any(_worth_it(part) for part in anchor.inputs):
         return None
@@ -222,6 +223,11 @@ def _below_keyless(plan: Plan) -> _Cut | None:
     top = anchor.with_inputs(tuple(cut.hole(part, ()) for part in anchor.inputs))
     cut.plan = replaced(plan, anchor, top)
     return cut
+
+
+def _on_one_shard(inputs: tuple[Plan, ...]) -> bool:
+    """Return whether there is one input, with state, whose last operators run on one shard."""
+    return len(inputs) == 1 and stateful(inputs[0]) and _parts("", inputs[0], 2)[0].keys is None
 
 
 def _worth_it(plan: Plan) -> bool:

@@ -25,8 +25,6 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.physical.wire.records import StartQuery
 
-MOST_MARKS = 1_000
-"""Marks of one split; if time leaps further, the first of them only."""
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -53,7 +51,9 @@ def marks(
         schedule = None if prodder is None else altered.get(query.whole, prodder.schedule)
         if prodder is None or schedule is None or schedule.system:
             continue
-        for time, end in schedule.passed(before, now, newest, MOST_MARKS):
+        # Tuples of other shards may be between two marks of a period: all of them count.
+        passed = schedule.every(before, min(now, newest)) if schedule.period else schedule.passed(before, now, newest)
+        for time, end in passed:
             pattern = Pattern() if end is None else Pattern.of({WINDOW_END: equal(_time(end, prodder.schema.unit))})
             prod = Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern, time=time)
             found.append(Mark(time, query.name, prod))

@@ -25,8 +25,9 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.qualities import Accuracy, Qualities, accuracies
-from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.algebra.window import WINDOW_END
+from millstream.runtime.aggregate.closed_answers import reached_by, still_open
 from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, estimated
 from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, GAP, SHARE, History, bin_of
 from millstream.runtime.expression.evaluate import to_polars
@@ -58,8 +59,9 @@ class Assess(Operator):
         quality: Expression | None = None,
         owner: str = "",
         inner: bool = False,
+        timed: bool = False,
     ) -> None:
-        self.schema, self.owner, self.inner = schema, owner, inner
+        self.schema, self.owner, self.inner, self.timed = schema, owner, inner, timed
         self._keys, self._groups = list(keys), [name for name in keys if name != WINDOW_END]
         self._value, self._kind, self._range = value, kind, range
         self._moments, self._estimates = moments, estimates
@@ -77,7 +79,7 @@ class Assess(Operator):
         self._judged: list[Judged] = []
         self._finals: list[pl.DataFrame] = []
         self._closed: list[Punctuations] = []
-        self._ended = False
+        self._reached = NEVER
 
     # --- final rows -------------------------------------------------------------------------------------------------
 
@@ -85,34 +87,32 @@ class Assess(Operator):
         (port,) = inputs
         rows = port.rows
         if len(self._pending):
-            self._put_off(rows, port.punctuations)
+            self._put_off(port)
         if rows is not None and self._estimates:
             final = pl.col(self._value).cast(pl.Float64)
             columns = [*(final.alias(name) for name in ESTIMATES[:3]), pl.lit(1.0).alias(COMPLETE)]
             rows = rows.with_columns(columns).select([*self.schema.names, TS])
         return Output(rows, port.punctuations)
 
-    def _put_off(self, rows: pl.DataFrame | None, punctuations: Punctuations | None) -> None:
+    def _put_off(self, port: Input) -> None:
         """Compare final rows later, with others of the batch; at once if that calls Python, which may fail."""
-        if rows is not None:
-            self._finals.append(pick(rows, [*self._keys, self._value]))
-        if punctuations is not None and len(punctuations):
-            self._closed.append(punctuations)
-        self._ended = self._ended or (punctuations is not None and punctuations.progress == FOREVER)
+        if port.rows is not None:
+            self._finals.append(pick(port.rows, [*self._keys, self._value]))
+        if port.punctuations is not None:
+            self._closed.append(port.punctuations)
+        self._reached = max(self._reached, reached_by(port))
         if self._quality is not None:
             self.settle()
 
     def settle(self) -> None:
         """Compare the final rows since the last call, and forget the answers for what is closed."""
-        finals, closed, ended = self._finals, self._closed, self._ended
-        self._finals, self._closed, self._ended = [], [], False
+        finals, closed = self._finals, self._closed
+        self._finals, self._closed = [], []
         if finals:
             self._compare(stack(finals))
-        if ended:
-            self._pending.replace(self._pending.empty)
-        elif closed and len(self._pending):
-            patterns = Punctuations.concat(closed).select({name: name for name in self._keys})
-            self._pending.keep(~patterns.match(self._pending.frame()))
+        if len(self._pending):
+            held, punctuations = self._pending.frame(), Punctuations.concat(closed)
+            self._pending.keep(still_open(held, self._keys, punctuations, self._reached, timed=self.timed))
 
     def _compare(self, rows: pl.DataFrame) -> None:
         """Pair the early values of final rows with these, in the order of the final rows."""

@@ -5,6 +5,7 @@
 | computes | its input, with the number of the answer for the window and group, from 1 |
 | state | the number of early answers, by window and group, until the final one |
 | punctuation in → purged → out | any → the windows and groups that match it → itself |
+| progress v | → the windows over the stream's time that end by v → itself |
 | early rows | are numbered and counted, if they answer the query that owns it |
 | cost | none without prods; a join of the rows with the state with them |
 
@@ -19,7 +20,8 @@ import polars as pl
 
 from millstream.algebra.early import REVISION, Prod
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.algebra.schema import TS, Schema
+from millstream.runtime.aggregate.closed_answers import reached_by, still_open
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
@@ -27,8 +29,8 @@ from millstream.runtime.state.table import StateTable
 
 @carries_out("revise")
 class Revise(Operator):
-    def __init__(self, schema: Schema, keys: tuple[str, ...], owner: str = "") -> None:
-        self.schema, self._keys, self._owner = schema, list(keys), owner
+    def __init__(self, schema: Schema, keys: tuple[str, ...], owner: str = "", timed: bool = False) -> None:
+        self.schema, self._keys, self._owner, self.timed = schema, list(keys), owner, timed
         self._counts = StateTable({name: schema.polars[name] for name in keys} | {REVISION: pl.Int64()})
 
     def process(self, inputs: Sequence[Input]) -> Output:
@@ -37,12 +39,9 @@ class Revise(Operator):
         if rows is not None and len(self._counts):
             final = self._counts.frame().join(rows, on=self._keys, how="semi", nulls_equal=True)
             self._forget(final)
-        if port.punctuations is not None and len(self._counts):
-            if port.punctuations.progress == FOREVER:
-                self._counts.replace(self._counts.frame().clear())
-            else:
-                closed = port.punctuations.select({name: name for name in self._keys})
-                self._counts.keep(~closed.match(self._counts.frame()))
+        if len(self._counts):
+            held, reached = self._counts.frame(), reached_by(port)
+            self._counts.keep(still_open(held, self._keys, port.punctuations, reached, timed=self.timed))
         return Output(rows, port.punctuations)
 
     def _numbered(self, rows: pl.DataFrame) -> pl.DataFrame:

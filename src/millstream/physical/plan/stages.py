@@ -212,8 +212,8 @@ def _best_cut(plan: Plan) -> _Cut | None:
 
 
 def _below_keyless(plan: Plan) -> _Cut | None:
-    """Return the cut below an operator without a key, which runs on one shard; its inputs may run on many. An input that
-    needs one shard as well runs beside it."""
+    """Return the cut below an operator without a key, which runs on one shard; its inputs may run on many. An input
+    that needs one shard as well runs beside it."""
     anchor = plan
     while anchor.stateless or _on_one_shard(anchor.inputs):
         anchor = anchor.inputs[0]

@@ -9,6 +9,7 @@ _FIRST = "LIMIT 5 at the end of the query: the first five rows that come"
 _OUTER = "LEFT JOIN, then WHERE b.k IS NULL keeps the tuples without a partner"
 _SEMI = "JOIN … ON, and SELECT DISTINCT of the columns of the left stream"
 _LATEST = "WHERE SEQ(a, b) MODE RECENT AND a.k = b.k pairs each b with the latest a before it"
+_NULLS = "leave it out: only ORDER BY of a SELECT over tables says where NULLs come"
 _ROWS = "the source sends a row for each value"
 _SETS = "a query for each set of columns"
 _BOTH = "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"
@@ -132,6 +133,8 @@ QUERIES: dict[str, tuple[str, str]] = {
     # expressions
     "IGNORE NULLS": ("IGNORE NULLS", "aggregates ignore NULL"),
     "RESPECT NULLS": ("RESPECT NULLS", "aggregates ignore NULL"),
+    "NULLS FIRST": ("NULLS FIRST", _NULLS),
+    "NULLS LAST": ("NULLS LAST", _NULLS),
     "ILIKE": ("ILIKE", "LOWER(x) LIKE 'text%'"),
     "NOT ILIKE": ("ILIKE", "LOWER(x) NOT LIKE 'text%'"),
     "RLIKE": ("RLIKE", "LIKE, with % and _"),

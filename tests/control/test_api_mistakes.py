@@ -217,6 +217,22 @@ def test_functions_of_the_program_are_suggested() -> None:
         assert caught.value.hint == "did you mean 'doubled'?" and caught.value.column == 8
 
 
+def test_every_row_is_written_out(mill: ms.Connection) -> None:
+    query = mill.sql("CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, finality FROM s [RANGE 10] GROUP BY k")
+    for sign in "~?!":
+        said = f"M4011: {sign}[] restricts no column\n  hint: write {sign}[*] for every row"
+        assert refused(lambda sign=sign: query.feedback(f"{sign}[]")) == said  # type: ignore[misc]
+    mill.insert("s", [(1, 5)])
+    query.prod("{}")  # all windows
+    query.feedback("![*]")
+    query.feedback("?[*]")
+    mill.insert("s", [(1, 11)])
+    assert [row[3] for row in query.take().rows()] == ["early", "early", "final"]
+    query.feedback("~[*]")
+    mill.insert("s", [(1, 21)])
+    assert not query.take().rows()
+
+
 @pytest.mark.parametrize("given", [None, 5, {"k": 1}, ["{}"]])
 def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
     query = mill.sql("CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, finality FROM s [RANGE 10] GROUP BY k")

@@ -182,6 +182,11 @@ def test_queries(mill: ms.Connection) -> None:
     query = mill.sql("SELECT k FROM s")
     stages = "M6002: stage cannot be 'bogus': one of logical, optimized, physical, contract"
     assert refused(lambda: query.explain("bogus")).startswith(stages)
+    for option in ("mod", "on_eror", "spool"):
+        assert "M6001: sink 'memory' has no option" in refused(
+            lambda option=option: query.start("memory", **{option: 1})
+        )  # type: ignore[misc]
+    assert "did you mean 'mode'?" in refused(lambda: query.start("parquet", path="x", mod="all"))
     assert "M6001: sink 'console' has no option 'run'" in refused(lambda: query.start("console", run="x"))
     assert "M2092: the name of a query is a text" in refused(lambda: query.start(name=5))  # type: ignore[arg-type]
     query.start("none")

@@ -181,6 +181,15 @@ class Cursor:
             raise
 
     @contextmanager
+    def inside_body(self) -> Iterator[None]:
+        """Parse the body of an aggregate, which has a grammar of its own: no construct of another dialect is named."""
+        outside, self.in_body = self.in_body, True
+        try:
+            yield
+        finally:
+            self.in_body = outside
+
+    @contextmanager
     def subqueries(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
         """Accept subqueries inside expressions."""
         outside, self.subquery = self.subquery, grammar
@@ -192,12 +201,8 @@ class Cursor:
     @contextmanager
     def body(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
         """Accept subqueries inside expressions, and queries without FROM."""
-        outside, self.in_body = self.in_body, True
-        try:
-            with self.subqueries(grammar):
-                yield
-        finally:
-            self.in_body = outside
+        with self.inside_body(), self.subqueries(grammar):
+            yield
 
     @contextmanager
     def nested(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ _OUTER = "LEFT JOIN, then WHERE b.k IS NULL keeps the tuples without a partner"
 _SEMI = "JOIN … ON, and SELECT DISTINCT of the columns of the left stream"
 _LATEST = "WHERE SEQ(a, b) MODE RECENT AND a.k = b.k pairs each b with the latest a before it"
 _NULLS = "leave it out: only ORDER BY of a SELECT over tables says where NULLs come"
+_OF_TABLE = "JOIN t ON …: a tuple meets the rows that the table has at its time"
 _ROWS = "the source sends a row for each value"
 _SETS = "a query for each set of columns"
 _BOTH = "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"
@@ -43,8 +44,8 @@ QUERIES: dict[str, tuple[str, str]] = {
         "VALUES",
         "CREATE TABLE t (…) WITH (connector = 'csv', path = '…'), or in Python mill.insert('t', rows)",
     ),
-    "FOR SYSTEM_TIME": ("FOR SYSTEM_TIME AS OF", f"a table is static: JOIN t ON …; of a stream, {_LATEST}"),
-    "AS OF": ("AS OF", f"a table is static: JOIN t ON …; of a stream, {_LATEST}"),
+    "FOR SYSTEM_TIME": ("FOR SYSTEM_TIME AS OF", f"{_OF_TABLE}; of a stream, {_LATEST}"),
+    "AS OF": ("AS OF", f"{_OF_TABLE}; of a stream, {_LATEST}"),
     "TABLESAMPLE": ("TABLESAMPLE", "a condition in WHERE, such as MOD(id, 10) = 0"),
     "PIVOT (": ("PIVOT", "SUM(CASE WHEN k = 1 THEN x END) AS k1, …"),
     "UNPIVOT (": ("UNPIVOT", "UNION ALL of a SELECT for each column"),

@@ -136,6 +136,8 @@ ERRORS: list[tuple[str, str, Files, str, str]] = [
     ),
     ("missing", "csv", {"a": b"k,notes\n"}, "", "M5041: file '.*' has no column 'note'"),
     ("no header", "csv", {"a": b"1,x\n2,y\n"}, "", r"M5041: file '.*' has no column 'k'(.|\n)*header = 'false'"),
+    ("semicolons", "csv", {"a": b"K;NOTE;TS\n1;x;2\n"}, "", r"M5041: file '.*' has no column 'k'(.|\n)*delimiter = ';'"),
+    ("tabs", "csv", {"a": b"k\tnote\tts\n1\tx\t2\n"}, "", r"M5041: file '.*' has no column 'k'(.|\n)*delimiter = 'tab'"),
     ("missing", "parquet", {"a": frame(k=[1])}, "", "M5041: file '.*' has no column 'note'"),
     ("no table", "csv", {"a": CSV, "README": b"# Read me\n"}, "", "M5041: file '.*README' has no column 'k'"),
     ("quote", "csv", {"a": b'k,"note\n'}, "", "M5003: cannot read file"),

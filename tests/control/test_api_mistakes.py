@@ -87,6 +87,20 @@ def test_statements_and_data(mill: ms.Connection) -> None:
     assert "M2092: unknown query 'None'" in refused(lambda: mill.query(None))  # type: ignore[arg-type]
 
 
+def test_unknown_names(mill: ms.Connection) -> None:
+    mill.sql("CREATE TABLE rates (k BIGINT); CREATE QUERY hot AS SELECT k FROM s")
+    for call in (lambda: mill.insert("nope", []), lambda: mill.punctuate("nope", "[1]")):
+        assert refused(call) == "M2002: unknown stream 'nope'\n  hint: known: rates, s"
+    assert refused(lambda: mill.insert("rate", [])) == "M2002: unknown stream 'rate'\n  hint: did you mean 'rates'?"
+    assert refused(lambda: mill.query("zz")) == "M2092: unknown query 'zz'\n  hint: known: hot"
+    with ms.connect(local=True) as empty:
+        first = "M2002: unknown stream 'nope'\n  hint: there is no stream yet: CREATE STREAM …"
+        assert refused(lambda: empty.insert("nope", [])) == first
+        assert "hint: there is no stream yet" in refused(lambda: empty.sql("SELECT k FROM nope"))
+        none = "M2092: unknown query 'zz'\n  hint: there is no query yet: CREATE QUERY … AS SELECT …"
+        assert refused(lambda: empty.query("zz")) == none
+
+
 @pytest.mark.parametrize("rows", [5, None, 2.5, True, b"x", "1,2", object(), int, print])
 def test_what_is_not_rows(mill: ms.Connection, rows: Any) -> None:
     mill.sql("CREATE TABLE t (k BIGINT)")

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 
 from millstream.errors import SqlSyntaxError, did_you_mean
 from millstream.lang import ast, foreign
-from millstream.lang.names import new_name
+from millstream.lang.names import check_name, new_name
 from millstream.lang.tokens import Kind, Token, tokenize
 
 Item = TypeVar("Item")
@@ -100,8 +100,10 @@ class Cursor:
             quotable = self.token.kind in (Kind.WORD, Kind.STRING)
             self.fail(what, hint=f'write "{self.token.text}" in double quotes' if quotable else "")
         token = self.advance()
-        if not token.text or "." in token.text or not token.text.isprintable():
-            self.error("M1002", f'"{token.text}" cannot be a name', token=token)
+        try:
+            check_name(token.text)
+        except SqlSyntaxError as error:
+            raise error.at(token.line, token.column) from None
         return token.text.lower()
 
     def new_name(self, what: str) -> str:

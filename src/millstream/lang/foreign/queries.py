@@ -161,8 +161,6 @@ QUERIES: dict[str, tuple[str, str]] = {
     "BETWEEN SYMMETRIC": ("BETWEEN SYMMETRIC", "BETWEEN LEAST(a, b) AND GREATEST(a, b)"),
     "AT TIME ZONE": ("AT TIME ZONE", "times are UTC; add an INTERVAL"),
     "COLLATE": ("COLLATE", "LOWER(x) compares without regard to case"),
-    "TRY_CAST ( name AS": ("TRY_CAST", "CAST, which gives NULL if the value does not fit"),
-    "SAFE_CAST ( name AS": ("SAFE_CAST", "CAST, which gives NULL if the value does not fit"),
     "POSITION ( string IN": ("the function POSITION", "x LIKE '%text%' tests for a text"),
     "LEFT (": ("the function LEFT", "SUBSTRING(x, 1, n)"),
     "RIGHT (": ("the function RIGHT", "SUBSTRING(x, LENGTH(x) - n + 1)"),

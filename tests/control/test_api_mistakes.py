@@ -261,6 +261,34 @@ def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
     assert query.take().rows() == [(10, 1, 1, "final")]
 
 
+@pytest.mark.parametrize("given", ["{n = 3}", "{finality = 'early'}", "{k = 1, late > 5}"])
+def test_a_prod_that_has_no_answer(mill: ms.Connection, given: str, caplog: pytest.LogCaptureFixture) -> None:
+    query = mill.sql(
+        "CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, window_end + 5 AS late, finality FROM s [RANGE 10] GROUP BY k"
+    )
+    mill.insert("s", [(1, 5)])
+    for _ in range(2):
+        query.prod(given)
+    query.feedback(f"![{given[1:-1]}]")
+    column = given[1:-1].rpartition(", ")[2].split()[0]
+    said = f"M4018: a prod of query 'q' has no answer: column '{column}' is neither window_end nor a group\n  hint: "
+    assert [record.message.startswith(said) for record in caplog.records] == [True]
+    assert not query.take().rows()
+    query.prod("{window_end <= 10, k = 1}")
+    assert [row[-1] for row in query.take().rows()] == ["early"] and len(caplog.records) == 1
+
+
+def test_a_checkpoint_among_other_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "bids.csv").write_text("k,ts\n")
+    for _ in range(2):
+        ms.connect(local=True, checkpoint=tmp_path).close()
+    (said,) = (record.message for record in caplog.records)
+    assert said.startswith(f"M6065: the folder '{tmp_path}' of the checkpoint has files that are not a checkpoint's, ")
+    ms.connect(local=True, checkpoint=tmp_path / "new").close()
+    ms.connect(local=True, checkpoint=tmp_path / "new").close()
+    assert len(caplog.records) == 1
+
+
 def test_a_select_before_the_last_statement_is_named(mill: ms.Connection, caplog: pytest.LogCaptureFixture) -> None:
     mill.sql("SHOW STREAMS; SELECT k FROM s").start()
     assert "M2113" not in caplog.text

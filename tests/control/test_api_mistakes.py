@@ -263,9 +263,8 @@ def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
 
 @pytest.mark.parametrize("given", ["{n = 3}", "{finality = 'early'}", "{k = 1, late > 5}"])
 def test_a_prod_that_has_no_answer(mill: ms.Connection, given: str, caplog: pytest.LogCaptureFixture) -> None:
-    query = mill.sql(
-        "CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, window_end + 5 AS late, finality FROM s [RANGE 10] GROUP BY k"
-    )
+    columns = "window_end, k, COUNT(*) AS n, window_end + 5 AS late, finality"
+    query = mill.sql(f"CREATE QUERY q AS SELECT {columns} FROM s [RANGE 10] GROUP BY k")
     mill.insert("s", [(1, 5)])
     for _ in range(2):
         query.prod(given)

@@ -75,7 +75,9 @@ def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: M
     if isinstance(spec, str):
         maker = SINKS.get(spec)
         if maker is None:
-            raise OptionError("M6003", f"unknown sink '{spec}'", hint=did_you_mean(spec, SINKS.names()))
+            text = spec.lower() in ("csv", "json")
+            hint = "INTO parquet WITH (path = '…'); a Python function as the sink can write any format" if text else ""
+            raise OptionError("M6003", f"unknown sink '{spec}'", hint=hint or did_you_mean(spec, SINKS.names()))
         return maker(options)
     read_options(SinkOptions, options, "an object as a sink", others=DeliveryOptions.model_fields)
     if isinstance(spec, Sink) and not isinstance(spec, type):

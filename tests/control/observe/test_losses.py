@@ -136,7 +136,8 @@ HINTS = [
     (
         "v BIGINT, ts TIMESTAMP",
         "1|1706702400000",
-        "write ts as '2024-01-31 12:00:00' or in seconds since 1970, not in milliseconds or microseconds; or declare ts BIGINT",
+        "write ts as '2024-01-31 12:00:00' or in seconds since 1970, not in milliseconds or microseconds; "
+        "or declare ts BIGINT",
     ),
     (
         "v BIGINT, ts BIGINT",
@@ -163,9 +164,8 @@ def test_hints_for_bad_rows(
 @pytest.mark.parametrize("text", ['[{"k": 1}, {"k": 2}]', '[\n{"k": 1},\n{"k": 2}\n]', '{\n"k": 1\n}'])
 def test_json_that_is_not_one_object_a_line(text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.json").write_text(text)
-    ran(
-        f"CREATE STREAM s (k BIGINT) WITH (connector = 'json', path = '{tmp_path}', once = 1); SELECT k FROM s INTO none"
-    )
+    given = f"connector = 'json', path = '{tmp_path}', once = true"
+    ran(f"CREATE STREAM s (k BIGINT) WITH ({given}); SELECT k FROM s INTO none")
     (warning,) = warned(caplog)
     assert "hint: a file of JSON has one object on each line, and no [ ] around them; s__bad" in warning
 

@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from millstream import cli
@@ -116,6 +119,22 @@ def test_commands_of_a_missing_package_name_it(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_version_is_that_of_the_package() -> None:
     assert run("--version") == (0, [f"millstream {version('millstream')}"])
+
+
+def _commands(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command and command of a command, with the words that call it."""
+    yield names, command
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from _commands(command.get_command(None, name), *names, name)
+
+
+def test_help_shows_its_texts_as_they_are_written() -> None:
+    for names, command in _commands(get_command(cli.app)):
+        shown = " ".join(" ".join(run(*names, "--help")[1]).split())
+        for text in [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]:
+            assert " ".join((text or "").split()) in shown, names
+    copied = "  Example: millstream feedback speeds '~[district < 9]' --checkpoint state"
+    assert copied in run("feedback", "--help")[1]
 
 
 FILE = """-- a comment

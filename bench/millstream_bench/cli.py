@@ -24,9 +24,10 @@ bench = typer.Typer(
     cls=BenchGroup,
     add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode=None,
     help="Measure; tables on the terminal, JSON and PNG on disk.",
 )
-soak = typer.Typer(add_completion=False)
+soak = typer.Typer(add_completion=False, rich_markup_mode=None)
 console = Console(highlight=False, soft_wrap=True)
 
 EXTRAS = ("matplotlib", "duckdb")

@@ -54,7 +54,7 @@ class Commands(TyperGroup):
 
 def _not_installed(name: str) -> typer.Typer:
     """A stand-in for a command whose package is missing: it accepts any arguments and raises M6061."""
-    absent = typer.Typer(add_completion=False)
+    absent = typer.Typer(add_completion=False, rich_markup_mode=None)
 
     @absent.command(name, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
     def refuse() -> None:
@@ -67,7 +67,11 @@ def _not_installed(name: str) -> typer.Typer:
 
 
 app = typer.Typer(
-    cls=Commands, add_completion=False, no_args_is_help=True, help="Millstream: a data stream management system."
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # the brackets of a pattern are no markup
+    help="Millstream: a data stream management system.",
 )
 console = Console(highlight=False, soft_wrap=True)
 
@@ -204,7 +208,7 @@ def feedback(
 
     '![district = 1]'  results so far are emitted now, if the query has a column finality
 
-    Example: millstream feedback speeds '~[district < 9]' --checkpoint /tmp/speeds
+    Example: millstream feedback speeds '~[district < 9]' --checkpoint state
 
     It waits until the query has accepted the feedback. docs/feedback.md has the rest.
     """

@@ -17,7 +17,7 @@ millstream.errors.OptionError: M6002: option 'rows' cannot be '0': input should 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -46,13 +46,19 @@ class TextOptions(BaseModel):
         return value
 
 
-def read_options(kind: type[Read], given: Mapping[str, str], owner: str = "") -> Read:
-    """Read options from their text; error messages name the owner, if there is one."""
-    known = kind.model_fields
+def check_names(kind: type[TextOptions], given: Iterable[str], owner: str = "", *, others: Iterable[str] = ()) -> None:
+    """Raise OptionError for an option that does not exist. `others`: those that were read before, for the hint."""
     for name in given:
-        if name not in known:
+        if name not in kind.model_fields:
             message = f"{owner} has no option '{name}'" if owner else f"unknown option '{name}'"
-            raise OptionError("M6001", message, hint=did_you_mean(name, known.keys() - kind.passed))
+            known = kind.model_fields.keys() - kind.passed | set(others)
+            raise OptionError("M6001", message, hint=did_you_mean(name, known))
+
+
+def read_options(kind: type[Read], given: Mapping[str, str], owner: str = "", *, others: Iterable[str] = ()) -> Read:
+    """Read options from their text; error messages name the owner, if there is one."""
+    check_names(kind, given, owner, others=others)
+    known = kind.model_fields
     try:
         return kind.model_validate(dict(given))
     except ValidationError as error:

@@ -87,6 +87,20 @@ def test_statements_and_data(mill: ms.Connection) -> None:
     assert "M2092: unknown query 'None'" in refused(lambda: mill.query(None))  # type: ignore[arg-type]
 
 
+def test_unknown_names(mill: ms.Connection) -> None:
+    mill.sql("CREATE TABLE rates (k BIGINT); CREATE QUERY hot AS SELECT k FROM s")
+    for call in (lambda: mill.insert("nope", []), lambda: mill.punctuate("nope", "[1]")):
+        assert refused(call) == "M2002: unknown stream 'nope'\n  hint: known: rates, s"
+    assert refused(lambda: mill.insert("rate", [])) == "M2002: unknown stream 'rate'\n  hint: did you mean 'rates'?"
+    assert refused(lambda: mill.query("zz")) == "M2092: unknown query 'zz'\n  hint: known: hot"
+    with ms.connect(local=True) as empty:
+        first = "M2002: unknown stream 'nope'\n  hint: there is no stream yet: CREATE STREAM …"
+        assert refused(lambda: empty.insert("nope", [])) == first
+        assert "hint: there is no stream yet" in refused(lambda: empty.sql("SELECT k FROM nope"))
+        none = "M2092: unknown query 'zz'\n  hint: there is no query yet: CREATE QUERY … AS SELECT …"
+        assert refused(lambda: empty.query("zz")) == none
+
+
 @pytest.mark.parametrize("rows", [5, None, 2.5, True, b"x", "1,2", object(), int, print])
 def test_what_is_not_rows(mill: ms.Connection, rows: Any) -> None:
     mill.sql("CREATE TABLE t (k BIGINT)")
@@ -182,6 +196,11 @@ def test_queries(mill: ms.Connection) -> None:
     query = mill.sql("SELECT k FROM s")
     stages = "M6002: stage cannot be 'bogus': one of logical, optimized, physical, contract"
     assert refused(lambda: query.explain("bogus")).startswith(stages)
+    for option in ("mod", "on_eror", "spool"):
+        assert "M6001: sink 'memory' has no option" in refused(
+            lambda option=option: query.start("memory", **{option: 1})
+        )  # type: ignore[misc]
+    assert "did you mean 'mode'?" in refused(lambda: query.start("parquet", path="x", mod="all"))
     assert "M6001: sink 'console' has no option 'run'" in refused(lambda: query.start("console", run="x"))
     assert "M2092: the name of a query is a text" in refused(lambda: query.start(name=5))  # type: ignore[arg-type]
     query.start("none")
@@ -217,6 +236,22 @@ def test_functions_of_the_program_are_suggested() -> None:
         assert caught.value.hint == "did you mean 'doubled'?" and caught.value.column == 8
 
 
+def test_every_row_is_written_out(mill: ms.Connection) -> None:
+    query = mill.sql("CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, finality FROM s [RANGE 10] GROUP BY k")
+    for sign in "~?!":
+        said = f"M4011: {sign}[] restricts no column\n  hint: write {sign}[*] for every row"
+        assert refused(lambda sign=sign: query.feedback(f"{sign}[]")) == said  # type: ignore[misc]
+    mill.insert("s", [(1, 5)])
+    query.prod("{}")  # all windows
+    query.feedback("![*]")
+    query.feedback("?[*]")
+    mill.insert("s", [(1, 11)])
+    assert [row[3] for row in query.take().rows()] == ["early", "early", "final"]
+    query.feedback("~[*]")
+    mill.insert("s", [(1, 21)])
+    assert not query.take().rows()
+
+
 @pytest.mark.parametrize("given", [None, 5, {"k": 1}, ["{}"]])
 def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
     query = mill.sql("CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, finality FROM s [RANGE 10] GROUP BY k")
@@ -224,6 +259,33 @@ def test_patterns_that_are_no_text(mill: ms.Connection, given: Any) -> None:
     assert refused(lambda: query.prod(given)).startswith("M6002: a prod cannot be ")
     mill.insert("s", [(1, 5), (1, 11)])
     assert query.take().rows() == [(10, 1, 1, "final")]
+
+
+@pytest.mark.parametrize("given", ["{n = 3}", "{finality = 'early'}", "{k = 1, late > 5}"])
+def test_a_prod_that_has_no_answer(mill: ms.Connection, given: str, caplog: pytest.LogCaptureFixture) -> None:
+    columns = "window_end, k, COUNT(*) AS n, window_end + 5 AS late, finality"
+    query = mill.sql(f"CREATE QUERY q AS SELECT {columns} FROM s [RANGE 10] GROUP BY k")
+    mill.insert("s", [(1, 5)])
+    for _ in range(2):
+        query.prod(given)
+    query.feedback(f"![{given[1:-1]}]")
+    column = given[1:-1].rpartition(", ")[2].split()[0]
+    said = f"M4018: a prod of query 'q' has no answer: column '{column}' is neither window_end nor a group\n  hint: "
+    assert [record.message.startswith(said) for record in caplog.records] == [True]
+    assert not query.take().rows()
+    query.prod("{window_end <= 10, k = 1}")
+    assert [row[-1] for row in query.take().rows()] == ["early"] and len(caplog.records) == 1
+
+
+def test_a_checkpoint_among_other_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "bids.csv").write_text("k,ts\n")
+    for _ in range(2):
+        ms.connect(local=True, checkpoint=tmp_path).close()
+    (said,) = (record.message for record in caplog.records)
+    assert said.startswith(f"M6065: the folder '{tmp_path}' of the checkpoint has files that are not a checkpoint's, ")
+    ms.connect(local=True, checkpoint=tmp_path / "new").close()
+    ms.connect(local=True, checkpoint=tmp_path / "new").close()
+    assert len(caplog.records) == 1
 
 
 def test_a_select_before_the_last_statement_is_named(mill: ms.Connection, caplog: pytest.LogCaptureFixture) -> None:

@@ -283,6 +283,7 @@ def test_feedback_shows_in_progress() -> None:
         ("~[nothing = 5]", "M4004"),
         ("~[k = five]", "M4007"),
         ("[k = 5]", "M4011"),
+        *((f"{sign}[ ]", "M4011") for sign in "~?!"),
         ("~k = 5", "M4001"),
         ("![k = 5]", "M4015"),
     ],

@@ -231,6 +231,8 @@ def _print(result: dict[str, Any], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from millstream_bench.suite.whole_table import print_whole
+
     title = f"{result['events']:,} auction events, pages of {PAGE_ROWS:,} rows, one thread, CPU seconds"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     table.add_column("workload", no_wrap=True)
@@ -246,7 +248,7 @@ def _print(result: dict[str, Any], out: Path) -> None:
             f"{row['millstream_rows_per_cpu_s'] / 1e6:.1f} M",
         )
     console = Console()
-    console.print(table)
+    print_whole(table, console)
     short, long = result["growth"]
     batches = long["batch_cpu_s"][:-1]  # the last one is short
     halves = [median(part) * 1000 for part in (batches[: len(batches) // 2], batches[len(batches) // 2 :])]

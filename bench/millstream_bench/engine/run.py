@@ -85,6 +85,8 @@ def show(experiment: Experiment) -> None:
     try:
         from rich.console import Console
         from rich.table import Table
+
+        from millstream_bench.suite.whole_table import print_whole
     except ImportError:
         print(experiment.text())
         return
@@ -96,6 +98,6 @@ def show(experiment: Experiment) -> None:
     for row in experiment.rows:
         table.add_row(*map(format_cell, row))
     console = Console(highlight=False)
-    console.print(table)
+    print_whole(table, console)
     for note in experiment.notes:
         console.print(f"  {note}", style="dim")

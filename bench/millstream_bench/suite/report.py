@@ -34,13 +34,15 @@ def show(finding: Finding, console: Console) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from millstream_bench.suite.whole_table import print_whole
+
     title = f"{finding.title} ({finding.figures})" if finding.figures else finding.title
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     for number, heading in enumerate(finding.columns):
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     for row in finding.rows:
         table.add_row(*(cell(value) for value in row))
-    console.print(table)
+    print_whole(table, console)
     for note in finding.notes:
         console.print(note, markup=False)
     console.print()

@@ -51,7 +51,7 @@ class Suite:
             return self._on_one_thread(out, target, names, quick=quick, spark=spark)
         from rich.console import Console
 
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+        console = Console(highlight=False, soft_wrap=True)
         sizes = self.quick if quick else self.full
         findings: dict[str, Finding] = {}
         made = _known(target) if names else {}

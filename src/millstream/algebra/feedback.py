@@ -113,7 +113,7 @@ def parse_feedback(text: str, schema: Schema) -> Feedback:
     >>> print(parse_feedback("~[auction = 5]", Schema.of(("auction", Type.BIGINT))))
     ~[auction = 5]
 
-    `[*]`, or `[]`, is every row.
+    `[*]` is every row.
     """
     sign, rest = text.strip()[:1], text.strip()[1:]
     if sign == "¬":
@@ -121,5 +121,8 @@ def parse_feedback(text: str, schema: Schema) -> Feedback:
     if sign not in {intent.value for intent in Intent}:
         hint = "write ~[…] for rows that are not wanted"
         raise PatternError("M4011", "feedback starts with ~, ? or !", detail=f"In {text}", hint=hint)
-    everything = rest.replace(" ", "") in ("[]", "[*]")
-    return Feedback(Intent(sign), Pattern() if everything else parse_pattern(rest, schema))
+    written = "".join(rest.split())
+    if written == "[]":
+        hint = f"write {sign}[*] for every row"
+        raise PatternError("M4011", f"{sign}[] restricts no column", hint=hint)
+    return Feedback(Intent(sign), Pattern() if written == "[*]" else parse_pattern(rest, schema))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+from millstream.control.job.ownership import FILE as OWNER
 from millstream.errors import OptionError
+
+LOG = logging.getLogger("millstream")
+_WARNED: set[Path] = set()
+"""Folders of which a warning was given: a run looks at its checkpoint twice."""
 
 
 def checkpoint_folder(given: Any) -> Path | None:
@@ -18,6 +24,7 @@ def checkpoint_folder(given: Any) -> Path | None:
     path = _path(given, "checkpoint")
     try:
         path.mkdir(parents=True, exist_ok=True)
+        _warn_of_other_files(path)
         with TemporaryFile(dir=path):
             pass
     except FileExistsError:
@@ -28,6 +35,17 @@ def checkpoint_folder(given: Any) -> Path | None:
         message = f"cannot write to the checkpoint '{path}': {error.strerror or error}"
         raise OptionError("M6062", message, hint=hint) from None
     return path
+
+
+def _warn_of_other_files(folder: Path) -> None:
+    """Warn, once, if the folder of a new checkpoint has files."""
+    if (folder / OWNER).exists() or folder in _WARNED:
+        return
+    other = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    if other:
+        _WARNED.add(folder)
+        message = f"the folder '{folder}' of the checkpoint has files that are not a checkpoint's, such as '{other[0]}'"
+        LOG.warning("%s", OptionError("M6065", message, hint="a checkpoint has a folder of its own"))
 
 
 def log_file(given: Any) -> Path | None:

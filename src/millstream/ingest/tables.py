@@ -20,7 +20,7 @@ from millstream.ingest.paged.files.formats import File, Format, Part
 from millstream.ingest.paged.files.listing import Listing
 from millstream.ingest.paged.formats import FORMATS
 from millstream.logical.catalog import TableDefinition
-from millstream.options import read_options
+from millstream.options import check_names, read_options
 
 _FILE, _ROW = "__file", "__row"
 SHOWN = 3
@@ -70,6 +70,7 @@ def read_table(table: TableDefinition) -> TableRows:
     owner = f"table '{table.name}'"
     connector = connector_of(owner, given, FORMATS)
     kind = FORMATS[connector]
+    check_names(kind.of_table, given, owner)
     if not given.get("path"):
         hint = f"WITH (connector = '{connector}', path = '…')"
         raise InputError("M5001", "a table with a connector needs a path", hint=hint)

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 
 from millstream.errors import SqlSyntaxError, did_you_mean
 from millstream.lang import ast, foreign
-from millstream.lang.names import new_name
+from millstream.lang.names import check_name, new_name
 from millstream.lang.tokens import Kind, Token, tokenize
 
 Item = TypeVar("Item")
@@ -100,8 +100,10 @@ class Cursor:
             quotable = self.token.kind in (Kind.WORD, Kind.STRING)
             self.fail(what, hint=f'write "{self.token.text}" in double quotes' if quotable else "")
         token = self.advance()
-        if not token.text or "." in token.text or not token.text.isprintable():
-            self.error("M1002", f'"{token.text}" cannot be a name', token=token)
+        try:
+            check_name(token.text)
+        except SqlSyntaxError as error:
+            raise error.at(token.line, token.column) from None
         return token.text.lower()
 
     def new_name(self, what: str) -> str:
@@ -181,6 +183,15 @@ class Cursor:
             raise
 
     @contextmanager
+    def inside_body(self) -> Iterator[None]:
+        """Parse the body of an aggregate, which has a grammar of its own: no construct of another dialect is named."""
+        outside, self.in_body = self.in_body, True
+        try:
+            yield
+        finally:
+            self.in_body = outside
+
+    @contextmanager
     def subqueries(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
         """Accept subqueries inside expressions."""
         outside, self.subquery = self.subquery, grammar
@@ -192,12 +203,8 @@ class Cursor:
     @contextmanager
     def body(self, grammar: Callable[[Cursor], ast.Query]) -> Iterator[None]:
         """Accept subqueries inside expressions, and queries without FROM."""
-        outside, self.in_body = self.in_body, True
-        try:
-            with self.subqueries(grammar):
-                yield
-        finally:
-            self.in_body = outside
+        with self.inside_body(), self.subqueries(grammar):
+            yield
 
     @contextmanager
     def nested(self) -> Iterator[None]:

@@ -75,7 +75,7 @@ def _predicate(cursor: Cursor, operand: ast.Expr) -> ast.Expr:
         return ast.Unary("NOT", made, **token.place) if negated else made
     name = cursor.name("a function")
     cursor.expect_symbol("(")
-    return ast.Function(name, (operand, *_arguments(cursor)), **token.place)
+    return ast.Function(name, (operand, *_arguments(cursor, token)), **token.place)
 
 
 def _is(cursor: Cursor, operand: ast.Expr, token: Token) -> ast.Expr:
@@ -307,9 +307,9 @@ def _function(cursor: Cursor) -> ast.Expr:
     if star:
         cursor.expect_symbol(")")
     elif cursor.accept("DISTINCT"):
-        arguments, distinct = _some_arguments(cursor), True
+        arguments, distinct = _some_arguments(cursor, token), True
     else:
-        arguments = _arguments(cursor)
+        arguments = _arguments(cursor, token)
     within, filtered = _within_group(cursor), _filter(cursor)
     made = ast.Function(name, arguments, distinct, star, within, filtered, **here)
     return with_over(cursor, made) if at_over(cursor) else made
@@ -351,22 +351,25 @@ def _filter(cursor: Cursor) -> ast.Expr | None:
     return made
 
 
-def _arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
+def _arguments(cursor: Cursor, function: Token) -> tuple[ast.Expr, ...]:
     """Parse the arguments, if any, and the closing parenthesis."""
     if cursor.accept_symbol(")"):
         return ()
     if (query := _subquery(cursor)) is not None:
         return (body.Subquery(query, **query.place),)
     cursor.accept("ALL")
-    return _some_arguments(cursor)
+    return _some_arguments(cursor, function)
 
 
-def _some_arguments(cursor: Cursor) -> tuple[ast.Expr, ...]:
+def _some_arguments(cursor: Cursor, function: Token) -> tuple[ast.Expr, ...]:
     """Parse one or more arguments and the closing parenthesis; SUBSTRING separates them by FROM and FOR."""
     found = [expression(cursor)]
     while cursor.accept_symbol(",") or cursor.accept("FROM") or cursor.accept("FOR"):
         found.append(expression(cursor))
     if cursor.at("ORDER") and cursor.ahead().upper == "BY":
         cursor.not_yet("ORDER BY inside an aggregate", hint="leave it out: tuples are taken in the order of time")
+    if cursor.at("AS") and function.upper in ("TRY_CAST", "SAFE_CAST"):
+        hint = "CAST, which gives NULL if the value does not fit"
+        cursor.error("M1090", f"{function.upper}: not available", token=function, hint=hint)
     cursor.expect_symbol(")")
     return tuple(found)

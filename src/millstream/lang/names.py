@@ -15,12 +15,23 @@ def new_name(text: str) -> str:
     >>> new_name('My "bids"')
     'my "bids"'
     """
-    if not text or not text.isprintable():
-        raise SqlSyntaxError("M1002", f"{text!r} cannot be a name")
+    check_name(text)
     if (mark := next((mark for mark in MARKS if mark in text), None)) is not None:
         hint = f"names have any characters but {' '.join(MARKS)}"
         raise SqlSyntaxError("M1002", f"'{text}' cannot be a name: it has the character {mark}", hint=hint)
     return text.lower()
+
+
+def check_name(text: str) -> None:
+    """Raise SqlSyntaxError if a text cannot be the name of anything, a column or an alias included."""
+    if not text:
+        raise SqlSyntaxError("M1002", '"" cannot be a name: it is empty')
+    if not text.isprintable():
+        unseen = next(character for character in text if not character.isprintable())
+        raise SqlSyntaxError("M1002", f"{text!r} cannot be a name: {unseen!r} cannot be printed")
+    if "." in text:
+        hint = f"a dot stands between a stream and its column: s.k; {quoted(text.replace('.', '_'))} can be a name"
+        raise SqlSyntaxError("M1002", f'"{text}" cannot be a name: it has a dot', hint=hint)
 
 
 def quoted(name: str) -> str:

@@ -307,4 +307,7 @@ def _sort_key(cursor: Cursor) -> ast.SortKey:
     descending = cursor.accept("DESC") is not None
     if not descending:
         cursor.accept("ASC")
-    return ast.SortKey(made, descending, **token.place)
+    nulls_first = cursor.accept("NULLS", "FIRST") is not None
+    if not nulls_first:
+        cursor.accept("NULLS", "LAST")
+    return ast.SortKey(made, descending, nulls_first, **token.place)

@@ -282,6 +282,7 @@ class SelectItem(Node):
 class SortKey(Node):
     expression: Expr
     descending: bool = False
+    nulls_first: bool = False
 
 
 class Tail(Node):

@@ -308,7 +308,8 @@ class Catalog:
             late = [replace(step, only_late=True) for step in self._closed(base) if isinstance(step, Closing)]
             return Union((scan, *late)) if late and ending == "late" else scan
         known = [*self._streams, *self._derived, *self._tables]
-        raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
+        hint = did_you_mean(name, known) or "there is no stream yet: CREATE STREAM …"
+        raise BindError("M2002", f"unknown stream '{name}'", hint=hint)
 
     def _closed(self, name: str) -> list[Plan]:
         """Return the plans that read a stream: the scan, then one Closing over the other for each closing stream."""

@@ -6,7 +6,7 @@
 | order | its input's |
 | state | the number of tuples that are still to come |
 | punctuation in → purged → out | p → nothing → p; behind the last tuple: a punctuation that excludes all tuples |
-| feedback | `~[]`, everything, to its input, behind the last tuple |
+| feedback | `~[*]`, everything, to its input, behind the last tuple |
 | cost | none |
 """
 

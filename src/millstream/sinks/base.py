@@ -21,7 +21,7 @@ from millstream.registry import Registry
 from millstream.sinks.callback import CallbackSink
 from millstream.sinks.files.parquet import ParquetOptions, ParquetSink
 from millstream.sinks.memory import MemorySink
-from millstream.sinks.options import SinkOptions
+from millstream.sinks.options import DeliveryOptions, SinkOptions
 from millstream.sinks.terminal.console import ConsoleOptions, ConsoleSink
 
 METHODS = {"open": "query schema", "write": "batch rows punctuations", "close": ""}
@@ -50,7 +50,7 @@ Maker = Callable[[Mapping[str, str]], Sink]
 
 
 def _maker(name: str, options: type[Read], make: Callable[[Read], Sink]) -> Maker:
-    return lambda given: make(read_options(options, given, f"sink '{name}'"))
+    return lambda given: make(read_options(options, given, f"sink '{name}'", others=DeliveryOptions.model_fields))
 
 
 SINKS: Registry[Maker] = Registry(
@@ -75,9 +75,11 @@ def make_sink(spec: str | Sink | Callable[[int, pl.DataFrame], None], options: M
     if isinstance(spec, str):
         maker = SINKS.get(spec)
         if maker is None:
-            raise OptionError("M6003", f"unknown sink '{spec}'", hint=did_you_mean(spec, SINKS.names()))
+            text = spec.lower() in ("csv", "json")
+            hint = "INTO parquet WITH (path = '…'); a Python function as the sink can write any format" if text else ""
+            raise OptionError("M6003", f"unknown sink '{spec}'", hint=hint or did_you_mean(spec, SINKS.names()))
         return maker(options)
-    read_options(SinkOptions, options, "an object as a sink")
+    read_options(SinkOptions, options, "an object as a sink", others=DeliveryOptions.model_fields)
     if isinstance(spec, Sink) and not isinstance(spec, type):
         for method, takes in METHODS.items():
             check_function(getattr(spec, method), takes, f"{method} of a sink", code="M6003")

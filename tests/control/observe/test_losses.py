@@ -124,6 +124,52 @@ def test_bad_rows_are_named_with_file_line_and_column(tmp_path: Path, caplog: py
     )
 
 
+HINTS = [
+    ("v DOUBLE, ts BIGINT", '"2,5"|1', "write v with a decimal point and no commas, such as 1234.5"),
+    ("v BIGINT, ts BIGINT", '"1,234,567"|1', "write v with a decimal point and no commas, such as 1234.5"),
+    ("v DOUBLE, ts BIGINT", "n/a|1", "if 'n/a' means NULL, set the option null = 'n/a', or declare v VARCHAR"),
+    ("v DOUBLE, ts BIGINT", "-|1", "if '-' means NULL, set the option null = '-', or declare v VARCHAR"),
+    ("v DOUBLE, ts BIGINT", "five|1", "declare v VARCHAR"),
+    ("v BIGINT, ts BIGINT", "2.5|1", "declare v DOUBLE"),
+    ("v BIGINT, ts BIGINT", "99999999999999999999|1", "declare v DOUBLE"),
+    ("v BIGINT, ts TIMESTAMP", "1|31.01.2024", "write ts as '2024-01-31 12:00:00' or in seconds since 1970"),
+    (
+        "v BIGINT, ts TIMESTAMP",
+        "1|1706702400000",
+        "write ts as '2024-01-31 12:00:00' or in seconds since 1970, not in milliseconds or microseconds; "
+        "or declare ts BIGINT",
+    ),
+    (
+        "v BIGINT, ts BIGINT",
+        "1|9223372036854775807",
+        "leave rows out that have no time in ts, such as those with the largest number",
+    ),
+    ("v BIGINT, ts INT", "1|2147483648", "declare ts BIGINT"),
+    ("v BIGINT, ts BIGINT", "1|2.5", "write ts as a whole number, or declare ts TIMESTAMP"),
+    ("v BIGINT, ts BIGINT", "1", "check the option delimiter"),
+]
+
+
+@pytest.mark.parametrize(("columns", "line", "hint"), HINTS, ids=[line for _, line, _ in HINTS])
+def test_hints_for_bad_rows(
+    columns: str, line: str, hint: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.csv").write_text(f"v|ts\n{line}\n")
+    given = f"connector = 'csv', path = '{tmp_path}', once = true, delimiter = '|'"
+    ran(f"CREATE STREAM s ({columns}) ORDER BY ts WITH ({given}); SELECT v FROM s INTO none")
+    (warning,) = warned(caplog)
+    assert warning.splitlines()[-1] == f"  hint: {hint}; s__bad has the rows"
+
+
+@pytest.mark.parametrize("text", ['[{"k": 1}, {"k": 2}]', '[\n{"k": 1},\n{"k": 2}\n]', '{\n"k": 1\n}'])
+def test_json_that_is_not_one_object_a_line(text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.json").write_text(text)
+    given = f"connector = 'json', path = '{tmp_path}', once = true"
+    ran(f"CREATE STREAM s (k BIGINT) WITH ({given}); SELECT k FROM s INTO none")
+    (warning,) = warned(caplog)
+    assert "hint: a file of JSON has one object on each line, and no [ ] around them; s__bad" in warning
+
+
 def test_rows_of_parquet_files_have_numbers_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pl.DataFrame({"k": [1.0, 2.0, 2.5], "ts": [1, 2, 3]}).write_parquet(tmp_path / "a.parquet")
     stream = (

@@ -195,7 +195,7 @@ def test_a_folder_of_others_is_left_alone_while_a_query_runs(tmp_path: Path) -> 
 def test_a_new_query_does_not_take_over_results(tmp_path: Path) -> None:
     opened(tmp_path, anew="true")
     opened(tmp_path, anew="true").write(0, hot(1), [])  # the first start was interrupted
-    with pytest.raises(OptionError, match=r"M6041: .* of the query 'hot' that was dropped"):
+    with pytest.raises(OptionError, match=r"M6041: .* of query 'hot' from before it was dropped"):
         opened(tmp_path, anew="true")
     opened(tmp_path, anew="true", overwrite="true").write(2, hot(2), [])
     assert auctions(tmp_path) == [2]

@@ -113,6 +113,8 @@ def _print(made: list[dict[str, Any]], console: Any) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from millstream_bench.suite.whole_table import print_whole
+
     title = "from the newest row that is counted to the count"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     for heading in ("over", "mode", "median", "mean", "95 %", "counts", "complete"):
@@ -120,4 +122,4 @@ def _print(made: list[dict[str, Any]], console: Any) -> None:
     for case in made:
         times = [f"{case[key]:,.0f} ms" for key in ("median_ms", "mean_ms", "p95_ms")]
         table.add_row(case["query"], case["mode"], *times, str(case["counts"]), "yes" if case["complete"] else "no")
-    console.print(table)
+    print_whole(table, console)

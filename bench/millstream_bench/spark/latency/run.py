@@ -152,6 +152,7 @@ def run(
     from rich.table import Table
 
     from millstream_bench.spark.throughput.contender import latency_contestants
+    from millstream_bench.suite.whole_table import print_whole
 
     console = Console(highlight=False)
     if contestants is None:
@@ -169,7 +170,7 @@ def run(
         times = ["–" if row[key] is None else f"{row[key]:,.0f} ms" for key in ("latency_ms", "latency_p95_ms")]
         counts = [str(row["windows"]), str(row["missing"]), f"{row['cpu_s_per_s']:.2f}"]
         table.add_row(row["name"], f"{row['rows_per_s']:,}", *times, *counts)
-    console.print(table)
+    print_whole(table, console)
     target = json_file or out / "latency.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(made, indent=1))

@@ -126,6 +126,8 @@ def _print(made: list[dict[str, Any]], console: Any) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from millstream_bench.suite.whole_table import print_whole
+
     title = f"a batch of {ROWS:,} rows on either side of a join, by the size of its state; medians"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     for heading in ("", "state rows", "written", "most", "shard", "batch", "batches"):
@@ -134,4 +136,4 @@ def _print(made: list[dict[str, Any]], console: Any) -> None:
         written = [f"{case[key] / 1e3:,.1f} kB" for key in ("written", "written_most")]
         times = [f"{case[key]:,.1f} ms" for key in ("shard_ms", "batch_ms")]
         table.add_row(case["host"], f"{case['state_rows']:,}", *written, *times, str(case["batches"]))
-    console.print(table)
+    print_whole(table, console)

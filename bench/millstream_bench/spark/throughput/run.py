@@ -85,6 +85,8 @@ def _print(result: Result, console: Console) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from millstream_bench.suite.whole_table import print_whole
+
     title = f"{result.workload.name}: {result.workload.title}; {result.events:,} events, steady state"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     table.add_column("", no_wrap=True)
@@ -99,7 +101,7 @@ def _print(result: Result, console: Console) -> None:
         table.add_row(label, *speeds, *parts, _most_state(typical))
     right = result.golden
     table.add_row("DuckDB, whole input", _short(right.rows / right.wall_s), _short(right.rows / right.cpu_s))
-    console.print(table)
+    print_whole(table, console)
     if result.ratio is not None:
         console.print(f"{result.workload.name}: Millstream does {result.ratio:.2f} × Spark's rows per CPU-second")
     console.print(

@@ -226,7 +226,8 @@ class Mill(Registration):
         name = name.lower()
         if name not in self.feeds.sources and name not in self.tables:
             known = [*self.feeds.sources, *self.tables]
-            raise BindError("M2002", f"unknown stream '{name}'", hint=did_you_mean(name, known))
+            hint = did_you_mean(name, known) or "there is no stream yet: CREATE STREAM …"
+            raise BindError("M2002", f"unknown stream '{name}'", hint=hint)
         if name in self.feeds.sources and (connector := self.catalog.stream(name).options.get("connector")):
             hint = "only streams without a connector are fed"
             raise BindError("M2097", f"stream '{name}' is read from {connector}", hint=hint)
@@ -283,7 +284,8 @@ class Mill(Registration):
     def query(self, name: str) -> RunningQuery:
         found = self.queries.get(name.lower()) if isinstance(name, str) else None
         if found is None:
-            raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(str(name), self.queries))
+            hint = did_you_mean(str(name), self.queries) or "there is no query yet: CREATE QUERY … AS SELECT …"
+            raise BindError("M2092", f"unknown query '{name}'", hint=hint)
         return found
 
     def schema(self, name: str) -> Schema:

@@ -7,10 +7,12 @@ unanswered. It takes effect with the next batch, before the rows of that batch.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from millstream.algebra.early import FINALITY, parse_prod, stream_prod
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.window import WINDOW_END
 from millstream.errors import PatternError
 from millstream.logical.early import PASSING, asked_of_topmost, topmost
 from millstream.logical.plan import Plan
@@ -19,10 +21,18 @@ from millstream.physical.wire.records import Feed
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
 
+LOG = logging.getLogger("millstream")
+
 
 def send_prod(mill: Mill, name: str, prod: str | Pattern) -> None:
     """Send a prod to a query; raise PatternError if the query gives no early answers."""
-    asked = asked_of(mill.query(name).plan, prod, f"query '{name}'")
+    plan = mill.query(name).plan
+    asked = asked_of(plan, prod, f"query '{name}'")
+    warned, pattern = mill.prodders.warned, parse_prod(prod, plan.schema) if isinstance(prod, str) else prod
+    for column in unanswered(plan, pattern):
+        if (name, column) not in warned:
+            warned.add((name, column))
+            LOG.warning("%s", _refusal(name, column))
     if asked is None:
         return
     mill.placement(name)  # or its error
@@ -36,6 +46,21 @@ def asked_of(plan: Plan, prod: str | Pattern, what: str) -> Pattern | None:
     pattern = parse_prod(prod, plan.schema) if isinstance(prod, str) else prod
     _check(what, plan)
     return asked_of_topmost(plan, pattern)
+
+
+def unanswered(plan: Plan, pattern: Pattern) -> list[str]:
+    """The columns of a prod's pattern that are neither the end of a window nor a group: it has no answer."""
+    top, found = topmost(plan), []
+    for column, restriction in pattern.items:
+        asked = asked_of_topmost(plan, Pattern.of({column: restriction}))
+        if asked is None or top is None or not asked.attributes <= {WINDOW_END, *top.group}:
+            found.append(column)
+    return found
+
+
+def _refusal(name: str, column: str) -> PatternError:
+    message = f"a prod of query '{name}' has no answer: column '{column}' is neither window_end nor a group"
+    return PatternError("M4018", message, hint="ask for windows and groups, such as {window_end = 10}; {} is all")
 
 
 def prod_stream(mill: Mill, name: str, text: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from millstream.algebra.types import MICROS, Type, format_value, short
+from millstream.algebra.types import MICROS, format_value, short
+from millstream.control.observe.bad_row_hints import what_to_declare
 from millstream.errors import InputError, MillstreamError
-from millstream.ingest.losses import BadKind, Losses
+from millstream.ingest.losses import Losses
 from millstream.ingest.paged.files.listing import Listing
 from millstream.ingest.paged.formats import FORMATS
 from millstream.lang.spelling import spelled as named
@@ -147,37 +148,6 @@ def bad_report(stream: StreamDefinition, held: Losses) -> MillstreamError:
     where = f"{most.place}, " if most.place else ""
     example = f"{where}{short(most.input)}: {most.reason}."
     often = "" if len(held.reasons) == 1 else f" Most often ({most.number:,} of {held.bad:,}):"
-    hint = _what_to_declare(stream, most)
+    hint = what_to_declare(stream, most)
     detail = f"{often.strip()} {example}".strip()
     return InputError("M5061", message, detail=detail, hint="; ".join(filter(None, (hint, end))))
-
-
-_WIDER = {Type.INT: Type.BIGINT, Type.BIGINT: Type.DOUBLE, Type.REAL: Type.DOUBLE}
-
-
-def _what_to_declare(stream: StreamDefinition, kind: BadKind) -> str:
-    column = next((a for a in stream.schema if kind.reason.startswith(f"column '{a.name}'")), None)
-    csv = stream.options.get("connector", "").lower() == "csv"
-    if column is None:
-        return "check the option delimiter" if csv and kind.reason.startswith("expected") else ""
-    name = named(column.name)
-    if kind.reason.endswith("must not be NULL"):
-        return f"leave rows without {name} out, or declare {name} neither as time nor key nor NOT NULL"
-    if " is out of range " in kind.reason:
-        wider = _WIDER.get(column.type)
-        return f"declare {name} {wider.value}" if wider is not None else ""
-    value = kind.reason.partition(": ")[2].rpartition(" is not ")[0].strip("'")
-    if column.type.is_integer and _is_number(value):
-        return f"declare {name} DOUBLE"
-    missing = f"if '{value}' means NULL, set the option null = '{value}', or " if csv else ""
-    if column.type is Type.TIMESTAMP:
-        return f"{missing}write {name} as '2024-01-31 12:00:00' or in seconds since 1970"
-    return f"{missing}declare {name} VARCHAR"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

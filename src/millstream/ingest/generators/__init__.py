@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from millstream.errors import InputError, did_you_mean
@@ -30,9 +30,10 @@ GENERATORS: Mapping[str, tuple[type[GeneratorOptions], Callable[[Any], Generator
 }
 
 
-def generator(name: str, options: Mapping[str, str]) -> Generator:
-    """Return the generator of that name; raise OptionError if an option is unknown or its value is invalid."""
+def generator(name: str, options: Mapping[str, str], others: Iterable[str] = ()) -> Generator:
+    """Return the generator of that name; raise OptionError if an option is unknown or its value is invalid. `others`:
+    the options that all generators share, for hints."""
     if name.lower() not in GENERATORS:
         raise InputError("M5002", f"unknown generator '{name}'", hint=did_you_mean(name, GENERATORS))
     known, make = GENERATORS[name.lower()]
-    return make(read_options(known, options))
+    return make(read_options(known, options, others=others))

@@ -17,7 +17,7 @@ from millstream.ingest.paged.generated import open_generated
 from millstream.ingest.paged.options import FileOptions
 from millstream.ingest.paged.replay import Replay
 from millstream.ingest.paged.split import Offset, PagedSource, Split, SplitRows
-from millstream.options import read_options
+from millstream.options import check_names, read_options
 from millstream.registry import Registry
 
 __all__ = [
@@ -49,6 +49,7 @@ class _Files:
         return FileSource(kind.make(schema, tuple(required), options), options, replay)
 
     def check(self, name: str, schema: Schema, given: Mapping[str, str], _: Sequence[str]) -> FileOptions:
+        check_names(FORMATS[self.connector].of_stream, given)
         if not given.get("path"):
             hint = f"WITH (connector = '{self.connector}', path = '…')"
             raise InputError("M5001", f"the connector '{self.connector}' of stream '{name}' needs a path", hint=hint)

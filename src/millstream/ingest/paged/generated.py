@@ -110,7 +110,7 @@ def open_generated(name: str, schema: Schema, connector: str, given: Mapping[str
     own = {option: value for option, value in given.items() if option in PaceOptions.model_fields}
     rest = {option: value for option, value in given.items() if option not in own and option != "stream"}
     options = read_options(PaceOptions, own)
-    made = generator(connector, rest)
+    made = generator(connector, rest, (*PaceOptions.model_fields, "stream"))
     stream = _stream(given.get("stream", name).lower(), made)
     _check(schema, made.streams[stream], stream)
     split = GeneratedSplit(connector, tuple(sorted(rest.items())), stream, schema, 0, 0)

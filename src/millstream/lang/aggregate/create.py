@@ -29,17 +29,25 @@ def create_aggregate(cursor: Cursor) -> body.CreateAggregate:
         cursor.expect_symbol(":")
         results = _results(cursor)
     nulls = _ignore_nulls(cursor)
-    cursor.expect_symbol("{")
+    with cursor.inside_body():
+        tables, blocks = _body(cursor)
+    nulls = _ignore_nulls(cursor) or nulls
+    found = body.CreateAggregate(name, arguments, results, tuple(tables), tuple(blocks), window, algebraic)
+    return replace(found, ignore_nulls=nulls, unless_exists=unless)
+
+
+def _body(cursor: Cursor) -> tuple[list[body.LocalTable], list[body.Block]]:
+    if not cursor.at_symbol("{"):
+        cursor.fail("'{'", hint=f"the body of an aggregate stands in braces: {_EXAMPLE}")
+    cursor.advance()
     tables = []
     while cursor.at("TABLE"):
         tables.append(_table(cursor))
     blocks: list[body.Block] = []
     while not cursor.at_symbol("}"):
         blocks.append(_block(cursor, {state for block in blocks for state in block.states}))
-    cursor.expect_symbol("}")
-    nulls = _ignore_nulls(cursor) or nulls
-    found = body.CreateAggregate(name, arguments, results, tuple(tables), tuple(blocks), window, algebraic)
-    return replace(found, ignore_nulls=nulls, unless_exists=unless)
+    cursor.advance()
+    return tables, blocks
 
 
 def _ignore_nulls(cursor: Cursor) -> bool:
@@ -84,7 +92,9 @@ def _block(cursor: Cursor, seen: set[str]) -> body.Block:
         if token.kind is Kind.WORD and cursor.ahead().is_symbol(":") and token.upper not in body.STATES:
             message = f"unknown state block {token.upper}"
             cursor.error("M1012", message, hint=cursor.suggestion(body.STATES))
-        state = cursor.choice(body.STATES, f"{', '.join(body.STATES)} or '}}'" if not states else "a block in braces")
+        if states and token.upper not in body.STATES:
+            cursor.fail("'{'", hint=f"the statements of a block stand in braces: {states[-1]}: {{ … }}")
+        state = cursor.choice(body.STATES, f"{', '.join(body.STATES)} or '}}'")
         if state in seen or state in states:
             cursor.error("M1007", f"{state} appears twice", token=token)
         states.append(state)

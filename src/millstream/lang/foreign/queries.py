@@ -9,6 +9,8 @@ _FIRST = "LIMIT 5 at the end of the query: the first five rows that come"
 _OUTER = "LEFT JOIN, then WHERE b.k IS NULL keeps the tuples without a partner"
 _SEMI = "JOIN … ON, and SELECT DISTINCT of the columns of the left stream"
 _LATEST = "WHERE SEQ(a, b) MODE RECENT AND a.k = b.k pairs each b with the latest a before it"
+_NULLS = "leave it out: only ORDER BY of a SELECT over tables says where NULLs come"
+_OF_TABLE = "JOIN t ON …: a tuple meets the rows that the table has at its time"
 _ROWS = "the source sends a row for each value"
 _SETS = "a query for each set of columns"
 _BOTH = "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"
@@ -42,8 +44,8 @@ QUERIES: dict[str, tuple[str, str]] = {
         "VALUES",
         "CREATE TABLE t (…) WITH (connector = 'csv', path = '…'), or in Python mill.insert('t', rows)",
     ),
-    "FOR SYSTEM_TIME": ("FOR SYSTEM_TIME AS OF", f"a table is static: JOIN t ON …; of a stream, {_LATEST}"),
-    "AS OF": ("AS OF", f"a table is static: JOIN t ON …; of a stream, {_LATEST}"),
+    "FOR SYSTEM_TIME": ("FOR SYSTEM_TIME AS OF", f"{_OF_TABLE}; of a stream, {_LATEST}"),
+    "AS OF": ("AS OF", f"{_OF_TABLE}; of a stream, {_LATEST}"),
     "TABLESAMPLE": ("TABLESAMPLE", "a condition in WHERE, such as MOD(id, 10) = 0"),
     "PIVOT (": ("PIVOT", "SUM(CASE WHEN k = 1 THEN x END) AS k1, …"),
     "UNPIVOT (": ("UNPIVOT", "UNION ALL of a SELECT for each column"),
@@ -132,6 +134,8 @@ QUERIES: dict[str, tuple[str, str]] = {
     # expressions
     "IGNORE NULLS": ("IGNORE NULLS", "aggregates ignore NULL"),
     "RESPECT NULLS": ("RESPECT NULLS", "aggregates ignore NULL"),
+    "NULLS FIRST": ("NULLS FIRST", _NULLS),
+    "NULLS LAST": ("NULLS LAST", _NULLS),
     "ILIKE": ("ILIKE", "LOWER(x) LIKE 'text%'"),
     "NOT ILIKE": ("ILIKE", "LOWER(x) NOT LIKE 'text%'"),
     "RLIKE": ("RLIKE", "LIKE, with % and _"),
@@ -157,8 +161,6 @@ QUERIES: dict[str, tuple[str, str]] = {
     "BETWEEN SYMMETRIC": ("BETWEEN SYMMETRIC", "BETWEEN LEAST(a, b) AND GREATEST(a, b)"),
     "AT TIME ZONE": ("AT TIME ZONE", "times are UTC; add an INTERVAL"),
     "COLLATE": ("COLLATE", "LOWER(x) compares without regard to case"),
-    "TRY_CAST ( name AS": ("TRY_CAST", "CAST, which gives NULL if the value does not fit"),
-    "SAFE_CAST ( name AS": ("SAFE_CAST", "CAST, which gives NULL if the value does not fit"),
     "POSITION ( string IN": ("the function POSITION", "x LIKE '%text%' tests for a text"),
     "LEFT (": ("the function LEFT", "SUBSTRING(x, 1, n)"),
     "RIGHT (": ("the function RIGHT", "SUBSTRING(x, LENGTH(x) - n + 1)"),

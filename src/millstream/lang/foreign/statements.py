@@ -150,7 +150,7 @@ CREATED: dict[str, tuple[str, str]] = {
     "^ CREATE … TTL": ("TTL", "a window or punctuation bounds the state of a query"),
     "^ CREATE … TIMESTAMP BY": ("TIMESTAMP BY", "ORDER BY the time column"),
     "^ CREATE … LIKE name": ("LIKE another stream", "write its columns"),
-    "ORDER BY name DESC": ("descending order of a stream", "time rises: ORDER BY col"),
+    "^ CREATE … ORDER BY name DESC": ("descending order of a stream", "time rises: ORDER BY col"),
     "^ CREATE STREAM … ORDER BY name ,": ("ORDER BY several columns of a stream", "ORDER BY the time column alone"),
     "^ CREATE … ( name AS": ("computed columns", _COMPUTED),
     "^ CREATE … , name AS": ("computed columns", _COMPUTED),
@@ -164,5 +164,5 @@ CREATED: dict[str, tuple[str, str]] = {
     "^ CREATE … ROW (": _NESTED,
     "^ CREATE … ENUM (": ("ENUM", "VARCHAR"),
     "^ CREATE TABLE … ) AS": ("CREATE TABLE … AS SELECT", "CREATE TABLE t (…), then INSERT INTO t SELECT …"),
-    "ORDER BY name ASC": ("ASC", "leave it out: time rises"),
+    "^ CREATE … ORDER BY name ASC": ("ASC", "leave it out: time rises"),
 }

@@ -77,11 +77,18 @@ def _comparison_hint(left: Expression, right: Expression) -> str:
         if isinstance(text, Literal):
             return "write a number without quotes" if other.type.is_numeric else ""
         return f"CAST({text} AS {other.type.value})"
-    if Type.TIMESTAMP in types:
-        return "write the value as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"
+    if types & {*INSTANTS}:
+        return _instant_hint(*((left, right) if left.type in INSTANTS else (right, left)))
     if Type.BOOLEAN in types:
         return "a BOOLEAN compares with TRUE, FALSE and other conditions"
     return ""
+
+
+def _instant_hint(instant: Expression, other: Expression) -> str:
+    if isinstance(other, Literal) or not other.type.is_numeric:
+        return f"write the value as {instant.type.value} 'YYYY-MM-DD{' HH:MM:SS' * (instant.type is Type.TIMESTAMP)}'"
+    seconds = f"if it has seconds since 1970, CAST({other} AS TIMESTAMP)"
+    return f"{other} is {other.type.value}: compare it with a number, or {seconds}"
 
 
 def _arithmetic(op: str, left: Expression, right: Expression) -> Expression:

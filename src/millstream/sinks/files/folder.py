@@ -112,7 +112,7 @@ def _check_replaceable(folder: Path, holder: Owner, owner: Owner, *, overwrite: 
     if holder.query != owner.query:
         raise OptionError("M6041", f"'{folder}' holds the results of query '{holder.query}'", hint=hint)
     if anew and holder.run == owner.run:
-        message = f"'{folder}' holds the results of the query '{holder.query}' that was dropped"
+        message = f"'{folder}' holds the results of query '{holder.query}' from before it was dropped or replaced"
         raise OptionError("M6041", message, detail="Those of the new query would be mixed with them.", hint=hint)
     if holder.columns != owner.columns:
         message = f"'{folder}' holds results of query '{holder.query}' with other columns"

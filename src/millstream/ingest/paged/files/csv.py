@@ -18,6 +18,7 @@ import polars as pl
 
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
+from millstream.errors import InputError
 from millstream.ingest.paged.files.csv_lines import even, fields, line_numbers, records
 from millstream.ingest.paged.files.formats import File, Part, positions, unreadable
 from millstream.ingest.paged.files.other_kinds import check_text
@@ -42,6 +43,8 @@ _DIRECT = {
 """Types that Polars parses as we do where it parses at all; values of other types are read as text."""
 
 
+_DELIMITERS = {";": ";", "\t": "tab", "|": "|", ",": ",", ":": ":", " ": " "}
+"""Characters that often separate columns, as the option is written."""
 LONGEST_HEADER = 1 << 16
 """Bytes of a file that are searched for its header."""
 
@@ -87,7 +90,18 @@ class CsvFormat(TextFormat):
                 names = [name.strip() for name, _ in fields(lines[0].decode("utf-8", "replace"), self.delimiter)]
             except ValueError as error:
                 raise unreadable(file, f"In its first line, {error}") from None
+        if len(names) == 1:
+            self._check_delimiter(file, names[0])
         return _Reader(self, len(names), list(positions(file, names, self.schema).values()))
+
+    def _check_delimiter(self, file: File, header: str) -> None:
+        """Raise InputError if another delimiter finds columns of the stream in the first line."""
+        for delimiter, written in _DELIMITERS.items():
+            found = {name.strip().strip('"').lower() for name in header.split(delimiter)}
+            missing = [name for name in self.schema.names if name != header.lower()]
+            if missing and delimiter in header and not found.isdisjoint(missing):
+                hint = f"the columns are separated by another character: WITH (delimiter = '{written}')"
+                raise InputError("M5041", f"file '{file.path}' has no column '{missing[0]}'", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
-from millstream.algebra.expression import Column, Expression, conjunction
+from millstream.algebra.expression import Column, Expression, Unary, conjunction
 from millstream.algebra.program.expression import (
     CallValue,
     Exists,
@@ -143,7 +143,9 @@ class Body:
         having = None if select.having is None else grouping.binder("HAVING").condition(select.having)
         named = self._items(select, scope, grouping.binder("SELECT"))
         order = self._order(select, named, grouping.binder("ORDER BY"))
-        if select.distinct and any(key not in [item for _, item in named] for key, _ in order):
+        selected = [item for _, item in named]
+        selected += [_is_null(item) for item in selected]
+        if select.distinct and any(key not in selected for key, _ in order):
             raise BindError("M3084", "SELECT DISTINCT … ORDER BY a column that is not selected", hint="select it too")
         if grouping.active:
             grouping.check([*(item for _, item in named), *(key for key, _ in order), having])
@@ -268,7 +270,10 @@ class Body:
                 aliases = {item.alias: position for position, item in enumerate(select.items) if item.alias}
                 if node.parts[0] in aliases:
                     bound = dict(named)[node.parts[0]]
-            found.append((bound or binder.bind(node), key.descending))
+            bound = bound or binder.bind(node)
+            if key.nulls_first:
+                found.append((_is_null(bound), True))
+            found.append((bound, key.descending))
         return tuple(found)
 
     def _count(self, tail: ast.Tail, outer: LocalScope) -> Expression:
@@ -278,6 +283,10 @@ class Body:
                 case ast.Constant(value=int(amount)) if amount < 0:
                     raise BindError("M2009", f"{tail.clause} must not be negative, found {amount}")
             return assigned(self.binder(outer, tail.clause).bind(tail.amount), Type.BIGINT, tail.clause)
+
+
+def _is_null(value: Expression) -> Expression:
+    return Unary(Type.BOOLEAN, "IS NULL", value)
 
 
 def _at_position(node: ast.Constant, select: ast.Select) -> ast.Expr:

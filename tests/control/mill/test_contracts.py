@@ -66,7 +66,7 @@ def test_enforcement_refuses_with_the_explanation(mill: ms.Connection) -> None:
         "  left b of #3 WindowJoin: auctions PRIMARY KEY (id) closes only values that come",
         "  no accordance: #3 WindowJoin has no contract for what it gets from #2 Scan ((id #) of values that came, "
         "time when asked)",
-        "  hint: declare PUNCTUATED ON (id #) on auctions, or give b a ROWS window; SET contracts = 'warn' starts it "
+        "  hint: declare PUNCTUATED ON (id #) on auctions, or add a ROWS window to b; SET contracts = 'warn' starts it "
         "nevertheless",
     ]
     with pytest.raises(MillstreamError, match="M2092"):

@@ -114,7 +114,7 @@ def test_explain_has_the_names_that_run_gives(tmp_path: Path) -> None:
         "INSERT INTO t SELECT k, ts FROM s; SELECT k FROM t; SELECT ts FROM s INTO none; SHOW QUERIES"
     )
     shown = [line.removeprefix("-- ") for line in run("explain", str(file))[1] if line.startswith("-- ")]
-    names = [line.partition(":")[0] for line in run("run", "--local", str(file))[1] if re.match(r"\w+: ", line)]
+    names = [line.partition(":")[0] for line in run("run", "--local", str(file))[1] if re.match(r"\w+_\d: ", line)]
     assert [name for name in shown if "over tables" not in name] == names
     assert names == ["query_1", "query_2", "insert_t_1", "query_3"]
 

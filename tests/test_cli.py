@@ -103,7 +103,20 @@ def test_explain_prints_every_query(tmp_path: Path) -> None:
     )
     for stage in ("logical", "optimized", "physical"):
         status, lines = run("explain", str(file), "--stage", stage)
-        assert status == 0 and "-- q" in lines and "-- query" in lines
+        assert status == 0 and "-- q" in lines and "-- query_1" in lines
+
+
+def test_explain_has_the_names_that_run_gives(tmp_path: Path) -> None:
+    file = tmp_path / "queries.sql"
+    file.write_text(
+        "CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts; CREATE TABLE t (k BIGINT, n BIGINT);"
+        "SELECT k FROM s INTO none; CREATE QUERY query_2 AS SELECT k + 1 AS x FROM s INTO none;"
+        "INSERT INTO t SELECT k, ts FROM s; SELECT k FROM t; SELECT ts FROM s INTO none; SHOW QUERIES"
+    )
+    shown = [line.removeprefix("-- ") for line in run("explain", str(file))[1] if line.startswith("-- ")]
+    names = [line.partition(":")[0] for line in run("run", "--local", str(file))[1] if re.match(r"\w+_\d: ", line)]
+    assert [name for name in shown if "over tables" not in name] == names
+    assert names == ["query_1", "query_2", "insert_t_1", "query_3"]
 
 
 def test_commands_of_a_missing_package_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,3 +223,4 @@ def test_a_stream_that_nothing_feeds_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "millstream", "run", str(file), "--local", "--seconds", "1"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0 and "warning: M5062: nothing feeds stream 's'\n  hint: WITH (" in result.stderr
+    assert re.fullmatch(r"nothing feeds 's': ended after \S+ s: 0 rows in, 0 rows out\n", result.stdout)

@@ -256,25 +256,26 @@ def explain(
     from millstream.config import Options
     from millstream.control.mill import LocalMill
     from millstream.control.mill.contracts import contract
-    from millstream.control.mill.statements import check_stage
+    from millstream.control.mill.statements import check_stage, stem_of
     from millstream.lang import ast, parse
+    from millstream.lang.names import free_name
     from millstream.logical.bind.table.relations import over_tables
 
     check_stage(stage)
     _load(functions)
-    mill, pictures = LocalMill(Options.read(shards=shards)), 0
+    mill, names = LocalMill(Options.read(shards=shards)), set[str]()
     for statement in parse(_read(file)):
         if isinstance(statement, ast.SelectStatement) and over_tables(statement.select, mill.catalog):
             console.print("-- query over tables: it runs once", markup=False)
         elif isinstance(statement, ast.CreateQuery | ast.SelectStatement):
-            name = getattr(statement, "name", "")
-            console.print(f"-- {name}" if name else "-- query", markup=False)
+            name = getattr(statement, "name", "") or free_name(names, stem_of(statement.select))
+            names.add(name)
+            console.print(f"-- {name}", markup=False)
             explained = ast.Explain(stage.upper(), statement, **statement.place)
             console.print(mill.run([explained]), markup=False)
             if svg is not None:
-                pictures += 1
                 svg.mkdir(parents=True, exist_ok=True)
-                picture = svg / f"{name or f'query_{pictures}'}.svg"
+                picture = svg / f"{name}.svg"
                 picture.write_text(contract(mill, mill.plan(statement.select)).svg(), encoding="utf-8")
         else:
             mill.run([statement])

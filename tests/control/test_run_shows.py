@@ -83,3 +83,35 @@ def test_a_window_that_changes_nothing_is_named(folder: Path, query: str, caplog
         run(f"{STREAM.format('csv', folder / 'in')}{query} INTO none")
     assert ("M3027" in caplog.text) == bool(WINDOWS[query])
     assert WINDOWS[query] in caplog.text
+
+
+def test_a_stream_that_nothing_feeds_beside_another(folder: Path) -> None:
+    text = (
+        STREAM.format("csv", folder / "in")
+        + "CREATE STREAM fed (k BIGINT); SELECT k FROM s UNION ALL SELECT k FROM fed"
+    )
+    assert "all streams but 'fed', which nothing feeds, have ended after" in run(f"{text} INTO none")
+
+
+def test_the_summary_of_a_resumed_run_counts_since_then(folder: Path) -> None:
+    text = STREAM.format("csv", folder / "in") + "CREATE QUERY one AS SELECT k FROM s WHERE k > 7 INTO none"
+    assert " s: 2 rows in, 1 row out" in run(text, checkpoint=folder / "kept")
+    assert " s, since the resume: 0 rows in, 0 rows out" in run(text, checkpoint=folder / "kept")
+
+
+def test_rows_of_tables_are_aligned_as_those_of_streams() -> None:
+    table = "CREATE TABLE t (name VARCHAR, n BIGINT); "
+    rows = "INSERT INTO t VALUES ('a', 1), ('longer', 1000), (NULL, NULL); "
+    assert run(f"{table}{rows}SELECT name, n FROM t").splitlines() == [
+        "name    |      n",
+        "VARCHAR | BIGINT",
+        "--------+-------",
+        "a       |      1",
+        "longer  |   1000",
+        "NULL    |   NULL",
+    ]
+    assert run(f"{table}SELECT name, n FROM t").splitlines() == [
+        "name    |      n",
+        "VARCHAR | BIGINT",
+        "--------+-------",
+    ]

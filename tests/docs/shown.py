@@ -187,7 +187,7 @@ def live_table(_: Path) -> str:
 
 def failing_sink(_: Path) -> str:
     since = datetime(2024, 1, 2, 12).timestamp()
-    return f"hot: 1204 rows out, {SinkTrouble(since, 'OSError: no space left on device', rows=96, batches=3)}"
+    return f"hot: 1,204 rows out, {SinkTrouble(since, 'OSError: no space left on device', rows=96, batches=3)}"
 
 
 OVERFLOW = """

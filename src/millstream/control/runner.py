@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
 from rich.console import Console
 
 from millstream import __version__
-from millstream.algebra.types import format_value
+from millstream.amounts import amount
 from millstream.control.connecting import connect
 from millstream.control.connection import Connection
 from millstream.control.mailbox import Mailbox
@@ -34,6 +33,7 @@ from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind.table.relations import over_tables
 from millstream.physical.shard.topology import base_stream, scans
+from millstream.sinks.terminal.plain_screen import print_rows
 from millstream.sinks.terminal.screen import TERMINAL
 
 Differing = Literal["refuse", "keep", "replace"]
@@ -70,20 +70,21 @@ def run_file(
             connection = connect(master=master, checkpoint=checkpoint, resume=False, **options)
         calm()
         stop.install()
-    LOG.info("connected: %s, %d shards", connection, connection.mill.options.shards)
+    LOG.info("connected: %s, %s", connection, amount(connection.mill.options.shards, "shard"))
     try:
         if port is not None:
             from millstream.control.observe.metrics import serve
 
             serve(connection, port)
         left: Sequence[ast.Statement] = statements
-        if connection.mill.journal.noted:
+        resumed = bool(connection.mill.journal.noted)
+        if resumed:
             left = _resume(connection.mill, statements, console, differing, connection.checkpoint)
         last = _run_statements(connection, statements, left, console)
         stop.started = True
         if connection.mill.queries:
             try:
-                _await_end(connection, seconds, console)
+                _await_end(connection, seconds, console, resumed=resumed)
             except Stopped:
                 for statement in last:
                     _say(console, f"not run after a signal: {' '.join(statement.text.split())[:100]}")
@@ -124,12 +125,17 @@ def _run_statements(
 
 def _unfed(mill: Mill) -> list[str]:
     """The streams without a connector that queries read: a file of statements cannot feed them."""
-    read = {base_stream(scan.stream) for query in mill.queries.values() for scan in scans(query.plan)}
-    return sorted(name for name in read if mill.fed(name) is not None)
+    return sorted(name for name in _read(mill) if mill.fed(name) is not None)
 
 
-def _await_end(connection: Connection, seconds: float | None, console: Console) -> None:
-    line, how, failures = ProgressLine(connection, console), "stopped", connection.mill.failures
+def _read(mill: Mill) -> set[str]:
+    """The streams that queries read."""
+    return {base_stream(scan.stream) for query in mill.queries.values() for scan in scans(query.plan)}
+
+
+def _await_end(connection: Connection, seconds: float | None, console: Console, *, resumed: bool) -> None:
+    line, failures = ProgressLine(connection, console, resumed=resumed), connection.mill.failures
+    how = "stopped"
     mailbox = None if connection.checkpoint is None else Mailbox(connection, Path(connection.checkpoint))
 
     def poll() -> None:
@@ -139,9 +145,7 @@ def _await_end(connection: Connection, seconds: float | None, console: Console) 
 
     try:
         if connection.await_end(seconds, poll):
-            queries = connection.mill.queries.values()
-            ended = all(query.finished is not None for query in queries)
-            how = "all queries have ended" if ended else "all streams have ended"
+            how = _how_ended(connection.mill)
     except Stopped as stopped:
         stopped.told = True
         raise
@@ -157,6 +161,16 @@ def _await_end(connection: Connection, seconds: float | None, console: Console) 
     for failure in failures.of().values():
         failure.error.status = 1
         raise failure.error
+
+
+def _how_ended(mill: Mill) -> str:
+    if all(query.finished is not None for query in mill.queries.values()):
+        return "all queries have ended"
+    unfed = " and ".join(f"'{stream}'" for stream in _unfed(mill))
+    if not unfed:
+        return "all streams have ended"
+    only = not any(mill.fed(stream) is None for stream in _read(mill))
+    return f"nothing feeds {unfed}: ended" if only else f"all streams but {unfed}, which nothing feeds, have ended"
 
 
 def _resume(
@@ -222,11 +236,8 @@ def _over_tables(connection: Connection, statement: ast.Statement) -> bool:
 def _print_tables(connection: Connection, statements: Sequence[ast.Statement], console: Console) -> None:
     """Print the rows of SELECTs over tables, as they are at the end."""
     for statement in statements:
-        rows = connection.run(statement)
-        assert isinstance(rows, pl.DataFrame)
-        console.print(" | ".join(rows.columns), markup=False)
-        for row in rows.rows():
-            console.print(" | ".join(map(format_value, row)), markup=False)
+        assert isinstance(statement, ast.SelectStatement)
+        print_rows(console, *connection.mill.written.once(statement.select))
 
 
 def _say(console: Console, text: str) -> None:
@@ -241,8 +252,8 @@ LOGGED = 10.0
 class ProgressLine:
     """Rows per second, state and lag, on one line that is updated in place."""
 
-    def __init__(self, connection: Connection, console: Console) -> None:
-        self._connection, self._console = connection, console
+    def __init__(self, connection: Connection, console: Console, *, resumed: bool) -> None:
+        self._connection, self._console, self._resumed = connection, console, resumed
         self._begun = self._shown = self._logged = time.monotonic()
         visible = console.is_terminal and not TERMINAL.in_use
         self._status = console.status("waiting for the first batch") if visible else None
@@ -267,12 +278,12 @@ class ProgressLine:
         rate = max(progress.rows_per_second for progress in queries)
         held = sum(progress.state_rows for progress in queries)
         waiting = sum(mill.waiting().values())
-        lag = f"   {waiting:,} rows behind" if waiting else ""
+        lag = f"   {amount(waiting, 'row')} behind" if waiting else ""
         lost = f"   {found}" if (found := counted(mill)) else ""
         failed = ", ".join(mill.failures.of())
         lost += f"   failed: {failed}" if failed else ""
         lost += "".join(f"   {query.query}: {query.sink}" for query in queries if query.sink is not None)
-        return f"{batch_text(queries[0].batch)}   {rate:,.0f} rows/s   state {held:,} rows{lag}{lost}"
+        return f"{batch_text(queries[0].batch)}   {rate:,.0f} rows/s   state {amount(held, 'row')}{lag}{lost}"
 
     def summary(self, how: str) -> str:
         """The rows of this run, and why a query has emitted none."""
@@ -282,7 +293,9 @@ class ProgressLine:
         mill = self._connection.mill
         lost = f", {found}" if (found := counted(mill)) else ""
         silent = [f"no rows of query '{name}': {why}" for name in mill.queries if (why := why_silent(mill, name))]
-        return "\n".join([f"{how} after {taken:.1f} s: {rows:,} rows in, {out:,} rows out{lost}", *silent])
+        since = ", since the resume" if self._resumed else ""
+        counts = f"{amount(rows, 'row')} in, {amount(out, 'row')} out{lost}"
+        return "\n".join([f"{how} after {taken:.1f} s{since}: {counts}", *silent])
 
     def close(self) -> None:
         if self._status is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from itertools import count
+
 from millstream.errors import SqlSyntaxError
 
 MARKS = ".^~@/#"
@@ -32,6 +35,15 @@ def check_name(text: str) -> None:
     if "." in text:
         hint = f"a dot stands between a stream and its column: s.k; {quoted(text.replace('.', '_'))} can be a name"
         raise SqlSyntaxError("M1002", f'"{text}" cannot be a name: it has a dot', hint=hint)
+
+
+def free_name(taken: Container[str], stem: str) -> str:
+    """The first name of those that begin with the stem that is not taken.
+
+    >>> free_name({"query_1", "query_3"}, "query")
+    'query_2'
+    """
+    return next(name for number in count(1) if (name := f"{stem}_{number}") not in taken)
 
 
 def quoted(name: str) -> str:

@@ -147,7 +147,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert "sink: memory" in caught.value.detail and "start()" in caught.value.hint
     shown = mill.execute("SHOW QUERIES")
     assert shown.splitlines()[0] == "fine: 3 rows out"
-    assert shown.splitlines()[1].startswith("bad: 1 rows out, failed in batch ") and "M6053: operator Project-" in shown
+    assert shown.splitlines()[1].startswith("bad: 1 row out, failed in batch ") and "M6053: operator Project-" in shown
     with pytest.raises(MillstreamError, match="M2091"):
         mill.add_query("bad", "SELECT k FROM s")
     assert "missed 2 rows of s since batch" in start_again(mill, "bad")

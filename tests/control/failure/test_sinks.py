@@ -139,7 +139,7 @@ def test_a_query_that_stops_by_option(sink: Flaky, tmp_path: Path) -> None:
     assert failure.error.message == "sink flaky of query 'q' failed: ConnectionError: refused"
     assert mill.take_rows("other").rows() == [(2,), (3,), (4,)]
     sink.broken = False
-    assert "missed 1 rows of s since batch" in start_again(mill, "q")
+    assert "missed 1 row of s since batch" in start_again(mill, "q")
     feed(mill, 4)
     mill.close()
     mill = opened(tmp_path)
@@ -170,9 +170,7 @@ def test_a_query_stops_again_while_its_sink_fails(
         failure = mill.queries["q"].failure
         assert failure is not None and failure.error.code == "M6044" and failure.error.message.count("sink flaky") == 1
     assert not any("spooled" in record.message or "discarded" in record.message for record in caplog.records)
-    assert any(
-        "that wait for its sink are kept until the query starts again" in each.message for each in caplog.records
-    )
+    assert any("waiting for its sink: kept until the query starts again" in each.message for each in caplog.records)
     sink.broken = sink.unopened = False
     mill.failures.settle()  # tries the sink once more
     start_again(mill, "q")
@@ -248,7 +246,7 @@ def test_a_dropped_query_leaves_nothing(sink: Flaky, tmp_path: Path, caplog: pyt
     assert [*tmp_path.glob("job-*/spool/*/*")]
     mill.execute("DROP QUERY q")
     assert not [*tmp_path.glob("job-*/spool/*")]
-    assert any("1 rows of query 'q' that wait for its sink are discarded" in each.message for each in caplog.records)
+    assert any("1 row of query 'q' waiting for its sink: discarded" in each.message for each in caplog.records)
     mill.close()
 
 

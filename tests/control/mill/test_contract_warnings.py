@@ -35,8 +35,8 @@ def test_the_warning_says_what_to_declare(mill: ms.Connection, caplog: pytest.Lo
     assert warning.splitlines() == [
         "M3030: the state of query 'joined' can grow for ever",
         "  left b of #3 WindowJoin: auctions PRIMARY KEY (id) closes only values that come",
-        "  hint: declare PUNCTUATED ON (id #) on auctions, or give b a ROWS window; EXPLAIN CONTRACT joined shows all, "
-        "SET contracts = 'off' stops this warning",
+        "  hint: declare PUNCTUATED ON (id #) on auctions, or add a ROWS window to b; EXPLAIN CONTRACT joined shows "
+        "all, SET contracts = 'off' stops this warning",
     ]
     assert "contract: unbounded: 1 part" in str(mill.sql("EXPLAIN CONTRACT joined"))
 

@@ -54,7 +54,7 @@ def test_the_picture(mill: ms.Connection, tmp_path: Path) -> None:
     file.write_text(f"{STREAMS} CREATE QUERY joined AS {JOIN}; {GROUPS};")
     ran = CliRunner().invoke(app, ["explain", str(file), "--stage", "contract", "--svg", str(tmp_path / "svg")])
     assert ran.exit_code == 0, ran.output
-    assert sorted(path.name for path in (tmp_path / "svg").iterdir()) == ["joined.svg", "query_2.svg"]
+    assert sorted(path.name for path in (tmp_path / "svg").iterdir()) == ["joined.svg", "query_1.svg"]
 
 
 def test_enforcement_refuses_with_the_explanation(mill: ms.Connection) -> None:
@@ -66,7 +66,7 @@ def test_enforcement_refuses_with_the_explanation(mill: ms.Connection) -> None:
         "  left b of #3 WindowJoin: auctions PRIMARY KEY (id) closes only values that come",
         "  no accordance: #3 WindowJoin has no contract for what it gets from #2 Scan ((id #) of values that came, "
         "time when asked)",
-        "  hint: declare PUNCTUATED ON (id #) on auctions, or give b a ROWS window; SET contracts = 'warn' starts it "
+        "  hint: declare PUNCTUATED ON (id #) on auctions, or add a ROWS window to b; SET contracts = 'warn' starts it "
         "nevertheless",
     ]
     with pytest.raises(MillstreamError, match="M2092"):

@@ -81,7 +81,7 @@ def test_a_table_reports_its_bad_rows(tmp_path: Path, caplog: pytest.LogCaptureF
     with caplog.at_level(logging.WARNING, "millstream"):
         mill.execute(f"CREATE TABLE t (k BIGINT, x DOUBLE) WITH (connector = 'csv', path = '{tmp_path}/t.csv')")
     assert "line 3 of t.csv: column 'k': 'two' is not a value of type BIGINT" in caplog.text
-    assert mill.execute("SHOW TABLES") == "t (k BIGINT, x DOUBLE): 1 rows, 1 bad"
+    assert mill.execute("SHOW TABLES") == "t (k BIGINT, x DOUBLE): 1 row, 1 bad"
     assert mill.counts("t") == {"accepted": 1, "late": 0, "bad": 1}
     mill.execute("DROP TABLE t; CREATE TABLE t (k BIGINT)")
     assert mill.execute("SHOW TABLES") == "t (k BIGINT): 0 rows"

@@ -35,7 +35,7 @@ def test_a_bare_select_is_a_query(mill: LocalMill) -> None:
     mill.insert("s", [(1, 1.0, 1)])
     mill.batch()
     assert mill.take_rows("query_1").rows() == [(1,)]
-    assert "query_1: 1 rows out" in mill.execute("SHOW QUERIES")
+    assert "query_1: 1 row out" in mill.execute("SHOW QUERIES")
     assert "s (k BIGINT, v DOUBLE, ts BIGINT): 1 accepted, 0 late, 0 bad" in mill.execute("SHOW STREAMS")
 
 

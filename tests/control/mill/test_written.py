@@ -116,7 +116,7 @@ def test_statements_that_ran_once_do_not_run_again(tmp_path: Path) -> None:
     for _ in range(2):
         out = io.StringIO()
         run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "checkpoint", seconds=20)
-        assert "k | v\n0 | 0\n1 | 10\n2 | 20\n" in out.getvalue()
+        assert "     0 |      0\n     1 |     10\n     2 |     20\n" in out.getvalue()
 
 
 class Death(BaseException):
@@ -155,7 +155,7 @@ def test_a_statement_that_ran_before_the_driver_ended_does_not_run_again(
         monkeypatch.setattr(Jobs, "remember", remember)
         with nullcontext() if remember is note else pytest.raises(Death):
             run_file(text, Console(file=out, width=80), local=True, checkpoint=tmp_path / "checkpoint", seconds=20)
-    assert out.getvalue().count("7 | 0\n") == 2
+    assert out.getvalue().count("     7 |      0\n") == 2
 
 
 def test_metrics_and_progress() -> None:
@@ -170,7 +170,7 @@ def test_metrics_and_progress() -> None:
     assert 'millstream_table_rows{table="t"} 1.0' in text
     assert 'millstream_table_rows_bad_total{table="t"} 1.0' in text
     assert mill.execute("SHOW TABLES") == (
-        "t (k BIGINT, v BIGINT): 1 rows, 1 bad (the last: the table has its key (k)), written by streams"
+        "t (k BIGINT, v BIGINT): 1 row, 1 bad (the last: the table has its key (k)), written by streams"
     )
     assert mill.execute("SHOW QUERIES").startswith("w: writes t\n")
     assert {n.kind: n.tuples_in for n in mill.statistics("w")[0].values()}["WrittenTable"] == 2

@@ -55,7 +55,7 @@ def test_a_folder_whose_first_file_has_the_newest_row(
 ) -> None:
     text = STREAM.format("", folder)
     lines = ran(f"{text}; SELECT k, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY k INTO none", shards=shards)
-    assert lines[-1].endswith(": 5,001 rows in, 1 rows out, 5,000 late (over 99.9 %)")
+    assert lines[-1].endswith(": 5,001 rows in, 1 row out, 5,000 late (over 99.9 %)")
     (warning,) = warned(caplog)
     assert warning.splitlines() == [
         "M5060: stream 's': 5,000 of 5,001 rows are late (over 99.9 %)",

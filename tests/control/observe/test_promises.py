@@ -70,7 +70,7 @@ def test_broken_and_undeclared_punctuation(caplog: pytest.LogCaptureFixture) -> 
             "M5063: stream 'bids' sends punctuation that it does not declare",
             "  1 so far, the first [price < 1]; it declares PUNCTUATED ON (auction #).",
         ]
-        expected = "M5064: stream 'bids' breaks its promise: 1 rows match punctuation that it had sent"
+        expected = "M5064: stream 'bids' breaks its promise: 1 row matches punctuation that it had sent"
         assert broken.splitlines()[0] == expected
         (stream,) = query.progress().streams
         assert (stream.conduct.strange, stream.conduct.broken, stream.late) == (1, 1, 1)

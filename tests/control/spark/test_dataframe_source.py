@@ -93,7 +93,7 @@ def test_names_of_any_case_and_form() -> None:
         (PLAIN, {"references": {"k": "keyd"}}, "M2002: unknown stream 'keyd'"),
         (PLAIN, {"references": {"k": "unkeyed"}}, "M2032: stream 'unkeyed' has no PRIMARY KEY to refer to"),
         (PLAIN, {"references": {"ts": "keyed"}}, "M2032: "),
-        (PLAIN, {"references": {("k", "ts"): "keyed"}}, "M2032: the PRIMARY KEY of 'keyed' has 1 columns"),
+        (PLAIN, {"references": {("k", "ts"): "keyed"}}, "M2032: the PRIMARY KEY of 'keyed' has 1 column"),
     ],
 )
 def test_mistakes(frame: Frame, options: dict[str, Any], message: str) -> None:

@@ -85,7 +85,7 @@ def test_an_equality_of_expressions_is_no_key_and_the_hint_says_so() -> None:
     script = STREAMS.format("PUNCTUATED ON (k #)", "PUNCTUATED ON (k #)")
     catalog = catalog_of(script)
     computed = optimize(bind("SELECT a.k FROM a JOIN b ON a.k + 1 = b.k", catalog), catalog)
-    hint = "make both sides of ((a.k + 1) = b.k) columns of one type, in a subquery of FROM, or give a a ROWS window"
+    hint = "make both sides of ((a.k + 1) = b.k) columns of one type, in a subquery of FROM, or add a ROWS window to a"
     assert f"hint: {hint}" in explain_contract(computed, catalog)
     column = contract(script, "SELECT x.k FROM (SELECT k + 1 AS k FROM a) x JOIN b ON x.k = b.k")
     assert len(column.unbounded()) == 1

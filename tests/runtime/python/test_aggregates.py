@@ -210,5 +210,5 @@ def test_mistakes_of_vectorized_aggregates(mill: LocalMill) -> None:
         mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
     del Both.terminate
     mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
-    with pytest.raises(OperatorError, match="aggregate both returned 1 values for 2 rows"):
+    with pytest.raises(OperatorError, match="aggregate both returned 1 value for 2 rows"):
         result(mill, "both(v)", (1, 1), (1, 2))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from itertools import count
 from typing import Any
 
 import polars as pl
@@ -51,6 +50,7 @@ from millstream.control.observe.stream_progress import counts_of, read_counts
 from millstream.errors import BindError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
+from millstream.lang.names import free_name
 from millstream.logical.bind import bind_select
 from millstream.logical.catalog import Catalog
 from millstream.logical.plan import Plan
@@ -168,7 +168,7 @@ class Mill(Registration):
 
     def free_name(self, stem: str = "query") -> str:
         """Return an unused name for a query."""
-        return next(name for n in count(1) if (name := f"{stem}_{n}") not in self.queries)
+        return free_name(self.queries, stem)
 
     def forget(self, relation: str) -> None:
         """Forget a dropped stream or table."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.algebra.element import Element
+from millstream.amounts import amount
 from millstream.control.mill.modes import shape_of
 from millstream.control.mill.outlet import LOG, Outlet
 from millstream.control.mill.placement import Placement, Placements
@@ -112,7 +113,8 @@ class Deliveries:
                 kept = "kept until the query starts again" if failed else "kept in the checkpoint"
                 ends = outlet.spool.volatile or self.temporary
                 what = "discarded" if dropped or (ends and not failed) else kept
-                LOG.warning("%d rows of query '%s' that wait for its sink are %s", outlet.spool.rows, name, what)
+                waiting = amount(outlet.spool.rows, "row")
+                LOG.warning("%s of query '%s' waiting for its sink: %s", waiting, name, what)
             if dropped:
                 outlet.spool.clear()
 

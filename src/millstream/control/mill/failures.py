@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.amounts import amount
 from millstream.control.mill.parking import Parking, Resumption, head_of
 from millstream.control.mill.readings import readable
 from millstream.control.observe.stream_progress import read_counts
@@ -212,7 +213,7 @@ class Failures:
         now = self._counts(query)
         rows = {stream: count - failure.counts.get(stream, 0) for stream, count in now.items()}
         seconds = time.time() - failure.at
-        missed = ", ".join(f"{count:,} rows of {stream}" for stream, count in rows.items() if count > 0)
+        missed = ", ".join(f"{amount(count, 'row')} of {stream}" for stream, count in rows.items() if count > 0)
         since = f"since batch {failure.batch}, {seconds:,.0f} s ago"
         return f"query '{name}' starts again from now, and missed {missed or 'no rows'} {since}"
 

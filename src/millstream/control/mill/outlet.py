@@ -17,6 +17,7 @@ import polars as pl
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.amounts import amount
 from millstream.control.mill.modes import Shape
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.spool import Results, Spool
@@ -40,7 +41,7 @@ class SinkTrouble:
 
     def __str__(self) -> str:
         at = datetime.fromtimestamp(self.since).strftime("%Y-%m-%d %H:%M:%S")
-        return f"sink failing since {at}, {self.rows:,} rows spooled: {self.error}"
+        return f"sink failing since {at}, {amount(self.rows, 'row')} spooled: {self.error}"
 
 
 class Outlet:
@@ -124,7 +125,9 @@ class Outlet:
             failed = self.retry(now=stops)
         if self.spool.bytes > self.options.spool_limit:
             message = f"the results that wait for sink {self.name} of query '{self.query}' exceed spool_limit"
-            detail = f"{self.spool.rows:,} rows, {self.spool.bytes:,} bytes; the sink's last error: {self._error}."
+            detail = (
+                f"{amount(self.spool.rows, 'row')}, {self.spool.bytes:,} bytes; the sink's last error: {self._error}."
+            )
             return OptionError("M6045", message, detail=detail)
         return self.failure(failed) if stops and failed is not None else None
 

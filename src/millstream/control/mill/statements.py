@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import format_value
+from millstream.amounts import amount
 from millstream.control.mill.altering import alter_query, shown
 from millstream.control.mill.contracts import contract, warn_unpunctuated, warn_unused_windows
 from millstream.control.mill.dropping import drop
@@ -299,7 +300,7 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
 
 def _output(query: RunningQuery) -> str:
     plan = query.plan
-    return f"writes {plan.table}" if isinstance(plan, TableWrite) else f"{query.rows_out} rows out"
+    return f"writes {plan.table}" if isinstance(plan, TableWrite) else f"{amount(query.rows_out, 'row')} out"
 
 
 def _trouble(mill: Mill, query: RunningQuery) -> str:
@@ -317,7 +318,7 @@ def _shown_table(mill: Mill, table: TableDefinition) -> str:
     _, reason = mill.written.refused(table.name)
     bad = f", {counts['bad']} bad{f' (the last: {reason})' if reason else ''}" if counts["bad"] else ""
     written = ", written by streams" if mill.catalog.written(table.name) is not None else ""
-    return f"{table.name} {table.schema}: {counts['accepted']} rows{bad}{written}"
+    return f"{table.name} {table.schema}: {amount(counts['accepted'], 'row')}{bad}{written}"
 
 
 def _shown_views(mill: Mill) -> Iterator[str]:

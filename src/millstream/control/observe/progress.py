@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.qualities import Accuracy
+from millstream.amounts import amount
 from millstream.control.mill.outlet import SinkTrouble
 from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
@@ -115,7 +116,7 @@ class Progress:
     def _bound(self) -> str:
         most = self.bounds
         size = "" if most.bytes is None else f" ({size_text(most.bytes)})"
-        rows = "" if most.rows is None else f", at most {most.rows:,} rows{size}"
+        rows = "" if most.rows is None else f", at most {amount(most.rows, 'row')}{size}"
         return rows if most.delay is None or not most.rows else f"{rows}, results after {most.delay:,.0f} s at most"
 
     def _heading(self) -> Iterator[str]:
@@ -128,7 +129,7 @@ class Progress:
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
-        yield f"state  {self.state_rows:,} rows, {held}, {written} written{self._bound()}"
+        yield f"state  {amount(self.state_rows, 'row')}, {held}, {written} written{self._bound()}"
         guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
@@ -137,7 +138,7 @@ class Progress:
             tested, asleep = sum(test.tested for test in tests), sum(test.asleep for test in tests)
             sleeping = f", {asleep} of {len(tests)} asleep" if asleep else ""
             named = f"{', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}"
-            yield f"guards {named}: {dropped:,} rows dropped, {tested:,} tested in operators{sleeping}"
+            yield f"guards {named}: {amount(dropped, 'row')} dropped, {tested:,} tested in operators{sleeping}"
         for stream in self.streams:
             if stream.skipped.tested:
                 yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.algebra.types import MICROS
+from millstream.amounts import amount
 from millstream.control.observe.loss_reports import interval_text
 from millstream.control.observe.losses import WARNED, losses
 from millstream.errors import InputError, MillstreamError
@@ -107,7 +108,8 @@ def _strange(stream: StreamDefinition, held: Losses) -> MillstreamError:
 
 
 def _broken(stream: StreamDefinition, number: int) -> MillstreamError:
-    message = f"stream '{stream.name}' breaks its promise: {number:,} rows match punctuation that it had sent"
+    rows = f"{amount(number, 'row')} {'matches' if number == 1 else 'match'} punctuation that it had sent"
+    message = f"stream '{stream.name}' breaks its promise: {rows}"
     hint = f"send a punctuation only after the rows that it matches; {stream.name + LATE} has the rows"
     return InputError("M5064", message, hint=hint)
 

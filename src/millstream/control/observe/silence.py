@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.amounts import amount
 from millstream.control.observe.losses import losses
 from millstream.control.observe.progress import Progress, progress_of
 from millstream.errors import MillstreamError
@@ -65,7 +66,8 @@ def _all_lost(stream: str, held: Losses) -> str:
     if not held.rows or held.accepted:
         return ""
     if not held.late or not held.bad:
-        return f"all {held.rows:,} rows of {stream} are {'late' if held.late else 'bad'}"
+        all_rows = f"all {held.rows:,} rows of {stream} are" if held.rows > 1 else f"the only row of {stream} is"
+        return f"{all_rows} {'late' if held.late else 'bad'}"
     return f"of {held.rows:,} rows of {stream} {held.late:,} are late and {held.bad:,} bad"
 
 
@@ -93,10 +95,14 @@ def _blocked(plan: Plan, progress: Progress, empty: list[str]) -> str:
     if node.kind in GROUPS and node.held:
         still = _unpunctuated(plan, progress)
         why = f"no punctuation of {' and '.join(still)} came" if still else "no time or punctuation has closed one"
-        return f"{node.held:,} groups are open: {why}"
+        return f"{_open(node.held)}: {why}"
     if "Join" in node.kind:
         return f"no rows match in a join, of {node.rows_in:,} that reached it{silent}"
-    return f"operator {node.kind} holds or drops all {node.rows_in:,} rows that reached it{silent}"
+    return f"operator {node.kind} holds or drops all that reached it, {amount(node.rows_in, 'row')}{silent}"
+
+
+def _open(groups: int) -> str:
+    return f"{amount(groups, 'group')} {'is' if groups == 1 else 'are'} open"
 
 
 def _unpunctuated(plan: Plan, progress: Progress) -> list[str]:

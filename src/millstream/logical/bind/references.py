@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.algebra.schema import Schema
+from millstream.amounts import amount
 from millstream.errors import BindError
 from millstream.lang import ast
 from millstream.lang.spelling import spelled
@@ -30,7 +31,9 @@ def bind_references(
             raise BindError("M2032", message, hint=f"REFERENCES {spelled(stream)} ({', '.join(map(spelled, key))})")
         if len(columns) != len(there):
             hint = f"FOREIGN KEY ({', '.join('…' for _ in there)}) REFERENCES {spelled(stream)}"
-            message = f"the PRIMARY KEY of '{stream}' has {len(there)} columns, the foreign key {len(columns)}"
+            message = (
+                f"the PRIMARY KEY of '{stream}' has {amount(len(there), 'column')}, the foreign key {len(columns)}"
+            )
             raise BindError("M2032", message, hint=hint)
         own = [(column, schema.type_of(column)) for column in columns]
         check_types("M2032", *zip(own, [(f"{stream}.{c}", schema_there.type_of(c)) for c in there], strict=True))

@@ -9,6 +9,7 @@ from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Attribute, Schema, TimeKind
 from millstream.algebra.type_names import type_named
 from millstream.algebra.types import MICROS, Type
+from millstream.amounts import amount
 from millstream.errors import BindError, MillstreamError, OptionError, did_you_mean
 from millstream.lang import ast
 from millstream.logical.bind.columns import check_types, known_columns
@@ -188,7 +189,7 @@ def _closes(clause: ast.Closes, name: str, schema: Schema, catalog: Catalog) -> 
         by = known_columns(clause.by, schema, "BY")
         if len(columns) != len(by):
             hint = "Each column of the closed stream has one of the closing stream."
-            raise BindError("M2030", f"CLOSES {stream} names {len(columns)} columns, BY {len(by)}", hint=hint)
+            raise BindError("M2030", f"CLOSES {stream} names {amount(len(columns), 'column')}, BY {len(by)}", hint=hint)
         ended = [(f"{stream}.{column}", closed.type_of(column)) for column in columns]
         check_types("M2030", *zip(ended, [(column, schema.type_of(column)) for column in by], strict=True))
         return Closes(stream, columns, by)

@@ -57,7 +57,7 @@ class MultiJoin(Windowed):
             return []
         moves = all(offers.time is Time.MOVES for place, offers in enumerate(inputs) if place != part.side)
         prefix, bare = self.prefixes[part.side], self.windows[part.side].range is None
-        return [f"give {prefix} a window"] if moves and bare and prefix else []
+        return [f"add a window to {prefix}"] if moves and bare and prefix else []
 
     def parameters(self) -> dict[str, Any]:
         inputs = [member.schema for member in self.members]

@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 from millstream.algebra.types import Type
+from millstream.amounts import amount
 from millstream.errors import CodeError
 from millstream.runtime.expression.overflow import LIMITS
 
@@ -87,7 +88,7 @@ def whole_column(returned: Any, height: int, type_: Type, what: str) -> pl.Serie
     if not isinstance(returned, pl.Series):
         raise CodeError("M6054", f"{what} returned a {type(returned).__name__}, not a column")
     if len(returned) != height:
-        raise CodeError("M6054", f"{what} returned {len(returned)} values for {height} rows")
+        raise CodeError("M6054", f"{what} returned {amount(len(returned), 'value')} for {amount(height, 'row')}")
     if returned.dtype == type_.polars:
         return returned.alias("")
     if not _widens(returned.dtype, type_):

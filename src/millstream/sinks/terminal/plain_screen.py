@@ -11,6 +11,7 @@ from rich.console import Console
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.amounts import amount
 from millstream.sinks.terminal.cells import align, cells, harmless, is_right_aligned, shorten
 
 WIDEST = 32
@@ -62,6 +63,10 @@ class PlainLines:
         if not rows.height:
             return
         shown = rows if self._limit is None else rows.tail(self._limit)
+        self._screen.print(self.query, self.lines(shown, rows.height - shown.height))
+
+    def lines(self, shown: pl.DataFrame, before: int = 0) -> list[str]:
+        """The lines of some rows, the first time with a header. `before`: number of rows before them."""
         longest = self._screen.console.width
         texts = [
             ["NULL" if cell is None else shorten(cell, longest) for cell in row] for row in cells(shown, self._schema)
@@ -75,11 +80,17 @@ class PlainLines:
         if not self._begun:
             lines += [self._line(row) for row in header]
             lines.append("-+-".join("-" * width for width in self._widths))
-        if shown.height < rows.height:
-            lines.append(f"({rows.height - shown.height} rows before these)")
-        self._screen.print(self.query, lines + [self._line(row) for row in texts])
         self._begun = True
+        if before:
+            lines.append(f"({amount(before, 'row')} before these)")
+        return lines + [self._line(row) for row in texts]
 
     def _line(self, row: Sequence[str]) -> str:
         parts = zip(row, self._widths, self._right, strict=True)
         return " | ".join(align(cell, width, right=right) for cell, width, right in parts)
+
+
+def print_rows(console: Console, schema: Schema, rows: pl.DataFrame) -> None:
+    """Print the rows of a query that runs once, as those of other queries; without rows the header alone."""
+    screen = PlainScreen(console)
+    screen.print("", PlainLines(screen, "", schema, None).lines(rows))

@@ -19,6 +19,7 @@ from millstream.algebra.program.query import Call, Query, Source
 from millstream.algebra.program.statement import INWINDOW, RETURN
 from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
+from millstream.amounts import amount
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
@@ -264,7 +265,9 @@ class Body:
             bound: Expression | None = None
             if isinstance(node, ast.Constant) and type(node.value) is int:
                 if not 1 <= node.value <= len(named):
-                    raise BindError("M2017", f"ORDER BY {node.value}: there are {len(named)} columns", **node.place)
+                    raise BindError(
+                        "M2017", f"ORDER BY {node.value}: the query has {amount(len(named), 'column')}", **node.place
+                    )
                 bound = named[node.value - 1][1]
             elif isinstance(node, ast.Name) and len(node.parts) == 1:
                 aliases = {item.alias: position for position, item in enumerate(select.items) if item.alias}
@@ -293,7 +296,7 @@ def _at_position(node: ast.Constant, select: ast.Select) -> ast.Expr:
     """The column of the select list that `GROUP BY 1` means."""
     place = node.value if type(node.value) is int else 0
     if not 1 <= place <= len(select.items):
-        message = f"GROUP BY {node.value!r}: there are {len(select.items)} columns"
+        message = f"GROUP BY {node.value!r}: the query has {amount(len(select.items), 'column')}"
         raise BindError("M2017", message, hint="name a column, or give its place in the select list", **node.place)
     return select.items[place - 1].expression
 

@@ -195,8 +195,8 @@ class TwoWindowed(Paired, Windowed):
             found = ["link the two sides by a condition"]
         moves = inputs[1 - part.side].time is Time.MOVES
         if own.prefix is None:
-            return [*found, f"give {own.label} windows"] if moves else found
-        return [*found, f"give {own.prefix} a {'window' if moves else 'ROWS window'}"]
+            return [*found, f"add windows to {own.label}"] if moves else found
+        return [*found, f"add a {'window' if moves else 'ROWS window'} to {own.prefix}"]
 
     def parameters(self) -> dict[str, Any]:
         schemas = {"left": self.left.schema, "right": self.right.schema}

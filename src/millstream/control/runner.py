@@ -252,7 +252,7 @@ LOGGED = 10.0
 class ProgressLine:
     """Rows per second, state and lag, on one line that is updated in place."""
 
-    def __init__(self, connection: Connection, console: Console, *, resumed: bool) -> None:
+    def __init__(self, connection: Connection, console: Console, *, resumed: bool = False) -> None:
         self._connection, self._console, self._resumed = connection, console, resumed
         self._begun = self._shown = self._logged = time.monotonic()
         visible = console.is_terminal and not TERMINAL.in_use

@@ -68,7 +68,7 @@ MISPLACED: dict[str, tuple[str, str]] = {
         "FROM a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON a.k = b.k",
     ),
     "^ SELECT … , name ON": ("ON stands after JOIN", "FROM a JOIN b ON a.k = b.k, or FROM a, b WHERE a.k = b.k"),
-    "^ SELECT … ON": ("a JOIN has one ON", "JOIN b ON a.k = b.k AND a.v = b.v"),
+    "^ SELECT … name . name ON": ("a JOIN has one ON", "JOIN b ON a.k = b.k AND a.v = b.v"),
     "FOREIGN KEY name": ("FOREIGN KEY needs parentheses", "FOREIGN KEY (k) REFERENCES s (id)"),
     "PUNCTUATED BY": ("it is PUNCTUATED ON", "PUNCTUATED ON (k #)"),
     "FROM ( name )": ("a stream stands without parentheses", "FROM s"),

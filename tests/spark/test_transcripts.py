@@ -1,13 +1,13 @@
-"""Every transcript on Spark: two shards, state read back from the store; a sample also with restarts.
+"""Transcripts on Spark: every second one on two shards, some without cached state, a sample with restarts.
 
-`make soak` cuts all of them at random, and restarts all of them after every batch.
+`make soak` runs all of them: cut at random, and restarted after every batch.
 """
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.paths import TRANSCRIPTS
 
-from millstream.testing.runner import Variant
+from millstream.testing.runner import Variant, transcripts
 from millstream.testing.spark import run_paths_on_spark
 
 RESTARTED = (
@@ -25,13 +25,15 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.mark.parametrize(
-    ("variant", "cached", "places", "count"),
-    [(Variant(shards=2), True, "", 75), (Variant(shards=2, cut="random:4"), False, "sequence", 3)],
+    ("variant", "cached", "places", "step", "count"),
+    [(Variant(shards=2), True, "", 2, 75), (Variant(shards=2, cut="random:4"), False, "sequence", 1, 3)],
     ids=["two shards", "sequences, no cache, random cuts"],
 )
 @pytest.mark.timeout(1800)
-def test_transcripts_on_spark(spark: SparkSession, variant: Variant, cached: bool, places: str, count: int) -> None:
-    outcomes = run_paths_on_spark(spark, [TRANSCRIPTS / places], variant, cached=cached)
+def test_transcripts_on_spark(
+    spark: SparkSession, variant: Variant, cached: bool, places: str, step: int, count: int
+) -> None:
+    outcomes = run_paths_on_spark(spark, transcripts([TRANSCRIPTS / places])[::step], variant, cached=cached)
     failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
     assert not failures, "\n".join(failures)
     assert len(outcomes) > count

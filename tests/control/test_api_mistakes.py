@@ -270,7 +270,7 @@ def test_a_prod_that_has_no_answer(mill: ms.Connection, given: str, caplog: pyte
         query.prod(given)
     query.feedback(f"![{given[1:-1]}]")
     column = given[1:-1].rpartition(", ")[2].split()[0]
-    said = f"M4018: a prod of query 'q' has no answer: column '{column}' is neither window_end nor a group\n  hint: "
+    said = f"M4018: a prod of query 'q' has no answer: column '{column}' is neither a window nor a group\n  hint: "
     assert [record.message.startswith(said) for record in caplog.records] == [True]
     assert not query.take().rows()
     query.prod("{window_end <= 10, k = 1}")

@@ -50,6 +50,21 @@ def test_memory(mode: str, expected: list[Any]) -> None:
         assert sorted(sink.take_rows().rows()) == sorted(expected)
 
 
+def test_rows_that_lack_tuples_are_final() -> None:
+    query = FULL.replace("FROM s", "FROM EXPENSIVE(TABLE s, v + 0 AS w, budget => 9, shed => TRUE)")
+    expected = [(10, 1, 1, "final-shed", 2), (10, 2, 2, "final", 2)]
+    for mode in ("final", "upsert"):
+        sink = MemorySink()
+        with ms.connect(local=True) as mill:
+            mill.sql(STREAM)
+            mill.sql(query).start(sink, name="q", mode=mode)
+            mill.insert("s", [(1, 1, 1), (2, 2, 2)])
+            mill.prod("s", "{ts = 10}")
+            mill.insert("s", [(3, 1, 4), (11, 1, 8)])
+        rows = sorted(sink.take_rows().rows())
+        assert [row for row in rows if mode == "final" or (row[0] == 10 and row[3] != "early")] == expected
+
+
 def test_one_row_for_each_key_and_batch() -> None:
     batches: list[list[Any]] = []
     with ms.connect(local=True) as mill:

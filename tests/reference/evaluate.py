@@ -82,6 +82,8 @@ def binary(op: str, a: Any, b: Any) -> Any:
             return a * b
         case "/":
             return None if not b else a / b
+        case "%" if b and isinstance(a, int) and isinstance(b, int):
+            return abs(a) % abs(b) * (-1 if a < 0 else 1)  # a float has too few digits
         case "%":
             return None if b == 0 else math.fmod(a, b)
         case "=":

@@ -1,4 +1,4 @@
-"""Work with a budget, a tuple at a time: a queue in the order of arrival, and the tuples that wait aside."""
+"""Work with a budget, a tuple at a time: a queue in order of arrival, and the tuples that wait aside or are shed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ Row = dict[str, Any]
 
 class Expensive:
     """`waiting` has the tuples that nothing was computed for yet, but for those aside. `share`: the number of
-    other tuples before one from aside is due (0: none is while others wait); None: no tuple is put aside."""
+    other tuples before one from aside is due (0: none is while others wait); None: no tuple is put aside. `sheds`:
+    tuples that a prod has passed are `lost` instead."""
 
-    def __init__(self, budget: int, share: int | None = None) -> None:
-        self.budget, self.share = budget, share
+    def __init__(self, budget: int, share: int | None = None, *, sheds: bool = False) -> None:
+        self.budget, self.share, self.sheds = budget, share, sheds
+        self.lost: list[Row] = []
         self.waiting: list[Row] = []
         self.aside: list[Row] = []
         self.desired: list[Pattern] = []
@@ -23,7 +25,7 @@ class Expensive:
 
     def receive(self, row: Row) -> None:
         behind = any(each.matches(row) for each in self.answered) and not any(p.matches(row) for p in self.desired)
-        (self.aside if behind else self.waiting).append(row)
+        (self.waiting if not behind else self.lost if self.sheds else self.aside).append(row)
 
     def prod(self, passed: Pattern) -> None:
         """Tuples that match are behind from now on: those that wait, and those that arrive later."""

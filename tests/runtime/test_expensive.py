@@ -17,9 +17,9 @@ from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.logical.nodes import expensive as node
 from millstream.logical.nodes.scan import Scan
-from millstream.runtime.aside import passed_by
 from millstream.runtime.expensive import Expensive
 from millstream.runtime.operator.contract import Input, Output
+from millstream.runtime.passed import passed_by
 from tests.reference.expensive import Expensive as Queue
 from tests.runtime.driving import Element, Row, Trace, cuts, elements, frame, steps
 from tests.tries import tries
@@ -32,12 +32,12 @@ GROUPS = [Pattern.of(g=equal(1)), Pattern.of(g=equal(2))]
 PATTERNS = [*GROUPS, Pattern.of(ts=below(0)), Pattern.of(g=equal(3), ts=below(9))]
 
 
-def operator(budget: int, name: str = "w", aside: int | None = None) -> Expensive:
-    return Expensive(**node.Expensive(Scan("s", SCHEMA), name, DOUBLED, budget, aside=aside).parameters())
+def operator(budget: int, name: str = "w", aside: int | None = None, shed: bool = False) -> Expensive:
+    return Expensive(**node.Expensive(Scan("s", SCHEMA), name, DOUBLED, budget, aside=aside, shed=shed).parameters())
 
 
-def restored(one: Expensive, budget: int, aside: int | None = None) -> Expensive:
-    made = operator(budget, aside=aside)
+def restored(one: Expensive, budget: int, aside: int | None = None, shed: bool = False) -> Expensive:
+    made = operator(budget, aside=aside, shed=shed)
     for name, table in one.tables().items():
         made.tables()[name].append(table.frame())
     made.restore_scalars(decode(encode(one.scalars())))
@@ -172,6 +172,22 @@ def test_work_is_done_in_pieces_that_feedback_can_follow() -> None:
 PRODS = [Pattern(), Pattern.of(ts=below(0)), Pattern.of(ts=below(20)), Pattern.of(ts=below(9), g=equal(1))]
 
 
+def say(word: str, one: Expensive, queue: Queue, trace: Trace, pattern: Pattern, number: int) -> None:
+    """Tell the operator and the queue the same; `number`: the time of a prod."""
+    match word:
+        case "prod":
+            one.early([None], stream_prod(pattern, SCHEMA).at(number))
+            end = pattern.get("ts").hi if "ts" in pattern.attributes else number
+            queue.prod(Pattern.of({TS: below(end)} | {name: r for name, r in pattern.items if name != "ts"}))
+        case "desire" if not any(p.covers(GROUPS[0]) for p in trace.punctuations):
+            one.answer(Feedback(Intent.DESIRED, GROUPS[0]))
+            queue.desire(GROUPS[0])
+        case "disclaim":
+            one.disclaim(GROUPS[1], (None,))
+            queue.disclaim(GROUPS[1])
+    queue.desired = [each for each in queue.desired if each in one._desired]  # punctuation ends them
+
+
 @settings(max_examples=tries(80))
 @given(
     items=elements(),
@@ -191,18 +207,7 @@ def test_tuples_aside_equal_the_queue(
         for each in [] if step.rows is None else step.rows.to_dicts():
             queue.receive(each)
         pattern = patterns[number % len(patterns)]
-        match said[number % len(said)]:
-            case "prod":
-                one.early([None], stream_prod(pattern, SCHEMA).at(number))
-                end = pattern.get("ts").hi if "ts" in pattern.attributes else number
-                queue.prod(Pattern.of({TS: below(end)} | {name: r for name, r in pattern.items if name != "ts"}))
-            case "desire" if not any(p.covers(GROUPS[0]) for p in trace.punctuations):
-                one.answer(Feedback(Intent.DESIRED, GROUPS[0]))
-                queue.desire(GROUPS[0])
-            case "disclaim":
-                one.disclaim(GROUPS[1], (None,))
-                queue.disclaim(GROUPS[1])
-        queue.desired = [each for each in queue.desired if each in one._desired]  # punctuation ends them
+        say(said[number % len(said)], one, queue, trace, pattern, number)
         output = done(one)
         expected = sorted(each["ts"] for each in queue.work())
         assert ([] if output.rows is None else sorted(output.rows["ts"].to_list())) == expected
@@ -215,6 +220,50 @@ def test_tuples_aside_equal_the_queue(
         trace.take(done(one))
         queue.work()
     assert not queue.waiting and not queue.aside and not one.state_rows()
+
+
+@settings(max_examples=tries(80))
+@given(
+    items=elements(),
+    cut=cuts,
+    budget=st.integers(1, 12),
+    said=st.lists(st.sampled_from(["", "prod", "prod", "desire", "disclaim"]), min_size=1, max_size=6),
+    patterns=st.lists(st.sampled_from(PRODS), min_size=1, max_size=3),
+)
+def test_shed_tuples_equal_the_queue(
+    items: list[Element], cut: list[bool], budget: int, said: list[str], patterns: list[Pattern]
+) -> None:
+    """A notice names every tuple that is shed, and no punctuation, and no time, that it held back is before it."""
+    one, queue, trace = operator(budget, shed=True), Queue(budget, sheds=True), Trace()
+    reached = NEVER
+    for number, step in enumerate(steps(items, cut, SCHEMA, "ts")):
+        lost = len(queue.lost)
+        outputs = [one.process([step])]
+        for each in [] if step.rows is None else step.rows.to_dicts():
+            queue.receive(each)
+        pattern = patterns[number % len(patterns)]
+        say(said[number % len(said)], one, queue, trace, pattern, number)
+        outputs.append(Output(shed=one.take_shed()))
+        outputs.append(done(one))
+        expected = sorted(each["ts"] for each in queue.work())
+        worked = outputs[-1].rows
+        assert ([] if worked is None else sorted(worked["ts"].to_list())) == expected
+        told: set[tuple[int, int]] = set()
+        for output in outputs:
+            if output.shed is not None:
+                told |= set(output.shed.rows.select("__first", "g").rows())
+                assert output.shed.names == ["ts", "g", "v"] and all(at >= reached for at, _ in told)
+                assert not any(p.matches(each) for each in output.shed.rows.to_dicts() for p in trace.punctuations)
+            trace.take(output)
+            reached = max(reached, NEVER if output.punctuations is None else output.punctuations.progress)
+        assert told == {(each[TS], each["g"]) for each in queue.lost[lost:]} and one.shed == len(queue.lost)
+        assert one.pending() == len(queue.waiting) and one.aside == 0
+        reached = max(reached, one.output_bound([NEVER if step.bound == NEVER else step.bound]))
+        one = restored(one, budget, shed=True)
+    while one.pending():
+        trace.take(done(one))
+        queue.work()
+    assert not queue.waiting and not one.state_rows()
 
 
 def test_a_range_is_told_behind_the_tuples_aside() -> None:

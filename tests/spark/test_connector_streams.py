@@ -70,3 +70,27 @@ def test_queries_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
         new = mill.sql("SELECT ts, k FROM s").start()
         wait_for(lambda: counts(mill) == (1, 0, 0))
         assert new.take().rows() == [(1, 7)]
+
+
+@pytest.mark.timeout(900)
+def test_queries_start_together_in_a_job_that_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """They see the same rows, and their feedback comes before the first one."""
+    write(tmp_path / "r", "1.csv", (1, 1))
+    write(tmp_path / "s", "1.csv", (1, 1), (5, 2), (12, 1))
+    with ms.connect(spark, shards=2) as mill:
+        mill.sql(STREAM.format(tmp_path / "r").replace("STREAM s", "STREAM r"))
+        running = mill.sql("SELECT ts FROM r").start()
+        wait_for(lambda: running.take().height == 1)
+        mill.sql(STREAM.format(tmp_path / "s"))
+        with mill.together():
+            plain = mill.sql("SELECT ts, k FROM s").start()
+            time.sleep(1.0)
+            counted = mill.sql(COUNTS).start()
+            time.sleep(1.0)
+            counted.feedback("~[k = 1]")
+        write(tmp_path / "s", "2.csv", (30, 1))
+        wait_for(lambda: counts(mill) == (4, 0, 0))
+        assert sorted(plain.take().rows()) == [(1, 1), (5, 2), (12, 1), (30, 1)]
+        assert counted.take().rows() == [(10, 2, 1)]
+        write(tmp_path / "r", "2.csv", (2, 1))
+        wait_for(lambda: running.take().height == 1)

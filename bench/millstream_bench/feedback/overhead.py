@@ -15,13 +15,11 @@ from statistics import median
 from typing import Any
 
 from millstream_bench.feedback import data
-from millstream_bench.feedback.queries import OVERHEAD, declared, task
+from millstream_bench.feedback.queries import OVERHEAD, task
 from millstream_bench.feedback.sizes import Sizes
 from millstream_bench.feedback.subject import Subject, baseline, folder_of
 from millstream_bench.suite.report import Finding
 from millstream_bench.suite.run import Tell
-
-TOGETHER = "all three"
 
 
 def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) -> Finding:
@@ -30,13 +28,13 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
     found = Finding(name, f"feedback-aware, none sent, {place}", "Table 7.4", columns)
     other = baseline()
     with folder_of("overhead") as made:
-        folder = _written(Path(made), sizes)
-        tasks = _tasks(folder, spark)
+        folder = _written(Path(made), sizes.hours if spark else sizes.steady_hours)
+        tasks = {query: task(folder, text) for query, text in OVERHEAD.items()}
         with (
             Subject(spark=spark, cores=sizes.cores, baseline=other) as without,
             Subject(spark=spark, cores=sizes.cores) as aware,
         ):
-            pairs = _measured(tasks, without, aware, sizes, tell, spark)
+            pairs = _measured(tasks, without, aware, sizes, tell)
     for query, spent in pairs.items():
         low, high = interval([b / a for a, b in spent])
         ratio = median(b / a for a, b in spent)
@@ -49,34 +47,29 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
     return found
 
 
-def _written(folder: Path, sizes: Sizes) -> Path:
-    data.write(data.sensors(sizes.hours), folder / "sensor", 60)
+def _written(folder: Path, hours: int) -> Path:
+    data.write(data.sensors(hours), folder / "sensor", 60)
     data.locations().write_parquet(folder / "location.parquet")
     return folder
 
 
-def _tasks(folder: Path, spark: bool) -> dict[str, dict[str, Any]]:
-    if not spark:
-        return {name: task(folder, text) for name, text in OVERHEAD.items()}
-    queries = {f"q{number}": text for number, text in enumerate(OVERHEAD.values())}
-    return {TOGETHER: {"setup": declared(folder, " ".join(OVERHEAD.values())), "queries": queries}}
-
-
 def _measured(
-    tasks: dict[str, dict[str, Any]], without: Subject, aware: Subject, sizes: Sizes, tell: Tell, spark: bool
+    tasks: dict[str, dict[str, Any]], without: Subject, aware: Subject, sizes: Sizes, tell: Tell
 ) -> dict[str, list[tuple[float, float]]]:
     pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for number in range(sizes.pairs + 1):  # the first one warms up
         for name, each in tasks.items():
             tell(f"overhead, {name}, pair {number} of {sizes.pairs}")
             spent: dict[Subject, float] = {}
-            answers = []
+            answers: dict[str, dict[str, int]] = {}
             for subject in (without, aware) if number % 2 else (aware, without):
-                runs = [subject.run(each) for _ in range(1 if spark else sizes.repeats)]
-                spent[subject] = sum(run.cpu_s for run in runs)
-                answers.append(runs[0].rows)
-            if answers[0] != answers[1]:
-                raise AssertionError(f"{name}: {answers[0]} rows, and {answers[1]}")
+                run = subject.run(each)
+                spent[subject] = run.cpu_s
+                answers["without" if subject is without else "with"] = run.rows
+            if answers["without"] != answers["with"]:
+                raise AssertionError(
+                    f"{name}, pair {number}: {answers['without']} rows without, {answers['with']} with"
+                )
             if number:
                 pairs[name].append((spent[without], spent[aware]))
     return pairs

@@ -69,9 +69,13 @@ def _resources(finding: dict[str, Any]) -> str:
     rows = []
     for row in finding["rows"]:
         cpu, wall = row[5:8], row[9:12]
-        rows.append([row[0], f"{row[1]:,}", f"{row[2]:,}", *(f"{each:.1f}" for each in cpu), f"{row[8]:.0%}",
-                     *(f"{each:.1f}" for each in wall), f"{row[12]:.0%}"])  # fmt: skip
+        rows.append([row[0], f"{row[1]:,}", f"{row[2]:,}", *(f"{each:.1f}" for each in cpu), _share(row[8]),
+                     *(f"{each:.1f}" for each in wall), _share(row[12])])  # fmt: skip
     return table(heads, rows)
+
+
+def _share(saved: float | None) -> str:
+    return "–" if saved is None else f"{saved:.0%}"
 
 
 def _resources_on_spark(finding: dict[str, Any]) -> str:

@@ -85,7 +85,7 @@ def _check(query: str, folder: Path, said: str) -> None:
 def _add(found: Finding, query: str, runs: dict[str, list[Run]]) -> None:
     cpu = {way: median(run.cpu_s for run in own) for way, own in runs.items()}
     wall = {way: median(run.wall_s for run in own) for way, own in runs.items()}
-    saved = [1 - (each["on"] - each["empty"]) / max(1e-9, each["off"] - each["empty"]) for each in (cpu, wall)]
+    saved = [_saved(**each) for each in (cpu, wall)]
     tuples = {way: sum(c[0] for kind, c in runs[way][-1].operators["q"].items() if kind != "sink") for way in WAYS}
     rows = {way: runs[way][-1].rows["q"] for way in WAYS}
     found.rows.append((
@@ -94,6 +94,15 @@ def _add(found: Finding, query: str, runs: dict[str, list[Run]]) -> None:
     ))  # fmt: skip
     found.numbers[query] = {"cpu_s": cpu, "wall_s": wall, "saved_cpu": saved[0], "saved_wall": saved[1], "rows": rows,
                             "tuples": tuples}  # fmt: skip
+
+
+def _saved(empty: float, off: float, on: float) -> float | None:
+    """The share of the time above that of an empty run; None if there is hardly any.
+
+    >>> _saved(1.0, 11.0, 3.0), _saved(7.9, 7.7, 8.4)
+    (0.8, None)
+    """
+    return None if off < 1.2 * empty else 1 - (on - empty) / (off - empty)
 
 
 def _beside(found: Finding, measured: dict[str, dict[str, float]]) -> None:

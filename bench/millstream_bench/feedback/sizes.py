@@ -11,13 +11,15 @@ class Sizes:
     """Hours of readings: 27,000 an hour."""
     pairs: int = 10
     """Interleaved pairs of runs with and without the code of feedback."""
-    repeats: int = 5
-    """Runs of each query whose CPU time is added up, in process."""
+    steady_hours: int = 120
+    """Hours of readings for these pairs in process: the start of a query is a small part of such a run."""
     chains: tuple[int, ...] = (1, 5, 10, 15)
     messages: int = 20_000
     """Messages of a chain with one for each tuple."""
     chain_rounds: int = 5
     pace_hours: int = 12
+    pace_hours_on_spark: int = 2
+    """Batches on Spark take longer than their work here."""
     minutes: int = 4
     """Minutes of readings in a batch, where imputation has to keep up."""
     budget: int = 170
@@ -37,11 +39,12 @@ FULL = Sizes()
 QUICK = Sizes(
     hours=2,
     pairs=2,
-    repeats=1,
+    steady_hours=2,
     chains=(1, 5),
     messages=500,
     chain_rounds=2,
     pace_hours=1,
+    pace_hours_on_spark=1,
     budget=400,
     loops=5,
     broad_hours=4,

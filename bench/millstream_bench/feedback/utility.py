@@ -49,7 +49,7 @@ def utility(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) -
     found = Finding(name, f"output that is of use, {place}", "Fig. 7.8", columns)
     with folder_of("utility") as made:
         folder = Path(made)
-        readings = data.sensors(sizes.pace_hours, dirty=True)
+        readings = data.sensors(sizes.pace_hours_on_spark if spark else sizes.pace_hours, dirty=True)
         data.write(readings, folder / "sensor", sizes.minutes)
         rows: dict[str, pl.DataFrame] = {}
         with Subject(spark=spark, cores=sizes.cores, shards=1) as subject:

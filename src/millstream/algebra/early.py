@@ -41,18 +41,21 @@ FINALITY, REVISION = "finality", "revision"
 ESTIMATE, LOW, HIGH, COMPLETE = ESTIMATES = ("estimate", "low", "high", "complete")
 """Columns of an aggregate: the final value that an early row predicts, an interval for it, and the share of its window
 that has passed."""
-FINAL, EARLY = "final", "early"
+FINAL, EARLY, FINAL_SHED = "final", "early", "final-shed"
+"""Values of `finality`; the last one: of a final row that may lack tuples, since an operator has shed some."""
 EVERYTHING = Pattern()
 
 
 @record("asked")
 class Asked:
     """What a prod asks of one column of its stream. `names`: the columns that have its values here. `time`: it is the
-    stream's time, and the restriction is one of integers, as the hidden timestamp is."""
+    stream's time, and the restriction is one of integers, as the hidden timestamp is. `windowed`: an aggregate below
+    has answered for the windows that it asks for."""
 
     names: tuple[str, ...]
     restriction: Restriction
     time: bool = False
+    windowed: bool = False
 
 
 @value("prod")
@@ -72,6 +75,7 @@ class Prod(Element):
     rows: pl.DataFrame | None = None
     time: int | None = None
 
+    overtakes = True
     punctuation_count = 0
 
     def __bool__(self) -> bool:

@@ -5,6 +5,7 @@
 | `Page` | tuples, as columns with the hidden timestamp | among other pages |
 | `Punctuations` | patterns that no later tuple matches, and progress of time | no: may follow all tuples of its step |
 | `Prod` (`early.py`) | a demand for the results so far, with the early rows that answer it | yes |
+| `Shed` (`shed.py`) | a notice of tuples that an operator has dropped to keep up | yes |
 
 A step of an operator consumes tuples, then punctuations. An element that keeps its position is never consumed together
 with tuples: the operator has consumed every tuple before it and none after it. `upstream.py` lists all messages, also
@@ -28,10 +29,12 @@ from millstream.algebra.values import value
 
 
 class Element(ABC):
-    """One element. `keeps_position` is true unless elements of the kind may be consumed after later tuples."""
+    """One element. `keeps_position` is true unless elements of the kind may be consumed after later tuples.
+    `overtakes`: where tuples wait for the time of another stream, it does not, and is consumed before them."""
 
     __slots__ = ()
     keeps_position: ClassVar[bool] = True
+    overtakes: ClassVar[bool] = False
 
     @property
     def tuples(self) -> int:

@@ -9,7 +9,7 @@ The prod of a mark stands before the first tuple, or punctuation, that takes tim
 marks at once, only windows that may have tuples are asked for, and a period counts once.
 
 >>> lead = Schedule(slide=20, range=60, lead=4)
->>> lead.following(211), lead.passed(217, 236, 217), lead.passed(211, 100_000, 211)
+>>> lead.grid.following(211), lead.passed(217, 236, 217), lead.passed(211, 100_000, 211)
 (216, [(236, 240)], [(216, 220), (236, 240), (256, 260)])
 >>> Schedule(period=10).passed(5, 47, 5)
 [(40, None)]
@@ -20,12 +20,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from millstream.algebra.schema import FOREVER
 from millstream.algebra.values import value
 
 MOST_MARKS = 1_000
-"""Marks passed at once: if time leaps further, the others do not count."""
+"""Windows asked for at once: if time leaps further, the others do not count."""
+
+
+class Grid(NamedTuple):
+    """Marks of time: the multiples of a step, each that much earlier."""
+
+    step: int
+    earlier: int
+
+    def following(self, time: int) -> int:
+        """The first mark after a time."""
+        return ((time + self.earlier) // self.step + 1) * self.step - self.earlier
 
 
 @value("prod_schedule")
@@ -44,11 +56,10 @@ class Schedule:
     delay: int = 0
     several: bool = False
 
-    def following(self, time: int) -> int:
-        """The first mark after a time."""
-        if self.period:
-            return (time // self.period + 1) * self.period
-        return ((time + self.lead) // self.slide + 1) * self.slide - self.lead
+    @property
+    def grid(self) -> Grid:
+        """Where its marks are."""
+        return Grid(self.period, 0) if self.period else Grid(self.slide, self.lead)
 
     def passed(self, before: int, now: int, newest: int) -> list[tuple[int, int | None]]:
         """The marks after a time, up to another, each with the end of the window that is asked for; None: of all.
@@ -56,14 +67,9 @@ class Schedule:
         if self.period:
             last = now // self.period * self.period
             return [(last, None)] if last > before else []
-        first = self.following(before) + self.lead
+        first = self.grid.following(before) + self.lead
         last_end = min((now + self.lead) // self.slide * self.slide, self._last_end(newest, now))
         return [(end - self.lead, end) for end in range(first, last_end + 1, self.slide)[:MOST_MARKS]]
-
-    def every(self, before: int, now: int) -> list[tuple[int, int | None]]:
-        """All multiples of the period after a time, up to another; the last ones, if time leaps further."""
-        first, last = self.following(before), now // self.period * self.period
-        return [(mark, None) for mark in range(first, last + 1, self.period)[-MOST_MARKS:]]
 
     def _last_end(self, newest: int, now: int) -> int:
         """The end of the last window that may have a tuple, if the newest one of the stream is at this time."""

@@ -289,11 +289,12 @@ class Connection:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Start the queries of the statements inside together: jobs that do not run yet begin to read streams at the
-        end, when all queries are there."""
+        """Start the queries of the statements inside together: jobs begin, or go on, to read streams at the end, when
+        all queries are there and have their feedback."""
         self._together = True
         try:
-            yield
+            with self.mill.readings.held():
+                yield
         finally:
             self._together = False
             if self.mill.queries:

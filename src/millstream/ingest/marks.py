@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from millstream.algebra.arrays import Integers
-from millstream.algebra.schedule import Schedule
+from millstream.algebra.schedule import Grid, Schedule
 from millstream.algebra.schema import NEVER
 from millstream.ingest.arrivals import Arrivals, CheckedRows
 from millstream.ingest.placed_punctuations import NO_KEY, PlacedPunctuations, integers
@@ -24,31 +24,49 @@ class Cut(NamedTuple):
     time: int
 
 
-def cuts(arrivals: Arrivals, time: str, before: int, schedule: Schedule) -> Iterator[Cut]:
-    """Yield where marks are passed, in order; `before`: the time before these arrivals."""
-    times, keys = integers(arrivals.rows.get_column(time)), arrivals.placed.keys(time)
-    if before == NEVER:  # no window has a tuple before the first one
-        if not len(times):
-            return
-        before = int(times[0])
+class Passing(NamedTuple):
+    """A place behind some rows and punctuations, where time goes past a mark: from `known` to `reached`. `newest`: the
+    time of the newest row before."""
+
+    rows: int
+    punctuations: int
+    known: int
+    newest: int
+    reached: int
+
+
+def passings(times: Integers, placed: PlacedPunctuations, time: str, before: int, grid: Grid) -> Iterator[Passing]:
+    """Yield where time passes marks of a grid, in order. `before`: the time before these rows and punctuations; NEVER:
+    it is not known, and the first of them may pass a mark."""
+    keys = placed.keys(time)
     rows = np.maximum.accumulate(np.maximum(times, before)) if len(times) else times
     bounds = np.where(keys == NO_KEY, NEVER, keys // 2)
     bounds = np.maximum.accumulate(bounds) if len(bounds) else bounds
-    positions = arrivals.placed.positions
+    positions = placed.positions
     while True:
-        mark = schedule.following(before)
+        mark = NEVER + 1 if before == NEVER else grid.following(before)
         row, bound = int(rows.searchsorted(mark)), int(bounds.searchsorted(mark))
         by_bound = bound < len(bounds) and int(positions[bound]) <= row
         if not by_bound and row == len(rows):
             return
         place = int(positions[bound]) if by_bound else row
         told = bound if by_bound else int(positions.searchsorted(row, side="right"))
-        known = max([before, *newer(rows, place), *newer(bounds, told)])
         newest = max([before, *newer(rows, place)])
         reached = int(bounds[bound] if by_bound else rows[row])
-        for mark, end in schedule.passed(known, reached, newest):
-            yield Cut(place, told, end, mark)
+        yield Passing(place, told, max([newest, *newer(bounds, told)]), newest, reached)
         before = reached
+
+
+def cuts(arrivals: Arrivals, time: str, before: int, schedule: Schedule) -> Iterator[Cut]:
+    """Yield where marks are passed, in order; `before`: the time before these arrivals."""
+    times = integers(arrivals.rows.get_column(time))
+    if before == NEVER:  # no window has a tuple before the first one
+        if not len(times):
+            return
+        before = int(times[0])
+    for each in passings(times, arrivals.placed, time, before, schedule.grid):
+        for mark, end in schedule.passed(each.known, each.reached, each.newest):
+            yield Cut(each.rows, each.punctuations, end, mark)
 
 
 def pieces(arrivals: Arrivals, found: list[Cut]) -> Iterator[tuple[CheckedRows, list[Cut]]]:

@@ -251,7 +251,7 @@ def _expensive(cursor: Cursor) -> tuple[str | ast.Query, ast.Work]:
         options: dict[str, Any] = {}
         while cursor.accept_symbol(","):
             option = cursor.token
-            key = cursor.choice(("BUDGET", "GUARD", "ASIDE"), "budget, guard or aside").lower()
+            key = cursor.choice(("BUDGET", "GUARD", "ASIDE", "SHED"), "budget, guard, aside or shed").lower()
             if key in options:
                 cursor.error("M1007", f"{key} appears twice", token=option)
             cursor.expect_symbol("=>")

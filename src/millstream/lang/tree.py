@@ -233,13 +233,14 @@ class Instrumenting(Node):
 
 
 class Work(Node):
-    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE][, aside => n])`."""
+    """`EXPENSIVE(TABLE s, expression AS name, budget => n[, guard => FALSE][, aside => n][, shed => TRUE])`."""
 
     expression: Expr
     name: str
     budget: int
     guard: bool = True
     aside: int | None = None
+    shed: bool = False
 
 
 class Source(Node):

@@ -18,19 +18,16 @@ so, and readers may forget the range.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from millstream.algebra.early import Prod, as_integer, mapped
-from millstream.algebra.feedback import MOST_DESIRED
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.punctuation.restriction import ANY, Form, Restriction, below, between
+from millstream.algebra.punctuation.restriction import Restriction, below, between
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.types import Type
-from millstream.algebra.window import WINDOW_END
 from millstream.algebra.window_patterns import Stretch, time_value
 from millstream.runtime.operator.frames import where
 from millstream.runtime.state.table import StateTable
@@ -41,12 +38,10 @@ class Aside:
 
     def __init__(self, schema: Schema, share: int) -> None:
         self.table = StateTable(schema.polars)
-        self._share, self._names = share, schema.names
+        self._share = share
         types = {a.name: a.type for a in schema if a.type.is_integer or a.type is Type.TIMESTAMP}
         self._time = schema.time if schema.time in types else None
         self._dated = types.get(self._time or "") is Type.TIMESTAMP
-        self._answered: list[Pattern] = []
-        """The tuples that prods have passed, of those that may still arrive."""
         self._turn = 0
         """Tuples worked on since the last one that was due from aside."""
         self._told: list[Stretch] = []
@@ -55,26 +50,11 @@ class Aside:
     def __len__(self) -> int:
         return len(self.table)
 
-    # --- which tuples -------------------------------------------------------------------------------------------------
+    # --- tuples -------------------------------------------------------------------------------------------------------
 
-    def pass_by(self, prod: Prod) -> bool:
-        """Note the tuples that a prod passes; return whether there are any."""
-        pattern = passed_by(prod, self._names)
-        if pattern is None or any(each.covers(pattern) for each in self._answered):
-            return pattern is not None
-        self._answered = [*(each for each in self._answered if not pattern.covers(each)), pattern][-MOST_DESIRED:]
-        return True
-
-    def put(self, rows: pl.DataFrame, desired: Sequence[Pattern]) -> pl.Series | None:
-        """Put those of the tuples aside that a prod has passed, but for desired ones; return the mask of the others,
-        None if that is all of them."""
-        if not self._answered:
-            return None
-        behind = _matched(self._answered, rows) & ~_matched(desired, rows)
-        if not behind.any():
-            return None
+    def put(self, rows: pl.DataFrame, behind: pl.Series) -> None:
+        """Put tuples aside."""
         self.table.append(where(rows, behind))
-        return ~behind
 
     def give_back(self, pattern: Pattern) -> pl.DataFrame:
         """Remove and return the tuples that match."""
@@ -105,7 +85,6 @@ class Aside:
 
     def complete(self, until: int, reached: int) -> Punctuations:
         """Return news of complete ranges. `until`: no other tuple is older. `reached`: no tuple at all is."""
-        self._answered = [each for each in self._answered if each.get(TS).hi > until]
         if self._time is None:
             return Punctuations.of(())
         made: list[Restriction] = []
@@ -126,38 +105,8 @@ class Aside:
     # --- state --------------------------------------------------------------------------------------------------------
 
     def to_value(self) -> dict[str, Any]:
-        return {"answered": list(self._answered), "turn": self._turn, "told": list(self._told)}
+        return {"turn": self._turn, "told": list(self._told)}
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        self._answered, self._turn = list(values["answered"]), values["turn"]
+        self._turn = values["turn"]
         self._told = [(low, high) for low, high in values["told"]]
-
-
-def passed_by(prod: Prod, names: Collection[str]) -> Pattern | None:
-    """Return the tuples of the windows and groups that a prod asks for, and of earlier windows: those older than the
-    end of the last window or, without a bound, than the time of the stream at the prod. None if that is not known."""
-    times, groups = ANY, {}
-    if prod.reader:
-        if not prod.pattern.attributes <= {WINDOW_END}:
-            return None
-        times = mapped(prod.pattern.get(WINDOW_END), as_integer)
-    for asked in prod.asked:
-        column = next((name for name in asked.names if name in names), None)
-        if asked.time:
-            times = asked.restriction
-        elif column is None:
-            return None
-        else:
-            groups[column] = asked.restriction
-    if prod.lost or times.is_empty:
-        return None
-    last = max(times.values) if times.form is Form.ONE_OF else times.hi
-    last = prod.time if last is None else last
-    return None if last is None else Pattern.of({TS: below(last), **groups})
-
-
-def _matched(patterns: Sequence[Pattern], rows: pl.DataFrame) -> pl.Series:
-    found = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
-    for pattern in patterns:
-        found = found | pattern.match(rows)
-    return found

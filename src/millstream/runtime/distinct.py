@@ -22,6 +22,7 @@ import polars as pl
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, Schema
+from millstream.algebra.shed import Shed
 from millstream.algebra.time_limits import own_limits
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
@@ -44,6 +45,9 @@ class Distinct(Operator):
         fresh = None if port.punctuations is None else self._emitted.add(port.punctuations)
         self._purge(fresh, max(port.bound, self._emitted.progress))
         return Output(rows, fresh or None)
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        return passed.later(None)  # a later one of equal tuples is then the first
 
     def _first(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         """Return the tuples that were not seen before, and store them."""

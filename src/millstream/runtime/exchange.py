@@ -32,6 +32,7 @@ from millstream.runtime.operator.registry import carries_out
 @carries_out("exchange")
 class Exchange(Operator):
     timed = True
+    row_wise = True
 
     def __init__(self, schema: Schema, early: bool = False) -> None:
         self.schema, self.sends_early = schema, early

@@ -6,6 +6,7 @@
 | | input has been taken: those that a reader desires first, then in the order of arrival |
 | state | the tuples that wait, in the order of arrival; the patterns that readers desire; with `aside`, those of them |
 | | that wait behind newer ones, since a prod has passed them (`aside.py`) |
+| sheds | with `sheds`, the tuples that a prod has passed, and says so in the stream (`algebra/shed.py`) |
 | punctuation in → purged → out | any → nothing → itself, once no tuple that waits matches it; never on the column |
 | progress v, or the port's bound v | → nothing → v, or the oldest tuple that waits; with `aside` also the range |
 | | from the newest tuple aside to the oldest other one |
@@ -36,12 +37,14 @@ from millstream.algebra.feedback import MOST_DESIRED, Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.shed import Shed
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.runtime.aside import Aside
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.passed import Passed
 from millstream.runtime.pipeline.project import Columns
 from millstream.runtime.state.table import StateTable
 
@@ -52,6 +55,7 @@ PIECES = 10
 @carries_out("expensive")
 class Expensive(Operator):
     timed = True
+    row_wise = True
     holds_results = True
 
     def __init__(
@@ -62,6 +66,7 @@ class Expensive(Operator):
         expression: Expression,
         budget: int,
         aside: int | None = None,
+        sheds: bool = False,
     ) -> None:
         self.schema, self._name, self._budget = schema, name, budget
         items = [(a.name, expression if a.name == name else Column(a.type, a.name)) for a in schema]
@@ -71,6 +76,9 @@ class Expensive(Operator):
         self._oldest = FOREVER
         """The lowest timestamp of the tuples that wait, but for those aside."""
         self._aside = None if aside is None else Aside(input_schema, aside)
+        self._passed = Passed(input_schema.names) if sheds or aside is not None else None
+        self._lost: list[pl.DataFrame] = []
+        """Tuples that were shed and that no notice has told of."""
         self._bound = NEVER
         self._desired: list[Pattern] = []
         self._allowed = 0
@@ -84,12 +92,12 @@ class Expensive(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         (port,) = inputs
         if port.rows is not None and port.rows.height:
-            kept = None if self._aside is None else self._aside.put(port.rows, self._desired)
-            self._add(port.rows if kept is None else where(port.rows, kept))
+            behind = self._set_aside(port.rows)
+            self._add(port.rows if behind is None else where(port.rows, ~behind))
         self._bound = max(self._bound, port.bound)
         rows = self._worked() if self._allowed and self.pending() else None
         punctuations = NO_PUNCTUATIONS if port.punctuations is None else port.punctuations.select(self._passed_on)
-        return Output(rows, self._propagated(punctuations) or None)
+        return Output(rows, self._propagated(punctuations) or None, shed=self.take_shed())
 
     def _add(self, rows: pl.DataFrame) -> None:
         if rows.height:
@@ -97,17 +105,32 @@ class Expensive(Operator):
             self._oldest = min(self._oldest, int(rows.get_column(TS).min()))  # type: ignore[arg-type]
 
     def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
-        if self._aside is not None and self._aside.pass_by(prod) and len(self._waiting):
-            kept = self._aside.put(self._waiting.frame(), self._desired)
-            if kept is not None:
-                self._waiting.keep(kept)
+        if self._passed is not None and self._passed.pass_by(prod) and len(self._waiting):
+            behind = self._set_aside(self._waiting.frame())
+            if behind is not None:
+                self._waiting.keep(~behind)
                 self._note_oldest()
         return None if rows[0] is None else self._columns(rows[0])
 
     @property
     def owes(self) -> bool:
-        """It is told of prods that have an answer, to put tuples aside."""
-        return self._aside is not None
+        """It is told of prods that have an answer, to put tuples aside or shed them."""
+        return self._passed is not None
+
+    def _set_aside(self, rows: pl.DataFrame) -> pl.Series | None:
+        """Put those of the tuples aside, or shed them, that a prod has passed; return their mask, None: there are
+        none."""
+        behind = None if self._passed is None else self._passed.behind(rows, self._desired)
+        if behind is not None and self._aside is not None:
+            self._aside.put(rows, behind)
+        elif behind is not None:
+            self._lost.append(where(rows, behind))
+            self.shed += self._lost[-1].height
+        return behind
+
+    def take_shed(self) -> Shed | None:
+        lost, self._lost = self._lost, []
+        return Shed.of(stack(lost), self._passed_on) if lost else None
 
     # --- work ---------------------------------------------------------------------------------------------------------
 
@@ -207,8 +230,10 @@ class Expensive(Operator):
             self._desired = [each for each in self._desired if not any(p.covers(each) for p in known)]
         self._shrunk = False
         oldest = self._lowest()
+        time = max(received, self._bound)
+        if self._passed is not None:
+            self._passed.forget(min(time, self._oldest))
         if self._aside is not None:
-            time = max(received, self._bound)
             news = self._aside.complete(min(time, self._oldest), min(time, oldest))
             free = Punctuations.concat([free, news]) if len(news) else free
         reached = min(received, oldest)
@@ -233,7 +258,9 @@ class Expensive(Operator):
         return {"pending": self._waiting} | ({} if self._aside is None else {"aside": self._aside.table})
 
     def scalars(self) -> dict[str, Any]:
-        more = {} if self._aside is None else {"aside": self._aside.to_value(), "bound": self._bound}
+        more: dict[str, Any] = {} if self._aside is None else {"aside": self._aside.to_value()}
+        if self._passed is not None:
+            more |= {"passed": self._passed.to_value(), "bound": self._bound, "shed": self.shed}
         return more | {
             "oldest": self._oldest,
             "desired": list(self._desired),
@@ -250,4 +277,6 @@ class Expensive(Operator):
         self._pending.restore(values["pending"])
         if self._aside is not None:
             self._aside.restore(values["aside"])
-            self._bound = values["bound"]
+        if self._passed is not None:
+            self._passed.restore(values["passed"])
+            self._bound, self.shed = values["bound"], values["shed"]

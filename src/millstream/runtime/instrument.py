@@ -26,6 +26,8 @@ from millstream.runtime.operator.registry import carries_out
 class Instrument(Operator):
     """`stands`: the engine has sent the message when it added the operator."""
 
+    row_wise = True
+
     def __init__(
         self, schema: Schema, intent: str, pattern: Pattern, every: int | None, sends: bool, stands: bool
     ) -> None:

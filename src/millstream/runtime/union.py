@@ -37,6 +37,8 @@ from millstream.runtime.operator.time_order import by_time
 
 @carries_out("union", "gather")
 class Union(Operator):
+    row_wise = True
+
     def __init__(self, schema: Schema, members: Sequence[Schema], merges: bool) -> None:
         self.schema = schema
         self.merges = merges

@@ -1,4 +1,5 @@
 import errno
+import io
 import os
 from pathlib import Path
 
@@ -37,6 +38,37 @@ def test_a_torn_record_is_cut_off(tmp_path: Path) -> None:
     end = again.append(note(3))
     assert [value(record) for record in ControlLog(path).read(0, end)] == [1, 3]
     assert [value(record) for record in ControlLog(path).read(ends[0], end)] == [3]
+
+
+def test_a_record_that_is_being_written_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader finds a part of the last record, and the rest is there when it looks again."""
+    path = tmp_path / "control.log"
+    log = ControlLog(path, writable=True)
+    ends = [log.append(note(1)), log.append(note(2))]
+    data = path.read_bytes()
+
+    class Growing:
+        def __init__(self) -> None:
+            self.file, self.left = io.BytesIO(data), len(data) - 3
+
+        def seek(self, place: int) -> None:
+            self.left -= place - self.file.tell()
+            self.file.seek(place)
+
+        def read(self, count: int) -> bytes:
+            found = self.file.read(min(count, self.left))
+            self.left = self.left - len(found) if len(found) == count else 3
+            return found
+
+        def __enter__(self) -> "Growing":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", lambda *_: Growing())
+        assert ControlLog(path).end() == ends[0]
+    assert ControlLog(path).end() == ends[1]
 
 
 @given(st.lists(st.one_of(st.integers(0, 50), st.sets(st.integers(0, 50)), st.just("open")), max_size=30), st.data())

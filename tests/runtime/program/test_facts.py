@@ -42,9 +42,19 @@ def test_a_column_has_the_values_of_all_statements() -> None:
 
 
 def test_a_bound_that_grows_is_dropped() -> None:
-    assert facts([number(3)], binary("+", N, number(1))).of(N) == Fact(False, 3, HIGH)
-    assert facts([number(3)], binary("-", N, number(1))).of(N) == Fact(False, LOW, 3)
+    assert facts([number(3)], binary("+", N, number(100))).of(N) == Fact(False, 3, HIGH)
+    assert facts([number(3)], binary("-", N, number(100))).of(N) == Fact(False, LOW, 3)
     assert facts([number(3)], binary("%", binary("+", N, number(1)), number(5))).of(N) == Fact(False, 0, 4)
+
+
+def test_a_counter_never_reaches_the_bounds_of_its_type() -> None:
+    up, down = binary("+", N, number(1)), binary("-", N, number(1))
+    assert facts([number(3)], up).of(N) == Fact(False, 3, 1 << 60)
+    assert facts([number(3)], up, down).of(N) == Fact(False, -(1 << 60), 1 << 60)
+    assert facts([number(3)], up).fits(up)
+    assert facts([number(1 << 62)], up).of(N) == Fact(False, 1 << 62, HIGH)
+    assert facts([number(3)], X, up).of(N) == Fact(False, LOW, HIGH)
+    assert facts([number(3), up], up).of(N).high == HIGH
 
 
 def test_tables_that_others_fill_are_unknown() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.runtime.program.index import Order
+from millstream.runtime.program.keyed import KeyedTable
 from millstream.runtime.program.scalars import ordered
 from millstream.runtime.program.table import Table
 
@@ -20,6 +22,7 @@ CHANGES = st.one_of(
     st.tuples(st.just("remove"), st.integers(0, 9), st.none()),
     st.tuples(st.just("clear"), st.just(0), st.none()),
 )
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 INDEXES: list[Any] = [(0,), Order(1, descending=False), Order(1, descending=True)]
 
 
@@ -50,3 +53,28 @@ def test_indexes_follow_the_rows(changes: list[Any], keys: list[Any], limit: int
         assert table.indexes[index].first_rows(limit, offset) == first
         assert str(table.indexes[index].first_values(limit, offset)) == str([row[1] for row in first])
         assert table.indexes[index].first_rows(None, None) == meant
+        assert table.indexes[index].first() is (meant[0] if meant else None)
+        for op, holds in COMPARISONS.items():
+            found = {number: row for number, row in table.rows.items() if row[1] is not None and holds(row[1], limit)}
+            assert dict(table.indexes[index].beyond(op, limit)) == found
+        assert [*table.indexes[index].beyond("<", None)] == []
+
+
+@given(st.lists(st.tuples(st.sampled_from(["insert", "remove", "clear"]), st.integers(1, 3)), max_size=25))
+def test_a_keyed_table_has_the_rows_of_each_key_in_order(changes: list[tuple[str, int]]) -> None:
+    table, rows = KeyedTable((0, 1)), list[Any]()
+    for change, key in changes:
+        if change == "insert":
+            row: Any = [key, -key, len(rows) % 2]
+            table.insert(row)
+            rows.append(row)
+        elif change == "clear":
+            table.clear()
+            rows.clear()
+        elif rows:
+            table.remove(gone := rows[key % len(rows)])
+            rows = [row for row in rows if row is not gone]
+        for number in (1, 2, 3):
+            same = [row for row in rows if row[0] == number]
+            assert [*map(id, table.all((number, -number)))] == [*map(id, same)]
+        assert len(table) == len(rows) and sorted(table) == sorted(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millstream.algebra.expression import Expression
+from millstream.algebra.expression import Expression, calls_code
 from millstream.algebra.program.expression import subqueries
 from millstream.algebra.program.query import Query
 from millstream.algebra.values import record
@@ -61,6 +61,13 @@ def expressions(statement: Statement) -> Iterator[Expression]:
                 yield condition
         case Delete(condition=condition) if condition is not None:
             yield condition
+
+
+def runs_code(statement: Statement) -> bool:
+    """True if the statement calls functions written in Python, or other aggregates."""
+    inside = [*queries(statement)]
+    parts = [*expressions(statement), *(part for query in inside for part in query.expressions())]
+    return any(map(calls_code, parts)) or any(call.by is not None for query in inside for call in query.calls)
 
 
 def queries(statement: Statement) -> Iterator[Query]:

@@ -59,7 +59,7 @@ def unanswered(plan: Plan, pattern: Pattern) -> list[str]:
 
 
 def _refusal(name: str, column: str) -> PatternError:
-    message = f"a prod of query '{name}' has no answer: column '{column}' is neither window_end nor a group"
+    message = f"a prod of query '{name}' has no answer: column '{column}' is neither a window nor a group"
     return PatternError("M4018", message, hint="ask for windows and groups, such as {window_end = 10}; {} is all")
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from millstream.algebra.early import FINAL as FINAL_ROW
-from millstream.algebra.early import FINALITY, REVISION
+from millstream.algebra.early import EARLY, FINALITY, REVISION
 from millstream.algebra.window import WINDOW_END
 from millstream.errors import OptionError
 from millstream.logical.early import PASSING, emits_early, topmost
@@ -37,7 +36,7 @@ def shape(plan: Plan, mode: str, what: str) -> Shape:
     if finality is None:
         message = f"{what} takes final rows, and the early rows of this query do not say that they are early"
         raise OptionError("M6046", message, hint="add finality to the select list, or mode = 'all'")
-    return lambda rows: rows.filter(pl.col(finality) == FINAL_ROW)
+    return lambda rows: rows.filter(pl.col(finality) != EARLY)
 
 
 def _newest(plan: Plan, sources: dict[str, str | None], what: str) -> Shape:

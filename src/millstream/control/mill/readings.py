@@ -80,6 +80,22 @@ class Readings:
             for each in asked if self.released else ():
                 each.append(Hold(mill, False))
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Read no stream on in jobs that get queries meanwhile."""
+        if not self.released:
+            yield
+            return
+        before = {job: job.log.end() for job in self._placements.jobs()}
+        self.released = False
+        try:
+            yield
+        finally:
+            self.released = True
+            for job in self._placements.jobs():
+                if job.log.end() > before.get(job, 0):
+                    job.append(Hold(self._placements.mill, False))
+
     def _reading(self, job: Job, stream: str, begin: Begin) -> Reading:
         """The reading of a stream in a job, with the state that new shards take over."""
         if job in self.live(stream):

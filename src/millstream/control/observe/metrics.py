@@ -46,6 +46,7 @@ OF_OPERATORS: tuple[Family, ...] = (
     (COUNTER, "operator_seconds", "Time spent in execution steps.", lambda o: o.reading.seconds),
     (GAUGE, "operator_state_rows", "Tuples or groups held.", lambda o: o.reading.state),
     (GAUGE, "operator_rows_aside", "Tuples held that wait behind newer ones.", lambda o: o.reading.aside),
+    (COUNTER, "operator_rows_shed", "Tuples that EXPENSIVE has dropped to keep up.", lambda o: o.reading.shed),
     (GAUGE, "operator_state_bytes", "Approximate memory of the state.", lambda o: o.state_bytes),
     (GAUGE, "operator_buffered_rows", "Tuples that wait at the inputs.", lambda o: o.reading.buffered),
 )

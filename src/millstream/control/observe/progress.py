@@ -100,6 +100,11 @@ class Progress:
         """Number of tuples that PACE has dropped because they were too late."""
         return sum(operator.reading.late for operator in self.operators if operator.reading.kind == PACE)
 
+    @property
+    def shed(self) -> int:
+        """Number of tuples that EXPENSIVE has dropped to keep up."""
+        return sum(operator.reading.shed for operator in self.operators)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
@@ -125,7 +130,8 @@ class Progress:
         behind = "" if self.behind is None else f", {self.behind:,} behind"
         lag = "" if self.lag is None else f", newest event {self.lag:,.1f} s old"
         numbers = (("late", sum(stream.late for stream in self.streams)), ("bad", sum(s.bad for s in self.streams)))
-        lost = "".join(f", {number:,} {what}" for what, number in (*numbers, ("dropped by PACE", self.paced)) if number)
+        missed = (*numbers, ("dropped by PACE", self.paced), ("shed", self.shed))
+        lost = "".join(f", {number:,} {what}" for what, number in missed if number)
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)

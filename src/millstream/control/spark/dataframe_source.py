@@ -185,17 +185,17 @@ def packed(frame: DataFrame, route: Route, folder: str | None = None) -> DataFra
     chosen = [F.col(f"`{named[column]}`").alias(column) for column in read]
     # The time of a batch is in Spark's log, so that a replayed batch has the same time.
     stamped = frame.select(*chosen, F.unix_micros(F.current_timestamp()).alias(NOW))
-    stream, targets = route.definition, tuple(route.targets)
+    stream, targets, grids = route.definition, tuple(route.targets), route.grids
 
     def pack_batches(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        from millstream.physical.spark.frame_guards import BATCH, unwanted_in
+        from millstream.physical.spark.frame_guards import BATCH, told_in
         from millstream.physical.spark.frame_packing import pack_frame
 
         context = TaskContext.get()
         assert context is not None
-        unwanted = () if folder is None else unwanted_in(folder, stream.name, context.getLocalProperty(BATCH))
-        yield from pack_frame(stream, columns, targets, context.partitionId(), batches, unwanted)
+        told = None if folder is None else told_in(folder, stream.name, context.getLocalProperty(BATCH))
+        yield from pack_frame(stream, columns, targets, context.partitionId(), batches, *(told or ((), grids)))
 
     return stamped.mapInArrow(pack_batches, INPUT)

@@ -31,8 +31,11 @@ def worked_on(written: ast.JoinedSource, plan: Plan, alias: str) -> Plan:
         if clause.aside is not None and clause.aside < 0:
             hint = "aside => 3: one tuple from aside after three others; aside => 0: only if no other waits"
             raise BindError("M2024", f"aside is a number of tuples, found {clause.aside}", hint=hint)
+        if clause.shed and clause.aside is not None:
+            hint = "aside => n works on them later; shed => TRUE drops them"
+            raise BindError("M2024", "EXPENSIVE puts tuples aside, or sheds them, but not both", hint=hint)
         expression = _bound(clause, Scope((Entry(alias, schema, written, plan),)))
-    return Expensive(plan, clause.name, expression, clause.budget, clause.guard, clause.aside)
+    return Expensive(plan, clause.name, expression, clause.budget, clause.guard, clause.aside, clause.shed)
 
 
 def _bound(clause: ast.Work, scope: Scope) -> Expression:

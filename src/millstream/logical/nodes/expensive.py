@@ -28,7 +28,8 @@ from millstream.logical.plan import Conditions, Key, Names, Need, Plan, Pushed, 
 class Expensive(Plan):
     """The tuples of `input` with `expression` as the column `name`, in place of a column of that name. `guard`: what
     feedback disclaims is also dropped on arrival, and disclaimed below. `aside`: tuples that a prod has passed wait
-    behind newer ones, and are worked on after each `aside` of these (0: if no other waits); None: they do not."""
+    behind newer ones, and are worked on after each `aside` of these (0: if no other waits); None: they do not. `shed`:
+    they are dropped, for one query, the `owner`."""
 
     stem = "expensive"
     rules = (
@@ -46,6 +47,8 @@ class Expensive(Plan):
     budget: int
     guard: bool = True
     aside: int | None = None
+    shed: bool = False
+    owner: str = ""
 
     @property
     def schema(self) -> Schema:
@@ -61,6 +64,7 @@ class Expensive(Plan):
     def describe(self) -> str:
         guard = "" if self.guard else ", no guard"
         aside = "" if self.aside is None else f", aside: 1 after {self.aside}" if self.aside else ", aside: in lulls"
+        aside += ", shed: what prods have passed" if self.shed else ""
         return f"Expensive {self.expression} AS {self.name} [BUDGET {self.budget} per batch and shard{guard}{aside}]"
 
     def push(self, conditions: Conditions) -> Pushed:
@@ -107,4 +111,5 @@ class Expensive(Plan):
         return replace(inputs[0], templates=kept)
 
     def parameters(self) -> dict[str, Any]:
-        return {"input_schema": self.input.schema} | self.values("schema", "name", "expression", "budget", "aside")
+        held = self.values("schema", "name", "expression", "budget", "aside")
+        return {"input_schema": self.input.schema, "sheds": self.shed} | held

@@ -20,6 +20,7 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.qualities import Accuracy
+from millstream.algebra.shed import Shed
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.ingest.losses import Losses
@@ -83,10 +84,11 @@ class Given:
 
 
 def _order(sent: Sent) -> tuple[Place, int, str]:
-    """The order in which a shard takes what others send: copies of a prod one after the other."""
+    """The order in which a shard takes what others send: notices of shed tuples before the punctuations that they held
+    back, copies of a prod one after the other."""
     if isinstance(sent.element, Prod):
-        return sent.place, 2, sent.element.number
-    return sent.place, not isinstance(sent.element, Page), ""
+        return sent.place, 3, sent.element.number
+    return sent.place, 0 if isinstance(sent.element, Page) else 1 if isinstance(sent.element, Shed) else 2, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,7 @@ def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:
     come first: none that a punctuation excludes is emitted after it."""
     rows: defaultdict[tuple[str, Place], list[pl.DataFrame]] = defaultdict(list)
     punctuations: defaultdict[tuple[str, Place], list[Punctuations]] = defaultdict(list)
-    elements: list[tuple[str, Place, Page | Punctuations | Prod]] = []
+    elements: list[tuple[str, Place, Element]] = []
     places: dict[str, Place] = {}
     for query, element, epoch in host.take_outputs():
         known = places.get(query, FIRST)
@@ -280,6 +282,8 @@ def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:
                 rows[query, known].append(element.frame)
             case Punctuations() if element:
                 punctuations[query, known].append(element)
+            case Shed():
+                elements.append((query, known, element))
             case Prod():
                 at_once = (query, known) not in rows and (query, known) not in punctuations and not known[1]
                 elements.append((query, (epoch, -1) if at_once and epoch else known, element))

@@ -11,9 +11,10 @@ from millstream.algebra.element import Element
 from millstream.algebra.schema import NEVER
 from millstream.ingest.source import StreamSource
 from millstream.physical.plan.compile import Compiler
-from millstream.physical.shard.prodding import Mark, marks
+from millstream.physical.shard.prodding import Mark, by_time, marks
 from millstream.physical.shard.setup import Setup
 from millstream.physical.shard.topology import scans
+from millstream.physical.wire.stretches import Passed
 from millstream.runtime.engine import Graph
 
 
@@ -46,9 +47,12 @@ class Feeding:
         """The parts of the query that a prod is of; None: the prod is of a stream, for all queries."""
         return [query.name for query in self._setup.running.values() if query.whole == reader] if reader else None
 
-    def marks(self, stream: str, before: int, now: int, newest: int) -> deque[Mark]:
-        """The marks of a stream at which queries prod themselves, between two times; no tuple is after `newest`."""
-        return marks(self._setup.running.values(), self._setup.schedules, stream, (before, now), newest)
+    def marks(self, stream: str, passed: Passed, source: StreamSource) -> deque[Mark]:
+        """The marks at which queries prod themselves, and that the time of a stream passes."""
+        if not passed:
+            return deque()
+        own = by_time(self._setup.running.values(), self._setup.schedules, stream)
+        return marks(own, passed, source.known, source.known if source.newest is None else source.newest)
 
     def prod(self, mark: Mark) -> None:
         """Prod a query that has come to a mark."""

@@ -19,6 +19,7 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
+from millstream.algebra.shed import Shed
 from millstream.algebra.upstream import TimeRequest
 from millstream.ingest.source import StreamSource
 from millstream.logical.early import emits_early
@@ -235,6 +236,8 @@ class ShardHost:
     def _stop(self, name: str) -> None:
         stopped = self.setup.queries.pop(name)
         self.setup_changed = True
+        if not any(query.whole == stopped.whole for query in self.setup.queries.values()):
+            self.setup.schedules.pop(stopped.whole, None)
         if name in self.setup.failed:
             self.setup.failed.discard(name)
         else:
@@ -264,6 +267,8 @@ class ShardHost:
                 self.reported[stream] = numbers[stream], own
 
     def _deliver(self, query: str, punctuated: bool, element: Element) -> None:
+        if isinstance(element, Shed) and self.sending(query) is None:
+            return
         if isinstance(element, Prod) and self.sending(query) is None:
             if element.rows is None or not element.concerns(query) or not emits_early(self.setup.queries[query].plan):
                 return

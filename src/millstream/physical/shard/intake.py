@@ -10,7 +10,6 @@ import polars as pl
 
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import NEVER
 from millstream.errors import MillstreamError, PlanError
 from millstream.ingest.paged.wanted import Skipped
 from millstream.ingest.source import StreamSource
@@ -22,16 +21,17 @@ from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.prodding import Mark, placed
 from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.shard_split import ShardSplit
+from millstream.physical.wire.stretches import Passed
 
 
 class Intake:
     """`push` hands an element of a stream to the operators that read it. `marks` returns the marks of a stream at which
-    queries prod themselves, between two times, and `prod` prods one; `feed` takes a prod of a stream."""
+    queries prod themselves, and `prod` prods one; `feed` takes a prod of a stream."""
 
     def __init__(
         self,
         push: Callable[[str, Element], None],
-        marks: Callable[[str, int, int, int], deque[Mark]],
+        marks: Callable[[str, Passed, StreamSource], deque[Mark]],
         prod: Callable[[Mark], None],
         feed: Callable[[Sequence[tuple[str, Element]]], None],
     ) -> None:
@@ -60,14 +60,14 @@ class Intake:
             self.note_skipped({split.stream: split.skipped})
         for prod in split.prods:
             self._feed([(split.stream, prod)])
+        passed = self._marks(split.stream, split.passed, source)
+        for mark in () if split.unordered else passed:
+            self._prod(mark)
         split = split.judged_by(source)
-        before = source.known if source.known > NEVER else split.lowest(source.schema.time)
         taken = take_own_rows(source, split)
-        newest = source.known if source.newest is None else source.newest
-        passed = self._marks(split.stream, before, source.known, newest)
         for name, groups in split.partials.items():
             self._push_to(name, Page(groups))
-        for element in placed(taken.elements, passed) if passed else taken.elements:
+        for element in placed(taken.elements, passed) if passed and split.unordered else taken.elements:
             if isinstance(element, Mark):
                 self._prod(element)
             elif split.own.partials and isinstance(element, Page):

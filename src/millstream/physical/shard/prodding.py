@@ -1,7 +1,8 @@
 """The prods that queries have of their own, on streams that the job reads: injected by each shard.
 
-All shards know how far time has come at the end of a split, and so pass the same marks. The prod of a mark stands
-before the first own row, or punctuation, that is past it. On a stream in order that is the same place on every shard.
+The task that reads a split cuts it where time passes marks (`wire/stretches.py`), for all shards at the same tuple.
+Rows of several partitions of a DataFrame have no order: they are sorted by time, and the prod of a mark stands before
+the first own row, or punctuation, that is past it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.physical.wire.records import StartQuery
+from millstream.physical.wire.stretches import Passed
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -36,28 +38,33 @@ class Mark(NamedTuple):
     prod: Prod
 
 
-def marks(
-    queries: Iterable[StartQuery],
-    altered: Mapping[str, Schedule | None],
-    stream: str,
-    between: tuple[int, int],
-    newest: int,
-) -> deque[Mark]:
-    """The marks of a stream that time passes between two moments, in order. No tuple is newer than `newest`."""
-    found: list[Mark] = []
-    before, now = between
-    for query in queries if before > NEVER else ():
+def by_time(
+    queries: Iterable[StartQuery], altered: Mapping[str, Schedule | None], stream: str
+) -> Iterator[tuple[StartQuery, Prodder, Schedule]]:
+    """Yield the queries that prod themselves by the time of a stream, and when."""
+    for query in queries:
         prodder = _prodder(query.plan, stream)
         schedule = None if prodder is None else altered.get(query.whole, prodder.schedule)
-        if prodder is None or schedule is None or schedule.system:
-            continue
-        # Tuples of other shards may be between two marks of a period: all of them count.
-        passed = schedule.every(before, min(now, newest)) if schedule.period else schedule.passed(before, now, newest)
-        for time, end in passed:
-            pattern = Pattern() if end is None else Pattern.of({WINDOW_END: equal(_time(end, prodder.schema.unit))})
-            prod = Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern, time=time)
-            found.append(Mark(time, query.name, prod))
-    return deque(sorted(found, key=lambda mark: mark.time))
+        if prodder is not None and schedule is not None and not schedule.system:
+            yield query, prodder, schedule
+
+
+def marks(
+    queries: Iterable[tuple[StartQuery, Prodder, Schedule]], passed: Passed, known: int, newest: int
+) -> deque[Mark]:
+    """The marks that time passes, in order. `known` and `newest`: the time that is known, and that of the newest tuple,
+    before the split."""
+    found: dict[tuple[int, str], Mark] = {}
+    for query, prodder, schedule in queries:
+        for grid, known_there, newest_there, reached in passed:
+            before = max(known, known_there)
+            if grid != schedule.grid or before == NEVER:  # no window has a tuple before the first one
+                continue
+            for time, end in schedule.passed(before, reached, max(newest, newest_there)):
+                pattern = Pattern() if end is None else Pattern.of({WINDOW_END: equal(_time(end, prodder.schema.unit))})
+                prod = Prod(f"{query.whole}@{time}", reader=query.whole, pattern=pattern, time=time)
+                found[time, query.name] = Mark(time, query.name, prod)
+    return deque(sorted(found.values(), key=lambda mark: mark.time))
 
 
 def placed(elements: Iterable[Element], found: deque[Mark]) -> Iterator[Element | Mark]:

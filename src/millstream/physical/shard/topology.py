@@ -15,6 +15,7 @@ import polars as pl
 from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schedule import Grid, Schedule
 from millstream.ingest.paged.wanted import Skipped, unwanted_rows
 from millstream.logical.catalog import BAD, LATE, StreamDefinition
 from millstream.logical.nodes.project import Project
@@ -22,6 +23,7 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.plan import EVERYWHERE, Plan
 from millstream.physical.plan.placeholders import counted
+from millstream.physical.shard.prodding import by_time
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.records import (
     CloseGroup,
@@ -68,6 +70,8 @@ class Route:
     targets: list[Target] = field(default_factory=list)
     unwanted: tuple[Pattern, ...] = ()
     """Rows that match one of these patterns are wanted by no reader."""
+    grids: tuple[Grid, ...] = ()
+    """The marks of time at which queries prod themselves."""
 
 
 @dataclass(slots=True)
@@ -113,6 +117,8 @@ class Topology:
         """The mills whose streams are not read on."""
         self.unwanted: dict[StreamKey, tuple[Pattern, ...]] = {}
         """The rows of streams that no reader wants."""
+        self.schedules: dict[tuple[str, str], Schedule | None] = {}
+        """When queries of mills prod themselves, if that has been altered."""
         self._routes: dict[StreamKey, Route] | None = None
 
     @classmethod
@@ -143,8 +149,13 @@ class Topology:
                 if patterns:
                     self.unwanted[mill, stream] = patterns
             case StopQuery(group=number, name=name):
-                del self.groups[number].queries[name]
+                stopped = self.groups[number].queries.pop(name)
                 self.groups[number].note_reads()
+                mill = self.groups[number].opened.mill
+                if not any(group.runs(stopped.whole) for group in self._of(mill)):
+                    self.schedules.pop((mill, stopped.whole), None)
+            case Reschedule(mill=mill, query=name, schedule=schedule):
+                self.schedules[mill, name] = schedule
             case Rekey(group=number, keys=keys):
                 self.groups[number].opened = replace(self.groups[number].opened, keys=keys)
             case CloseGroup(group=number):
@@ -244,8 +255,16 @@ class Topology:
                 route.targets.append(Target(group.opened.labels, hashed, raw, partials, needed))
         for key, route in made.items():
             route.unwanted = self.unwanted.get(key, ())
+            route.grids = self._grids(*key)
             route.columns = route.columns or {route.definition.schema.names[0]}  # a page without columns has no rows
         return made
+
+    def _grids(self, mill: str, stream: str) -> tuple[Grid, ...]:
+        """The marks at which queries that read a stream prod themselves, by its time."""
+        altered = {query: schedule for (owner, query), schedule in self.schedules.items() if owner == mill}
+        queries = (query for group in self._of(mill) for query in group.queries.values())
+        found = {schedule.grid for _, _, schedule in by_time(queries, altered, stream)}
+        return tuple(sorted(found))
 
 
 def scans(plan: Plan) -> list[Scan]:

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schedule import Grid
 from millstream.algebra.types import Type
 from millstream.ingest.paged.split import GivenSplit, SplitRows, narrowed
 from millstream.ingest.rows import named_texts, read_frame
@@ -35,6 +36,7 @@ def pack_frame(
     partition: int,
     batches: Iterator[Any],
     unwanted: tuple[Pattern, ...] = (),
+    grids: tuple[Grid, ...] = (),
 ) -> Iterator[Any]:
     """Pack the rows of one partition of a batch, without those that match an `unwanted` pattern."""
     unwanted = tuple(pattern for pattern in unwanted if pattern.attributes <= set(columns))
@@ -50,7 +52,7 @@ def pack_frame(
         if bad.height:
             bad = bad.with_columns(pl.Series("input", named_texts(frame.select(judged), read.bad_places), pl.String))
         split = GivenSplit(SplitRows(narrowed(read.frame, columns), bad))
-        packed = pack(stream, split, columns, targets, now, partition, unwanted)
+        packed = pack(stream, split, columns, targets, now, partition, unwanted, grids)
         yield row_batch([(label, seq, SPLIT, stream.name, *part.to_bytes()) for label, part in packed])
         seq += 1
 

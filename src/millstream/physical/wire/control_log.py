@@ -140,8 +140,10 @@ class ControlLog:
                 position, length, checksum, own = _HEAD.unpack(head)
                 sound = zlib.crc32(head[:-4]) == own
                 data = file.read(length) if sound else b""
+                if sound and len(data) < length:  # the last record is torn, or is being written
+                    return
                 if not sound or zlib.crc32(data) != checksum:
-                    if sound and not file.read(1):  # the last record is torn
+                    if sound and not file.read(1):
                         return
                     raise InputError("M5023", f"the control log {self.path} is damaged at byte {place}", hint=HINT)
                 place += _HEAD.size + length

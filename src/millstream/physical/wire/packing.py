@@ -26,10 +26,12 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schedule import Grid
 from millstream.algebra.schema import TS
 from millstream.errors import OperatorError
 from millstream.ingest.paged import Split
 from millstream.ingest.paged.wanted import NONE_SKIPPED, Wanted, read_wanted
+from millstream.ingest.promises import time_column
 from millstream.ingest.split_summary import SplitSummary, slack_of, summary_of
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Key
@@ -48,6 +50,7 @@ from millstream.physical.wire.skipping import (
     summed_up_shares,
     with_columns,
 )
+from millstream.physical.wire.stretches import Cut, stretches
 
 
 def pack(
@@ -58,20 +61,44 @@ def pack(
     now: int = 0,
     partition: int | None = None,
     unwanted: tuple[Pattern, ...] = (),
+    grids: tuple[Grid, ...] = (),
 ) -> Iterator[tuple[int, ShardSplit]]:
     """Read a split and yield each shard's share of it, with the shard's label. With `now`, the time of the batch, the
     split cannot be read again, and its shares carry that time and the number of the partition. Rows that match an
-    `unwanted` pattern are dropped."""
+    `unwanted` pattern are dropped. Where time passes marks of the `grids`, the split is cut: each shard gets its share
+    of one stretch after the other."""
     unwanted = () if any(target.counted is not None for target in targets) else unwanted
     try:
         taken = read_wanted(split, columns, unwanted, deciding(stream, targets, unwanted, now) if unwanted else ())
-        rows, placed, skips = taken.rows, taken.placed, taken.kept is not None
-        summary = None if skips and judged_whole(stream, now) else _summary(stream, taken, targets)
-        if skips and summary is None:
-            taken = with_columns(taken, split, judging(stream, targets, unwanted, placed) & set(columns))
+        ready = []
+        for own, again, passed in stretches(taken, split, time_column(stream.schema), grids):
+            skips = own.kept is not None
+            summary = None if skips and judged_whole(stream, now) else _summary(stream, own, targets)
+            if skips and summary is None:
+                known = judging(stream, targets, unwanted, own.placed) & set(columns)
+                own = with_columns(own, again, known)
+            ready.append((Cut(own, again, passed), summary))
     except FAULTS as error:
         yield from _unread(stream, targets, error, now)
         return
+    for number, (cut, summary) in enumerate(ready):
+        for label, share in _packed(stream, cut, summary, columns, targets, now, partition, unwanted):
+            yield label, replace(share, stretch=number, passed=cut.passed) if number or cut.passed else share
+
+
+def _packed(
+    stream: StreamDefinition,
+    cut: Cut,
+    summary: SplitSummary | None,
+    columns: tuple[str, ...],
+    targets: tuple[Target, ...],
+    now: int,
+    partition: int | None,
+    unwanted: tuple[Pattern, ...],
+) -> Iterator[tuple[int, ShardSplit]]:
+    """The shares of rows that have been read."""
+    taken, split = cut.taken, cut.split
+    rows, placed, skips = taken.rows, taken.placed, taken.kept is not None
     for target in targets:
         key, partials = (target.key, ()) if target.raw else (None, target.partials)
         dropped = unwanted if skips or now else ()

@@ -19,6 +19,7 @@ from millstream.ingest.placed_punctuations import TIME_LIMIT
 from millstream.ingest.source import StreamSource
 from millstream.ingest.split_summary import SplitSummary, summary_of
 from millstream.physical.wire.shard_split import ShardSplit
+from millstream.physical.wire.stretches import Passed
 
 
 def united(splits: Sequence[ShardSplit], sources: Mapping[str, StreamSource]) -> list[ShardSplit]:
@@ -45,9 +46,19 @@ def _one(parts: list[ShardSplit], source: StreamSource) -> ShardSplit:
         bad=pl.concat(bad) if bad else None,
         skipped=sum((part.skipped for part in parts), start=Skipped()),
         absent=any(part.absent for part in parts),
+        passed=_passed(parts),
         partition=None,
         unordered=True,
     )
+
+
+def _passed(parts: list[ShardSplit]) -> Passed:
+    """The marks that may be passed among the rows, as if they were sorted by time."""
+    reached: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for part in parts:
+        for grid, _, _, time in part.passed:
+            reached[grid].add(time)
+    return tuple((grid, min(times), time, time) for grid, times in reached.items() for time in sorted(times))
 
 
 def _summed_up(part: ShardSplit, source: StreamSource) -> ShardSplit:

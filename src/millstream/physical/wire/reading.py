@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schedule import Grid
 from millstream.algebra.values import value
 from millstream.ingest.paged import PagedSource, Split, open_paged
 from millstream.ingest.paged.files.prods import stretches
@@ -58,6 +59,7 @@ class SplitWork:
     columns: tuple[str, ...]
     targets: tuple[Target, ...]
     unwanted: tuple[Pattern, ...] = ()
+    grids: tuple[Grid, ...] = ()
 
     def packed(self) -> Iterator[tuple[int, ShardSplit]]:
         """Read the split: each shard's share of it, by label; of one with prods, each shard's share of every stretch
@@ -66,9 +68,14 @@ class SplitWork:
             cut = stretches(self.split)
         except FAULTS:
             cut = [(self.split, ())]  # reading fails again, and is reported
-        for number, (stretch, prods) in enumerate(cut):
-            for label, share in pack(self.stream, stretch, self.columns, self.targets, unwanted=self.unwanted):
-                yield label, replace(share, prods=prods, stretch=number) if number or prods else share
+        done = 0
+        for stretch, prods in cut:
+            last = 0
+            given = pack(self.stream, stretch, self.columns, self.targets, unwanted=self.unwanted, grids=self.grids)
+            for label, share in given:
+                last, said = share.stretch, prods if share.stretch == 0 else ()
+                yield label, replace(share, prods=said, stretch=done + last) if done or said else share
+            done += last + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +200,7 @@ class BatchReader:
                 splits = [FailedSplit(self._failed(name, key, error))]
             for split in splits:
                 seq += 1
-                yield SplitWork(seq, route.definition, split, columns, targets, route.unwanted)
+                yield SplitWork(seq, route.definition, split, columns, targets, route.unwanted, route.grids)
 
     def _of_stream(
         self,

@@ -20,6 +20,7 @@ from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.placeholders import Counted
 from millstream.physical.wire.codec import decode, encode
 from millstream.physical.wire.own_rows import OWN, OwnRows
+from millstream.physical.wire.stretches import Passed
 
 
 @value("partial_stream")
@@ -77,6 +78,8 @@ class ShardSplit:
     """The prods of the stream right before these rows."""
     stretch: int = 0
     """The number of these rows among those that prods separate in the split."""
+    passed: Passed = ()
+    """The marks of time that may be passed right before these rows."""
     unordered: bool = False
     """True if the rows have no order: those of several partitions."""
 
@@ -140,7 +143,7 @@ class ShardSplit:
         """Head and page."""
         share = self.own, self.count, self.summary, self.placed, self.bad
         head = *share, self.partials, self.common, self.now, self.partition, self.failed, self.skipped, self.absent
-        prods = (self.prods, self.stretch) if self.prods or self.stretch else ()
+        prods = (self.prods, self.stretch, self.passed) if self.prods or self.stretch or self.passed else ()
         return values.encode((*head, *prods)), encode(self.rows) if self.rows.columns else b""
 
     @classmethod

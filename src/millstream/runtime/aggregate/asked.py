@@ -5,6 +5,7 @@
 | time `< v` or `<= v` | windows that end by v, rounded down to a slide |
 | time `= v` | the window that ends at v, rounded down |
 | values of a group | these groups |
+| time, without windows | all groups if an aggregate below has windows, otherwise nothing |
 | anything else | nothing |
 | nothing | all open windows and groups |
 
@@ -49,6 +50,8 @@ class AskedGroups:
             group = next((name for name in asked.names if name in state.group), None)
             if state.end is not None and self._bounds(asked):
                 ends.append(_ends_within(self._ends(asked), state.end))
+            elif group is None and asked.windowed and state.end is None:
+                continue
             elif group is None:
                 return None
             elif asked.time:
@@ -79,7 +82,8 @@ class AskedGroups:
             bounds = self._bounds(before)
             names = (*after.names, *([self._state.end] if bounds else []))
             if bounds:
-                after = replace(after, names=names, restriction=ends_asked(_as_integers(before), 1), time=True)
+                ends = ends_asked(_as_integers(before), 1)
+                after = replace(after, names=names, restriction=ends, time=True, windowed=True)
             asked.append(after)
         lost = arrived.lost or any(not each.names and not each.time for each in asked)
         return replace(prod, asked=tuple(asked), lost=lost)

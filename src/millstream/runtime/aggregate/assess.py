@@ -6,6 +6,7 @@
 | state | early values by window and group, until the final row; with `estimates` a history of pairs (`history`) |
 | punctuation in → purged → out | any → early values of windows and groups that match it → itself |
 | early rows | are kept for comparison, if they answer the query that owns it |
+| notice of shed tuples | → nothing → itself; final rows that may lack tuples are not compared |
 | cost | none without prods; with them a join of the rows with the state |
 
 Of the answers for a window and group within the same `BINS`th part of the window, the last one is compared: so the
@@ -26,10 +27,12 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.qualities import Accuracy, Qualities, accuracies
 from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.algebra.shed import Shed
 from millstream.algebra.window import WINDOW_END
 from millstream.runtime.aggregate.closed_answers import reached_by, still_open
 from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, estimated
 from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, GAP, SHARE, History, bin_of
+from millstream.runtime.aggregate.shed_results import ShedResults
 from millstream.runtime.expression.evaluate import to_polars
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import pick, stack
@@ -71,6 +74,7 @@ class Assess(Operator):
         self._unit = schema.unit
         numbers = {BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: self._type}
         self._pending = StateTable({name: types[name] for name in keys} | numbers)
+        self._shed = ShedResults({name: types[name] for name in keys}, WINDOW_END, 1)
         hourly = isinstance(types[WINDOW_END], pl.Datetime)
         self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
         self._now = NEVER
@@ -86,7 +90,7 @@ class Assess(Operator):
     def process(self, inputs: Sequence[Input]) -> Output:
         (port,) = inputs
         rows = port.rows
-        if len(self._pending):
+        if len(self._pending) or len(self._shed):
             self._put_off(port)
         if rows is not None and self._estimates:
             final = pl.col(self._value).cast(pl.Float64)
@@ -104,14 +108,19 @@ class Assess(Operator):
         if self._quality is not None:
             self.settle()
 
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        self._shed.add(shed)
+        return passed
+
     def settle(self) -> None:
         """Compare the final rows since the last call, and forget the answers for what is closed."""
-        finals, closed = self._finals, self._closed
+        finals, punctuations = self._finals, Punctuations.concat(self._closed)
         self._finals, self._closed = [], []
-        if finals:
+        if finals and len(self._pending):
             self._compare(stack(finals))
+        self._shed.forget(self._reached if self.timed else NEVER, punctuations)
         if len(self._pending):
-            held, punctuations = self._pending.frame(), Punctuations.concat(closed)
+            held = self._pending.frame()
             self._pending.keep(still_open(held, self._keys, punctuations, self._reached, timed=self.timed))
 
     def _compare(self, rows: pl.DataFrame) -> None:
@@ -122,6 +131,8 @@ class Assess(Operator):
         if not pairs.height:
             return
         self._pending.replace(held.join(final, on=self._keys, how="anti", nulls_equal=True))
+        if len(self._shed):
+            pairs = pairs.filter(~self._shed.mask(pairs))
         end = pl.col(WINDOW_END).to_physical().cast(pl.Int64).alias(END)
         pairs = pairs.with_columns(end).drop_nulls([EARLY, FINAL])
         if not self.inner:
@@ -208,7 +219,7 @@ class Assess(Operator):
 
     def tables(self) -> Mapping[str, StateTable]:
         self.settle()
-        return {"answers": self._pending, "pairs": self._history.table}
+        return {"answers": self._pending, "pairs": self._history.table, "shed": self._shed.table}
 
     def state_rows(self) -> int:
         """Return the number of pairs. Early values that wait for the final row count in bytes only: a prod leaves the

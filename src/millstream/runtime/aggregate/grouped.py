@@ -74,6 +74,13 @@ class GroupedAggregate(Operator):
         """Return the reasons why results of these groups do not fit their types, by result column; None: all fit."""
         return None
 
+    def finished(self, groups: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of partial results that close."""
+        return groups.select(self._finish)
+
+    def purge_shed(self, closed: Punctuations, timely: Punctuations) -> None:
+        """Forget which groups lack tuples, of those that are closed."""
+
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
         if port.rows is not None and port.rows.height:
@@ -102,6 +109,7 @@ class GroupedAggregate(Operator):
                 new = others.add(new)
             self._reached, self._closed = reached, max(self._closed, end)
             rows, exceeding = self._close(partials, new, timely, others is not None)
+            self.purge_shed(new, timely)
         elif self._state.full:
             self._fold()
         progress = self._progress()
@@ -211,7 +219,7 @@ class GroupedAggregate(Operator):
             order = [*[*self.schema.times][:1], *order]
         if order:
             groups = in_order(groups, order)
-        return groups.select(self._finish), self.check(groups)
+        return self.finished(groups), self.check(groups)
 
     @property
     def idle_waiting_prone(self) -> bool:

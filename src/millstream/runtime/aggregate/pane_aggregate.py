@@ -30,6 +30,7 @@ import polars as pl
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.early import Prod
 from millstream.algebra.schema import Schema
+from millstream.algebra.shed import Shed
 from millstream.algebra.window import PANE_END
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.state import GroupState
@@ -55,6 +56,9 @@ class PaneAggregate(GroupedAggregate):
         )
         super().__init__(schema, state, [pl.col(name) for name in schema.names])
         self.answers, self._releases = bool(early), early == "release"
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        return passed  # a tuple and its pane lie in the same windows
 
     def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
         if not self.answers or prod.lost:

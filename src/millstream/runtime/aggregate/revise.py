@@ -29,6 +29,8 @@ from millstream.runtime.state.table import StateTable
 
 @carries_out("revise")
 class Revise(Operator):
+    row_wise = True
+
     def __init__(self, schema: Schema, keys: tuple[str, ...], owner: str = "", timed: bool = False) -> None:
         self.schema, self._keys, self._owner, self.timed = schema, list(keys), owner, timed
         self._counts = StateTable({name: schema.polars[name] for name in keys} | {REVISION: pl.Int64()})

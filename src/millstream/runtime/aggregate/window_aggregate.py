@@ -10,6 +10,7 @@
 | | `[groups]` → all windows of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
 | progress v, or the port's bound v | → windows that end by v → in band, v rounded down to a slide |
+| notice of shed tuples | → nothing → the windows and groups that lack tuples; their rows are `final-shed` |
 | order of rows | by closing punctuation, then window end, then group (NULL last) |
 | cost | O(1) a tuple, plus range/slide a pane and group; closing is linear in the groups held |
 
@@ -33,20 +34,23 @@ pane and group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
-from millstream.algebra.early import EARLY, FINAL, FINALITY, Prod
+from millstream.algebra.early import EARLY, FINAL, FINAL_SHED, FINALITY, Prod
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import Schema
+from millstream.algebra.schema import FOREVER, NEVER, Schema
+from millstream.algebra.shed import BETWEEN, Shed
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
 from millstream.algebra.window_patterns import earlier
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
+from millstream.runtime.aggregate.shed_results import ShedResults, WindowEnds
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.operator.registry import carries_out
+from millstream.runtime.state.table import StateTable
 
 
 @carries_out("window_aggregate")
@@ -71,8 +75,9 @@ class WindowAggregate(GroupedAggregate):
             start = (pl.col(WINDOW_END).to_physical() - range).cast(schema.type_of(WINDOW_START).polars)
             columns += [start.alias(WINDOW_START), pl.col(WINDOW_END)]
         columns += [pl.col(name) for name in group] + [aggregate.result() for aggregate in aggregates]
-        early_columns = [*columns, *([pl.lit(EARLY).alias(FINALITY)] if finality else [])]
-        columns += [pl.lit(FINAL).alias(FINALITY)] if finality else []
+        labels = [[pl.lit(label).alias(FINALITY)] if finality else [] for label in (FINAL, EARLY)]
+        early_columns = [*columns, *labels[1]]
+        columns += labels[0]
         state = GroupState(
             input_schema,
             group,
@@ -89,6 +94,14 @@ class WindowAggregate(GroupedAggregate):
         self._early, self._increments = [*early_columns, self._stamp], increments
         self._range = range
         self._check = ResultCheck(aggregates, group, state.end, range or 0)
+        self._labels = finality
+        keys = {name: state.table.schema[name] for name in state.keys}
+        if state.end is not None:
+            self._shed = ShedResults(keys, state.end, WindowEnds(range or 0, state.slide))
+        else:
+            times = {name: offset for name, offset in input_schema.times.items() if name in group}
+            place = next(iter(times), None)
+            self._shed = ShedResults(keys, place, times.get(place or "", 0))
 
     def check(self, groups: pl.DataFrame) -> pl.DataFrame | None:
         return self._check(groups)
@@ -106,6 +119,36 @@ class WindowAggregate(GroupedAggregate):
             found = found.filter(exceeding.select(pl.all_horizontal(pl.all().is_null())).to_series())
         return found.select(self._early)
 
+    # --- shed tuples --------------------------------------------------------------------------------------------------
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        state = self._state
+        if state.windowing is not None:
+            shed = _by_attribute(shed, state.windowing)
+        if self._labels:
+            self._shed.add(shed, self._closed)
+        if state.timed:
+            return self._shed.placed(passed).moved(-1)
+        if state.end is None and self._shed.place is not None:
+            return passed  # the tuples of a group have one timestamp, which is that of its row
+        return passed.anytime()
+
+    def finished(self, groups: pl.DataFrame) -> pl.DataFrame:
+        rows = super().finished(groups)
+        if not len(self._shed):
+            return rows
+        label = pl.when(self._shed.mask(groups)).then(pl.lit(FINAL_SHED)).otherwise(pl.lit(FINAL))
+        return rows.with_columns(label.alias(FINALITY))
+
+    def purge_shed(self, closed: Punctuations, timely: Punctuations) -> None:
+        if len(self._shed):
+            self._shed.forget(self._closed, Punctuations.concat([closed, timely]))
+
+    def tables(self) -> Mapping[str, StateTable]:
+        return {**super().tables(), **({"shed": self._shed.table} if self._labels else {})}
+
+    # --- punctuation --------------------------------------------------------------------------------------------------
+
     def closed(self, punctuations: Punctuations) -> Punctuations:
         """Return the punctuations, and after them those on the end of a window once more, on its start."""
         range_ = self._range
@@ -116,3 +159,13 @@ class WindowAggregate(GroupedAggregate):
         ends = ends.map_ranges(WINDOW_END, lambda r: earlier(r, range_), WINDOW_START)
         starts = ends.map_upper(WINDOW_END, lambda bound: bound - range_, WINDOW_START, "<=", type_)
         return Punctuations.concat([punctuations, starts])
+
+
+def _by_attribute(shed: Shed, attribute: str) -> Shed:
+    """The notice with values of another attribute in place of timestamps; any value if they are not known."""
+    value = pl.col(attribute).cast(pl.Int64) if attribute in shed.names else None
+    between = [
+        pl.lit(limit).alias(name) if value is None else value.fill_null(limit).alias(name)
+        for name, limit in zip(BETWEEN, (NEVER, FOREVER), strict=True)
+    ]
+    return Shed(shed.rows.with_columns(*between))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
@@ -118,7 +117,7 @@ class Buffer:
             ledger.hold(entry.weight)
             for port in self.ports:
                 ledger.ready[port.node] = None
-            if isinstance(element, Prod):
+            if element.overtakes:
                 for port in self.ports:
                     port.node.prods += 1
         for sink in self.sinks:

@@ -13,6 +13,7 @@ from millstream.algebra.early import Prod
 from millstream.algebra.element import Page
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS
+from millstream.algebra.shed import Shed
 from millstream.errors import OperatorError, PlanError, ResultOutOfRange, reason_of
 from millstream.runtime.engine import prodding, upstream
 from millstream.runtime.engine.guarding import guarded, issue
@@ -89,6 +90,8 @@ def _step(graph: Graph, node: OperatorNode, taken: Taken, *, passes_time: bool =
         raise OperatorError(node.name, reason_of(error)) from error
     counters.nanoseconds += perf_counter_ns() - start
     rows, punctuations = output.rows, output.punctuations
+    if output.shed:
+        node.buffer.append(output.shed)
     if rows is not None and rows.height:
         counters.tuples_out += rows.height
         if node.prone:
@@ -121,6 +124,9 @@ def _meet(node: OperatorNode, taken: Taken) -> Output:
     port, element = taken.placed
     if isinstance(element, Prod):
         return prodding.meet(node, port, element, taken.held)
+    if isinstance(element, Shed):
+        passed = element.renamed(prodding.copies(node, port))
+        return Output(shed=node.operator.missing(port, element, passed))
     return node.operator.meet(port, element)
 
 

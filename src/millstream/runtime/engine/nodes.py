@@ -167,7 +167,7 @@ class OperatorNode(ABC):
         self.guarded = False
         """True if it has sent feedback to an input."""
         self.prods = 0
-        """Number of prods that wait at its ports."""
+        """Number of prods, and of other elements that overtake tuples, that wait at its ports."""
         self.copies: Sequence[Mapping[str, tuple[str, ...]]] = [{} for _ in self.ports]
         """For each port, the columns of the output that copy a column of its input."""
         self.expected: dict[str, int] = {}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.punctuations import Punctuations
@@ -150,20 +149,20 @@ class Port:
         self.at = self.offset = self.scanned = 0
 
     def prods(self) -> int:
-        """Return the number of prods that wait here."""
+        """Return the number of prods, and of other elements that overtake tuples, that wait here."""
         entries = (self.buffer.entries[at] for at in range(self.at, self.buffer.tail) if at not in self.passed)
-        return sum(isinstance(entry.element, Prod) for entry in entries)
+        return sum(entry.element.overtakes for entry in entries)
 
     def prod_at(self) -> int | None:
-        """Return the position of the first prod that waits here."""
+        """Return the position of the first of them that waits here."""
         entries = self.buffer.entries
         for at in range(self.at, self.buffer.tail):
-            if at not in self.passed and isinstance(entries[at].element, Prod):
+            if at not in self.passed and entries[at].element.overtakes:
                 return at
         return None
 
     def pass_prod(self) -> Element:
-        """Take the first prod that waits here, ahead of the elements before it."""
+        """Take the first of them that waits here, ahead of the elements before it."""
         at = self.prod_at()
         assert at is not None
         element = self.buffer.entries[at].element
@@ -209,7 +208,7 @@ class Port:
     def absorb(self) -> None:
         """Move all input into the reorder buffer; time promises take effect at once."""
         assert self.reorder is not None
-        while (entry := self.head()) is not None and not isinstance(entry.element, Prod):
+        while (entry := self.head()) is not None and not entry.element.overtakes:
             if entry.rows:
                 self.reorder.add(entry.page)
                 self.buffer.ledger.hold(entry.rows)

@@ -73,11 +73,11 @@ def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame 
     held = held if any(rows is not None for rows in held) and _answered(node) else ()
     rows = [_together(node, place, arrived, held) for place in range(len(node.ports))]
     operator = node.operator
-    passed = _united([copy.renamed(_copies(node, place)) for place, copy in arrived])
+    passed = _united([copy.renamed(copies(node, place)) for place, copy in arrived])
     passed = operator.passed(passed, arrived[-1][1])
     asked = operator.answers or any(r is not None for r in rows) or (operator.owes and _answered(node))
     early = operator.early(rows, arrived[-1][1]) if asked else None
-    return Output(elements=(passed.with_rows(early),))
+    return Output(elements=(passed.with_rows(early),), shed=operator.take_shed())
 
 
 def _together(
@@ -119,6 +119,6 @@ def _united(copies: Sequence[Prod]) -> Prod:
     return replace(first, asked=tuple(asked), lost=all(copy.lost for copy in copies))
 
 
-def _copies(node: OperatorNode, place: int) -> Mapping[str, tuple[str, ...]]:
+def copies(node: OperatorNode, place: int) -> Mapping[str, tuple[str, ...]]:
     """The columns that copy those of a port; a port that was attached later has none."""
     return node.copies[place] if place < len(node.copies) else {}

@@ -18,7 +18,7 @@ def of_graph(graph: Graph) -> dict[str, NodeStatistics]:
         operator, buffered = node.operator, sum(port.size() for port in node.ports)
         kind, state = type(operator).__name__, operator.state_rows()
         held = {"buffered": buffered, "state": state, "late": operator.late, "pruned": operator.pruned}
-        held["aside"] = operator.aside
+        held |= {"aside": operator.aside, "shed": operator.shed}
         guards = guarding.written(*node.ports)
         tests, macro = guarding.readings(*node.ports), node.row.transition
         readings.append(reading(node.name, kind, node.counters, **held, macro=macro, guards=guards, tests=tests))

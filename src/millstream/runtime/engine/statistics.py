@@ -33,8 +33,9 @@ class NodeStatistics:
     """A reading. `cost` is microseconds per input tuple, `buffered` the tuples that wait at the node's ports, `state`
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
     counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
-    or while it held them, `aside` the tuples held that wait behind newer ones, `guards` the patterns of its guards,
-    `told` the feedback received, `stopped` that of it which it could not pass on."""
+    or while it held them, `aside` the tuples held that wait behind newer ones, `shed` those that it has dropped to
+    keep up, `guards` the patterns of its guards, `told` the feedback received, `stopped` that of it which it could not
+    pass on."""
 
     name: str
     kind: str
@@ -56,6 +57,7 @@ class NodeStatistics:
     told: int = 0
     stopped: int = 0
     aside: int = 0
+    shed: int = 0
 
     @property
     def selectivity(self) -> float | None:
@@ -73,6 +75,7 @@ def reading(
     late: int = 0,
     pruned: int = 0,
     aside: int = 0,
+    shed: int = 0,
     macro: str = "",
     guards: tuple[str, ...] = (),
     tests: tuple[GuardReading, ...] = (),
@@ -93,6 +96,7 @@ def reading(
         seconds=nanoseconds / 1e9,
         late=late,
         aside=aside,
+        shed=shed,
         macro=macro,
         guards=guards,
         tests=tests,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from millstream.algebra.early import Prod
 from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
@@ -37,7 +36,7 @@ def take_element(ports: Sequence[Port], index: int) -> Taken:
     """Take the next element of one port, which keeps its position."""
     inputs = [Input(bound=port.bound()) for port in ports]  # before the tuples behind the element raise the bound
     element = ports[index].pass_element()
-    ports[index].node.prods -= isinstance(element, Prod)
+    ports[index].node.prods -= element.overtakes
     return Taken(inputs, punctuation_count=element.punctuation_count, placed=(index, element))
 
 

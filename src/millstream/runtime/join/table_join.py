@@ -21,6 +21,7 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.expression import Expression
 from millstream.algebra.schema import TS, Schema
+from millstream.algebra.shed import ANYTHING, Shed
 from millstream.runtime.expression.condition import Condition
 from millstream.runtime.join.index import Equality, Lookup
 from millstream.runtime.join.kernel import JoinColumns, named, paired
@@ -67,6 +68,9 @@ class TableJoin(Operator):
             punctuations = punctuations.select(self._columns.names[0])
         made = None if arrived is None else self._join(arrived, self._table, self._index)
         return Output(made, punctuations or None)
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        return ANYTHING if port else passed
 
     def _join(
         self, rows: pl.DataFrame, table: pl.DataFrame, known: Lookup | None = None, visible: Visible | None = None

@@ -48,6 +48,7 @@ from millstream.algebra.names import key_names
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
+from millstream.algebra.shed import ANYTHING, Shed
 from millstream.algebra.time_limits import Partner, join_limits
 from millstream.algebra.upstream import Answer, PunctuationRequest, Upstream
 from millstream.algebra.window import UNBOUNDED, Window
@@ -94,7 +95,7 @@ class WindowJoin(Operator):
         merges: bool = False,
     ) -> None:
         self.schema, self.merges = schema, merges
-        windows = (left_window, right_window)
+        windows = self._windows = (left_window, right_window)
         equality = Equality.of(left, right, schema, keys)
         self._kernel = JoinKernel(equality, residual, windows, numbered=self.numbers)
         self.tie_order = (0, 1) if self._kernel.by_rows else None
@@ -126,6 +127,14 @@ class WindowJoin(Operator):
         self._told = self._told_keys() if self.tells_keys and equality.pairs else None
         self._shared = {own for own, _ in equality.pairs}
         self._emitted = Emitted(self._shared)
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        """Pairs with a tuple are missing up to its window later. If tuples are used once, padded or counted, pairs of
+        others change."""
+        window = self._windows[port]
+        if self.numbers or any(self.preserved) or window.rows is not None:
+            return ANYTHING
+        return passed.later(window.range)
 
     def _stored(self, side: int) -> dict[str, pl.DataType]:
         types = self.schema.polars

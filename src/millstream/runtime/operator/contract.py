@@ -9,6 +9,7 @@ without changing the results, so an operator sees whole columns of both and purg
 | `process` | tuples and punctuations of all inputs, and how far their time has advanced |
 | `meet` | an element that keeps its position, after all tuples of its input before it and before those after it |
 | `early` | early rows, to compute on and not to keep, after all tuples before their prod (`algebra/early.py`) |
+| `missing` | a notice of shed tuples (`algebra/shed.py`) |
 | `answer` | a message against the data |
 """
 
@@ -27,6 +28,7 @@ from millstream.algebra.element import Element
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.shed import ANYTHING, Shed
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.errors import PlanError
 from millstream.runtime.expression.overflow import EXCEEDS
@@ -58,11 +60,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of one step: rows first, then punctuations that hold for all later output, then elements that keep
-    their position. `upstream`: messages against the data, each with the port whose producer receives it. `abandoned`:
-    patterns over its output that no later result matches, since it has given up what would lead to one; its inputs may
-    omit that. `exceeding`: results that do not fit their types, as a column of reasons for each result column and NULL
-    for results that fit; they are an error if a reader uses them."""
+    """The output of one step: a notice of shed tuples, rows, punctuations that hold for all later output, then elements
+    that keep their position. `upstream`: messages against the data, each with the port whose producer receives it.
+    `abandoned`: patterns over its output that no later result matches, since it has given up what would lead to one;
+    its inputs may omit that. `exceeding`: results that do not fit their types, as a column of reasons for each result
+    column and NULL for results that fit; they are an error if a reader uses them."""
 
     rows: pl.DataFrame | None = None
     punctuations: Punctuations | None = None
@@ -70,6 +72,7 @@ class Output:
     upstream: tuple[tuple[int, Upstream], ...] = ()
     abandoned: tuple[Pattern, ...] = ()
     exceeding: pl.DataFrame | None = None
+    shed: Shed | None = None
 
 
 NOTHING = Output()
@@ -88,6 +91,7 @@ class Operator(ABC):
                  even if no rows arrive, and counts as idle-waiting-prone with one input.
     `looks_ahead` true: a merging operator that purges by the time behind the tuples that wait for it.
     `passes_early` true: it holds no tuples, so that `process` does not keep early rows.
+    `row_wise`   true: what it emits for a tuple depends on no other tuple of its input.
     `answers`    true: it answers prods with the results so far.
     `sends_early` true: early rows that reach it are for an operator in a later stage that answers.
     `late`       number of tuples that it has counted as late.
@@ -95,6 +99,7 @@ class Operator(ABC):
                  that match whether or not its inputs may omit them.
     `pruned`     number of tuples held that feedback has dropped.
     `aside`      number of tuples held that wait behind newer ones.
+    `shed`       number of tuples that it has dropped to keep up.
     `guards_itself` true: it drops the tuples that it disclaims, and counts them; its ports need no guards.
     """
 
@@ -105,12 +110,14 @@ class Operator(ABC):
     timed: bool = False
     looks_ahead: bool = False
     passes_early: ClassVar[bool] = False
+    row_wise: ClassVar[bool] = False
     answers: bool = False
     sends_early: bool = False
     late: int = 0
     holds_results: bool = False
     pruned: int = 0
     aside: int = 0
+    shed: int = 0
     guards_itself: bool = False
 
     @classmethod
@@ -144,6 +151,15 @@ class Operator(ABC):
     def passed(self, prod: Prod, arrived: Prod) -> Prod:  # noqa: ARG002
         """Return a prod to pass on, in terms of the output; `prod` has the names of copied columns already."""
         return prod
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        """Return what may be missing, or wrong, of the output if tuples of an input were shed; `passed` has the names
+        of copied columns already."""
+        return passed if self.row_wise or self.passes_early else ANYTHING
+
+    def take_shed(self) -> Shed | None:
+        """Return the notice of the tuples that it has shed since the last call; None if there are none."""
+        return None
 
     def answer(self, message: Upstream) -> Answer:
         """Answer a message against the data: the messages to pass on, by input."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from millstream.algebra.frame import Frame
 from millstream.runtime.over.members import Maintained, Member, Paned, Pick, Recomputed
-from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Rows, Versions, rows_of
+from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Rows, Versions, quiet_expiry, rows_of
 
 
 class Evaluation(ABC):
@@ -141,7 +141,7 @@ class Framed(Evaluation):
         while (first := window.first()) is not None and first[1] < bound:
             number, place = first
             for member in self._members:
-                member.leave(number, place, window.rows[number])
+                member.gone(number, place, window.rows[number])
             window.leave(number)
 
     def expire(self, number: int) -> Rows | None:
@@ -205,7 +205,7 @@ class Alone(Framed):
 
     @property
     def _expiry(self) -> Callable[..., Any] | None:
-        return self._instance.aggregate.expire if self._expires else None
+        return quiet_expiry(self._instance.aggregate) if self._expires else None
 
     def _leave(self, bound: int) -> None:
         self._window.drain(bound, self._expiry)

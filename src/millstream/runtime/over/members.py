@@ -24,6 +24,7 @@ from millstream.runtime.over.row_aggregate import (
     RowAggregate,
     Rows,
     Versions,
+    quiet_expiry,
     rows_of,
 )
 
@@ -75,6 +76,10 @@ class Member(ABC):
         """Let a tuple leave, which is still in the window; return the rows of its expiry."""
         return NO_ROWS
 
+    def gone(self, number: int, place: int, row: Row) -> None:
+        """Let a tuple leave; the rows of its expiry are not used."""
+        self.leave(number, place, row)
+
     @abstractmethod
     def left(self, found: Rows) -> Rows:
         """The results on expiry, once the tuple has left: `found` are those of `leave`."""
@@ -105,6 +110,9 @@ class Maintained(Member):
 
     def leave(self, number: int, place: int, row: Row) -> Rows:  # noqa: ARG002
         return self.instance.aggregate.expire(*(row if self._pick is None else self._pick(row)))
+
+    def gone(self, number: int, place: int, row: Row) -> None:  # noqa: ARG002
+        quiet_expiry(self.instance.aggregate)(*(row if self._pick is None else self._pick(row)))
 
     def left(self, found: Rows) -> Rows:
         result = getattr(self.instance.aggregate, "result", None)  # of an aggregate in Python

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from millstream.runtime.program.index import Row
 from millstream.runtime.program.inwindow import Inwindow
 
-__all__ = ["NO_ROWS", "Inwindow", "Row", "RowAggregate", "Rows", "Versions", "rows_of"]
+__all__ = ["NO_ROWS", "Inwindow", "Row", "RowAggregate", "Rows", "Versions", "quiet_expiry", "rows_of"]
 
 Rows = Sequence[Row]
 NO_ROWS: Rows = ()
@@ -46,6 +46,11 @@ class RowAggregate(Protocol):
 
 
 Factory = Callable[[], RowAggregate]
+
+
+def quiet_expiry(aggregate: RowAggregate) -> Callable[..., Any]:
+    """`expire`, where its rows are not used: a compiled body has a method that does not compute them."""
+    return getattr(aggregate, "leave", aggregate.expire)
 
 
 @dataclass(frozen=True, slots=True)

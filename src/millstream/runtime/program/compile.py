@@ -1,8 +1,9 @@
 """A program compiled to a Python class, once per program in a process.
 
-The class has the methods of `RowAggregate`. Local tables are `Table`s, or plain attributes where a table always has
-one row. The source is in `SOURCE` of the class, the indexes of its tables by attribute in `INDEXES`, the columns of
-the indexes of inwindow in `WINDOW_INDEXES`, and `EXPIRES` is False if nothing happens when a tuple leaves.
+The class has the methods of `RowAggregate`. Local tables are `Table`s, or `KeyedTable`s where rows are found by one key
+alone, or plain attributes where the number of rows is fixed. The source is in `SOURCE` of the class, the indexes of its
+tables by attribute in `INDEXES`, the names of the keyed ones in `KEYED`, the columns of the indexes of inwindow in
+`WINDOW_INDEXES`, and `EXPIRES` is False if nothing happens when a tuple leaves.
 """
 
 from __future__ import annotations
@@ -15,25 +16,33 @@ from warnings import catch_warnings, simplefilter
 from millstream.algebra.expression import conjuncts
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Source
-from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update
+from millstream.algebra.program.statement import INWINDOW, RETURN, Delete, Insert, Statement, Update, runs_code
 from millstream.algebra.program.statement import queries as inner_queries
 from millstream.algebra.python.definition import Declaration
 from millstream.errors import OutOfRange
 from millstream.runtime.program.code import python_aggregate
+from millstream.runtime.program.keyed import KeyedTable
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.queries import bind_single, call_query, is_plain, is_single, query_lines, reads
 from millstream.runtime.program.source import Frame, LocalStorage, Module
 from millstream.runtime.program.table import Table
 
-_METHODS = ("initialize", "iterate", "terminate", "expire")
+_METHODS = {
+    "initialize": "initialize",
+    "iterate": "iterate",
+    "terminate": "terminate",
+    "expire": "expire",
+    "leave": "expire",
+}
+"""The statements of each method. `leave` does what `expire` does, where its rows are not used."""
 
 
 @lru_cache(maxsize=256)
 def compiled(program: Program) -> type[Any]:
-    """The class of a program. It is generated twice: the first time finds the indexes."""
+    """The class of a program. It is generated twice: the first time finds how its tables are used."""
     first = _Compiler(program)
     first.methods()
-    module = _Compiler(program, {name: storage.indexes for name, storage in first.tables.items()})
+    module = _Compiler(program, first.tables)
     methods = module.methods()
     text = "\n\n".join([*module.functions, *methods])
     with catch_warnings():
@@ -45,29 +54,32 @@ def compiled(program: Program) -> type[Any]:
 def _class(module: _Compiler, text: str) -> type[Any]:
     program, tables = module.program, module.tables
     held = {name: storage for name, storage in tables.items() if name != INWINDOW}
-    indexes = {storage.attribute: tuple(storage.indexes) for storage in held.values() if not storage.one_row}
-    cells = [name for storage in held.values() if storage.one_row for name in storage.attributes]
+    indexes = {storage.attribute: tuple(storage.indexes) for storage in held.values() if not storage.fixed}
+    keyed = {storage.attribute: storage.key for storage in held.values() if storage.keyed}
+    fixed = {name: _cells(storage) for name, storage in held.items() if storage.fixed}
+    cells = [cell for rows in fixed.values() for row in rows for cell in row if isinstance(cell, str)]
 
     def __init__(self: Any) -> None:
         for attribute, columns in indexes.items():
-            setattr(self, attribute, Table(columns))
+            setattr(self, attribute, KeyedTable(keyed[attribute]) if attribute in keyed else Table(columns))
         for cell in cells:
             setattr(self, cell, None)
 
     def save(self: Any) -> dict[str, list[tuple[Any, ...]]]:
         return {
-            name: [tuple(getattr(self, cell) for cell in storage.attributes)]
-            if storage.one_row
+            name: [tuple(getattr(self, cell) if isinstance(cell, str) else cell for cell in row) for row in fixed[name]]
+            if storage.fixed
             else list(map(tuple, getattr(self, storage.attribute)))
             for name, storage in held.items()
         }
 
     def load(self: Any, saved: dict[str, list[tuple[Any, ...]]]) -> None:
         for name, storage in held.items():
-            if storage.one_row:
-                for row in saved[name]:
-                    for cell, value in zip(storage.attributes, row, strict=True):
-                        setattr(self, cell, value)
+            if storage.fixed:
+                for places, values in zip(fixed[name], saved[name], strict=False):
+                    for place, value in zip(places, values, strict=True):
+                        if isinstance(place, str):
+                            setattr(self, place, value)
             else:
                 table = getattr(self, storage.attribute)
                 for row in saved[name]:
@@ -82,11 +94,20 @@ def _class(module: _Compiler, text: str) -> type[Any]:
         "load": load,
         "SOURCE": text,
         "INDEXES": indexes,
+        "KEYED": frozenset(name for name, storage in held.items() if storage.keyed),
         "WINDOW_INDEXES": window_indexes,
         "EXPIRES": bool(program.expire),
         **{name: module.globals[name] for name in _METHODS},
     }
     return type(program.name, (), members)
+
+
+def _cells(storage: LocalStorage) -> list[list[str | int]]:
+    """The attributes of a fixed table by row, and the values of those that never change."""
+    return [
+        [storage.constants.get((row, at), storage.cell(row, at)) for at in range(len(storage.columns))]
+        for row in range(storage.fixed)
+    ]
 
 
 def _returns(statement: Statement) -> bool:
@@ -116,10 +137,11 @@ class _Compiler(Module):
 
     def methods(self) -> list[str]:
         """The source of all methods."""
-        return [self._method(name) for name in _METHODS]
+        return [self._method(name, getattr(self.program, of)) for name, of in _METHODS.items()]
 
-    def _method(self, name: str) -> str:
-        statements: tuple[Statement, ...] = getattr(self.program, name)
+    def _method(self, name: str, statements: Sequence[Statement]) -> str:
+        if name == "leave":
+            statements = [each for each in statements if not _returns(each) or runs_code(each)]
         frame = Frame(self)
         taken = name != "terminate"
         parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
@@ -162,15 +184,14 @@ class _Compiler(Module):
 
     def _insert(self, statement: Insert, frame: Frame) -> list[str]:
         storage = None if statement.table == RETURN else self.tables[statement.table]
-        if storage is not None and storage.one_row:
-            return self._first_row(statement, frame)
-        target = "out.append" if storage is None else f"s.{storage.attribute}.insert"
+        if storage is not None and storage.fixed:
+            return self._fixed_rows(statement, frame)
         queries = statement.queries
         if len(queries) == 1 and is_single(queries[0], self):
             (query,) = queries
             made = bind_single(query, frame)
             row = _row([made.value(item).text for item in query.items], storage)
-            lines = [f"{target}({row})"]
+            lines = self._added(row, storage, frame)
             return (
                 lines
                 if query.condition is None
@@ -179,21 +200,41 @@ class _Compiler(Module):
         if len(queries) == 1 and is_plain(queries[0]) and (storage is None or storage.own):
             (query,) = queries
             loops = Loops(frame, query.sources, query.condition, call_query)
-            row = _row([loops.expressions.value(item).text for item in query.items], storage)
+
+            def made_row() -> str:
+                return _row([loops.expressions.value(item).text for item in query.items], storage)
+
             if not reads(query, statement.table):
-                return loops.around([f"{target}({row})"])
-            found = loops.around([f"fresh.append({row})"])
-            return ["fresh = []", *found, "for row in fresh:", *indented([f"{target}(row)"])]
+                return loops.around(lambda: self._added(made_row(), storage, frame))
+            found = loops.around(lambda: [f"fresh.append({made_row()})"])
+            return ["fresh = []", *found, "for row in fresh:", *indented(self._added("row", storage, frame))]
         rows = " + ".join(call_query(query, frame, "rows") for query in queries)
         if storage is None:
             return [f"out += {rows}"]
-        return [f"for row in {rows}:", *indented([f"{target}({'[*row]' if storage.own else 'row'})"])]
+        added = self._added("[*row]" if storage.own else "row", storage, frame)
+        return [f"for row in {rows}:", *indented(added)]
 
-    def _first_row(self, statement: Insert, frame: Frame) -> list[str]:
-        """The row of a one-row table."""
-        (query,) = statement.queries
-        made, storage = bind_single(query, frame), self.tables[statement.table]
-        return [f"{storage.cell(n)} = {made.value(item).text}" for n, item in enumerate(query.items)]
+    def _added(self, row: str, storage: LocalStorage | None, frame: Frame) -> list[str]:
+        """Insert a row into a table, or return it."""
+        if storage is None:
+            return [f"out.append({row})"]
+        if not storage.keyed:
+            return [f"s.{storage.attribute}.insert({row})"]
+        rows, several = (frame.index(storage, storage.key, part) for part in ("rows", "several"))
+        taken = f"{rows}.setdefault({storage.key_of('row')}, row) is not row"
+        lines = [] if row == "row" else [f"row = {row}"]
+        return [*lines, f"if {several} or {taken}:", *indented([f"s.{storage.attribute}.insert(row)"])]
+
+    def _fixed_rows(self, statement: Insert, frame: Frame) -> list[str]:
+        """The rows of a fixed table."""
+        storage, lines = self.tables[statement.table], []
+        for row, query in enumerate(statement.queries):
+            made = bind_single(query, frame)
+            values = {at: made.value(item).text for at, item in enumerate(query.items)}
+            changing = {at: text for at, text in values.items() if (row, at) not in storage.constants}
+            if changing:
+                lines.append(frame.assigned(storage, row, changing, always=True))
+        return lines
 
     # --- UPDATE and DELETE ----------------------------------------------------------------------------------------
 
@@ -205,22 +246,30 @@ class _Compiler(Module):
 
     def _update(self, statement: Update, frame: Frame) -> list[str]:
         storage, loops = self.tables[statement.table], self._loops(statement, frame)
-        made = loops.expressions
-        values = {position: made.value(value).text for position, value in statement.assignments}
-        if storage.one_row:
-            cells, new = (
-                [*each] for each in zip(*((storage.cell(n), text) for n, text in values.items()), strict=True)
+        made, variable = loops.expressions, loops.levels[0].variable
+
+        def values() -> dict[int, str]:
+            return {position: made.value(value).text for position, value in statement.assignments}
+
+        if storage.fixed:
+            always = statement.condition is None
+            return loops.around(
+                lambda: [frame.assigned(storage, frame.row_of(statement.table), values(), always=always)]
             )
-            return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
-        variable = loops.levels[0].variable
-        if storage.own and not any(map(storage.is_indexed, values)) and not _reads_own_table(statement):
-            cells, new = [f"{variable}[{n}]" for n in values], [*values.values()]
-            return loops.around([f"{', '.join(cells)} = {', '.join(new)}"])
-        row = _row([values.get(n, f"{variable}[{n}]") for n in range(len(storage.columns))], storage)
-        body = [f"changed.append((number, {row}))"]
-        if statement.refusing is not None:
-            body = self._refusing(row, statement.refusing)
-        found = loops.around(body, "number")
+        assigned = [position for position, _ in statement.assignments]
+        if storage.own and not any(map(storage.is_indexed, assigned)) and not _reads_own_table(statement):
+            cells = ", ".join(f"{variable}[{position}]" for position in assigned)
+            return loops.around(lambda: [f"{cells} = {', '.join(values().values())}"])
+
+        def changed() -> list[str]:
+            new = values()
+            row = _row([new.get(n, f"{variable}[{n}]") for n in range(len(storage.columns))], storage)
+            if statement.refusing is not None:
+                return self._refusing(row, statement.refusing)
+            return [f"changed.append((number, {row}))"]
+
+        storage.scanned = True
+        found = loops.around(changed, "number")
         return ["changed = []", *found, f"s.{storage.attribute}.change(changed)"]
 
     def _refusing(self, row: str, required: tuple[tuple[int, str], ...]) -> list[str]:
@@ -237,7 +286,23 @@ class _Compiler(Module):
     def _delete(self, statement: Delete, frame: Frame) -> list[str]:
         storage = self.tables[statement.table]
         if statement.condition is None:
-            return [f"s.{storage.attribute}.clear()"]
-        found = self._loops(statement, frame).around(["gone.append(number)"], "number")
+            clear = f"s.{storage.attribute}.clear()"
+            return (
+                [f"if s.{storage.attribute}.rows:", *indented([clear])]
+                if storage.own and not storage.keyed
+                else [clear]
+            )
+        loops = self._loops(statement, frame)
+        if storage.keyed:
+            found = loops.around(lambda: [f"gone.append({loops.levels[0].variable})"])
+            return ["gone = []", *found, *self._removed(storage, frame)]
+        found = loops.around(lambda: ["gone.append(number)"], "number")
         apply = [f"s.{storage.attribute}.remove(number)"]
         return ["gone = []", *found, "for number in gone:", *indented(apply)]
+
+    def _removed(self, storage: LocalStorage, frame: Frame) -> list[str]:
+        """Remove rows of a keyed table."""
+        rows, several = (frame.index(storage, storage.key, part) for part in ("rows", "several"))
+        lines = [f"if {several}:", *indented([f"s.{storage.attribute}.remove(row)"])]
+        lines += ["else:", *indented([f"del {rows}[{storage.key_of('row')}]"])]
+        return ["for row in gone:", *indented(lines)]

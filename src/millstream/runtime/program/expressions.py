@@ -14,7 +14,8 @@ are not used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from millstream.algebra.expression import (
@@ -45,11 +46,11 @@ from millstream.algebra.program.query import Query
 from millstream.algebra.types import Type
 from millstream.runtime.program import scalars
 from millstream.runtime.program.code import python_function
-from millstream.runtime.program.forms import ALIKE, any_equal, calls_last, same_kind, unconverted
+from millstream.runtime.program.forms import ALIKE, any_equal, calls_last, needs_nan, same_kind, unconverted
 from millstream.runtime.program.source import Frame
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_PYTHON = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+COMPARISONS = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _WITH_NAN = {
     "=": "({0} == {1} or {2} != {2} and {3} != {3})",
     "<>": "({0} != {1} and ({2} == {2} or {3} == {3}))",
@@ -86,17 +87,61 @@ class Expressions:
         self._facts = frame.module.facts
         self.repeated = False
         """True if the expressions are evaluated in a loop."""
+        self._before: dict[Expression, str] | None = None
+        """The variables of values that are computed before the loop."""
+        self._lines: list[str] = []
+        self.always: tuple[Expression, ...] = ()
+        """Values that the first row uses in any case: they may be computed before the loop even if they may fail."""
+
+    @contextmanager
+    def in_loop(self) -> Iterator[list[str]]:
+        """While the body of a loop is generated: the lines before it, which compute what is the same for all rows."""
+        outside = self._before, self._lines
+        self._before, self._lines = {}, []
+        yield self._lines
+        self._before, self._lines = outside
 
     # --- values ---------------------------------------------------------------------------------------------------
 
     def value(self, node: Expression) -> Code:
         """Source of the value of an expression. Inside a loop, one of arguments alone is computed before it."""
-        if not self.repeated or not self._is_invariant(node):
+        if not self.repeated:
+            return self._value(node)
+        of_function, of_loop = self._is_invariant(node), self._before is not None and self._is_same_in_loop(node)
+        if not of_function and not of_loop:
             return self._value(node)
         self.repeated = False
         made = self._value(node)
         self.repeated = True
-        return Code(self._frame.invariant(node, made.text), made.nullable, True)
+        if of_function:
+            return Code(self._frame.invariant(node, made.text), made.nullable, True)
+        assert self._before is not None
+        if made.text.isidentifier():
+            return made
+        if node not in self._before:
+            self._before[node] = self._frame.temporary()
+            self._lines.append(f"{self._before[node]} = {made.text}")
+        return Code(self._before[node], made.nullable, True)
+
+    def _is_same_in_loop(self, node: Expression) -> bool:
+        """True if it is an operation on arguments, constants and one-row tables that cannot fail, or such a value."""
+        inside = [*walk(node)]
+        if isinstance(node, Argument | Literal) or any(each.type not in _COMPUTED for each in inside):
+            return False
+        return all(map(self._is_same, inside)) and (node in self.always or not self._may_overflow(node))
+
+    def _is_same(self, node: Expression) -> bool:
+        match node:
+            case Argument() | Literal() | Binary() | Unary() | Cast():
+                return True
+            case Column(name=name):
+                return self._frame.has_one_row(name.rpartition(".")[0])
+            case ScalarQuery(query=query):
+                tables = [self._frame.module.tables.get(str(source.relation)) for source in query.sources]
+                one_row = all(table is not None and table.fixed == 1 for table in tables)
+                plain = query == Query(query.sources, query.items) and isinstance(query.items[0], Column)
+                return one_row and plain and not any(source.outer for source in query.sources)
+        return False
 
     def _is_invariant(self, node: Expression) -> bool:
         """True if it is an operation on arguments and constants that cannot fail."""
@@ -123,7 +168,7 @@ class Expressions:
                 name = frame.temporary()
                 return Code(f"(None if ({name} := s.inwindow.oldest()) is None else {name}[{position}])")
             case ScalarQuery(query=query):
-                return Code(self._call_query(query, frame, "value"))
+                return Code(self._call_query(query, frame, "value"), self._facts.of(node).nullable)
             case Exists(query=query):
                 return Code(self._call_query(query, frame, "exists"), nullable=False)
             case InQuery(operand=operand, query=query):
@@ -169,8 +214,12 @@ class Expressions:
         source that repeats it, unless it is used `once`. An operand that may overflow is evaluated even if another one
         is NULL."""
         risky, tests, texts = [], [], []
-        for operand in operands:
-            code = self.value(operand)
+        codes = list(map(self.value, operands))
+        certain = not any(code.nullable for code in codes)
+        for operand, code in zip(operands, codes, strict=True):
+            if certain:
+                texts.append((code.text, code.text) if once else self._named(code))
+                continue
             risk = self._may_overflow(operand)
             first, again = (code.text, code.text) if once and not risk and not code.nullable else self._named(code)
             if risk:
@@ -197,7 +246,7 @@ class Expressions:
             if self._may_overflow(node) or calls_code(node):
                 return Code(f"{late}(lambda: {texts[0]}, lambda: {texts[1]})")
             return Code(f"{helper}({texts[0]}, {texts[1]})")
-        if op in _PYTHON:
+        if op in COMPARISONS:
             if not same_kind(left.type, right.type):
                 return self._through_page(node)
             tests, text = self._compared(op, node)
@@ -259,8 +308,8 @@ class Expressions:
     def _compared(self, op: str, node: Binary) -> tuple[list[str], str]:
         """Tests that the operands are not NULL, and the comparison after them."""
         tests, ((left, left_again), (right, right_again)) = self._known(node.left, node.right)
-        if ALIKE.get(node.left.type, node.left.type) is not Type.DOUBLE:
-            return tests, f"{left} {_PYTHON[op]} {right}"
+        if ALIKE.get(node.left.type, node.left.type) is not Type.DOUBLE or not needs_nan(op, node):
+            return tests, f"{left} {COMPARISONS[op]} {right}"
         return tests, _WITH_NAN[op].format(left, right, left_again, right_again)
 
     def _unary(self, node: Unary) -> Code:
@@ -323,6 +372,8 @@ class Expressions:
         function = scalars.native(node)
         if function is None:
             return self._through_page(node)
+        if all(isinstance(each, Literal) and each.value is not None for each in arguments):
+            return self._literal(function(*(each.value for each in arguments if isinstance(each, Literal))))
         name = self._frame.module.constant(function, "f")
         return Code(self._strict(arguments, lambda *texts: f"{name}({', '.join(texts)})").text)
 
@@ -354,7 +405,7 @@ class Expressions:
                 return self.holds(any_equal(node))
             case Literal(value=constant):
                 return repr(constant is True)
-            case Binary(op=op) if op in _PYTHON and same_kind(node.left.type, node.right.type):
+            case Binary(op=op) if op in COMPARISONS and same_kind(node.left.type, node.right.type):
                 return self._comparison(op, node)
         made = self.value(node)
         return f"({made.text} is True)" if made.nullable else made.text
@@ -374,7 +425,7 @@ class Expressions:
                 return self.fails(any_equal(node))
             case Literal(value=constant):
                 return repr(constant is False)
-            case Binary(op=op) if op in _PYTHON and same_kind(node.left.type, node.right.type):
+            case Binary(op=op) if op in COMPARISONS and same_kind(node.left.type, node.right.type):
                 return self._comparison(_OPPOSITE[op], node)
         made = self.value(node)
         return f"({made.text} is False)" if made.nullable else f"(not {made.text})"

@@ -2,7 +2,8 @@
 
 A column has the values that the statements of the program give it, so its fact is the least one that holds for all of
 them. It is found by repetition: from no rows at all, each round adds the values that the statements make of the facts
-of the round before. A bound that still moves after some rounds is taken to be that of the type.
+of the round before. A bound that still moves after some rounds is taken to be that of the type. A counter, to which an
+UPDATE adds a small number, never gets there.
 
 Tables of a program without INITIALIZE are filled by others, and nothing is known of them.
 
@@ -19,13 +20,17 @@ from functools import reduce
 
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, Unary
 from millstream.algebra.overflow import can_overflow
-from millstream.algebra.program.expression import Argument, Exists, Fitting
+from millstream.algebra.program.expression import Argument, Exists, Fitting, ScalarQuery
+from millstream.algebra.program.fixed import one_row_tables
 from millstream.algebra.program.program import Program
-from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Update, queries
+from millstream.algebra.program.query import Query
+from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, Update, queries
 from millstream.algebra.types import Type
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 _WHOLE = (Type.INT, Type.BIGINT)
+_STEP, _FAR = 64, 1 << 59
+"""A column that small steps are added to needs 1 << 53 of them to get this far."""
 _PATIENCE = 3
 """Rounds after which a bound that still moves is dropped."""
 
@@ -62,7 +67,10 @@ class Facts:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._places = dict(_places(program))
+        self._one_row = one_row_tables(program)
         self._columns: _Columns = {}
+        self._begun: _Columns = {}
+        """The facts of the columns without the steps that are added to them."""
         if program.initialize:
             self._find()
 
@@ -73,19 +81,42 @@ class Facts:
 
     def _next(self, *, widens: bool) -> _Columns:
         found = dict(self._columns)
-        for place, value in _values(self._program):
+        for statement, place, value in _values(self._program):
             if self._reads_no_rows(value):
                 continue
             before, fact = found.get(place), self.of(value)
+            step = self._step(place, value) if isinstance(statement, Update) else 0
+            if step:
+                fact = self._counted(place, fact, step)
+            else:
+                begun = self._begun.get(place)
+                self._begun[place] = fact if begun is None else begun.joined(fact)
             joined = fact if before is None else before.joined(fact)
             found[place] = joined.widened(before) if widens else joined
         return found
+
+    def _step(self, place: tuple[str, int], value: Expression) -> int:
+        """The small number that an UPDATE adds to a column, 0 if it does something else."""
+        match value:
+            case Binary(op="+" | "-" as op, left=Column(name=name), right=Literal(value=int(step))):
+                small = self._places.get(name) == place and abs(step) <= _STEP
+                return (step if op == "+" else -step) if small else 0
+        return 0
+
+    def _counted(self, place: tuple[str, int], fact: Fact, step: int) -> Fact:
+        """A column that begins near zero stays far from the bounds of its type, however many tuples come."""
+        begun = self._begun.get(place)
+        if begun is None or begun.low < -_FAR or begun.high > _FAR:
+            return fact
+        return Fact(fact.nullable, -2 * _FAR if step < 0 else begun.low, 2 * _FAR if step > 0 else begun.high)
 
     def _reads_no_rows(self, value: Expression) -> bool:
         """True if the value uses a column of which no values are known yet."""
         if isinstance(value, Column):
             place = self._places.get(value.name)
             return place is not None and place not in self._columns
+        if isinstance(value, ScalarQuery) and self._is_one_value(value.query):
+            return self._reads_no_rows(value.query.items[0])
         return any(map(self._reads_no_rows, value.children()))
 
     def fits(self, node: Expression) -> bool:
@@ -98,6 +129,10 @@ class Facts:
             return True, True
         low, high = _bounds(node.op, self.of(node.left), self.of(node.right))
         return low < LOW, high > HIGH
+
+    def of_column(self, table: str, position: int) -> Fact:
+        """What is known of the values of a column."""
+        return self._columns.get((table, position), NOTHING)
 
     def of(self, node: Expression) -> Fact:
         """What is known of the value of an expression."""
@@ -113,6 +148,8 @@ class Facts:
             case Column(name=name):
                 place = self._places.get(name)
                 return NOTHING if place is None else self._columns.get(place, NOTHING)
+            case ScalarQuery(query=query) if self._is_one_value(query):
+                return self.of(query.items[0])
             case Exists() | Unary(op="IS NULL" | "IS NOT NULL"):
                 return Fact(nullable=False)
             case Binary():
@@ -129,6 +166,11 @@ class Facts:
             case Cast(type=Type.DOUBLE, operand=operand) if operand.type in _WHOLE:
                 return Fact(self.of(operand).nullable)
         return NOTHING
+
+    def _is_one_value(self, query: Query) -> bool:
+        """True if the query is one expression over tables that have one row each."""
+        plain = query == Query(query.sources, query.items)
+        return plain and all(source.relation in self._one_row and not source.outer for source in query.sources)
 
     def _any_of(self, values: Sequence[Expression]) -> Fact:
         return reduce(Fact.joined, map(self.of, values))
@@ -162,16 +204,16 @@ def _bounds(op: str, left: Fact, right: Fact) -> tuple[int, int]:
     return min(corners), max(corners)
 
 
-def _values(program: Program) -> Iterator[tuple[tuple[str, int], Expression]]:
-    """The expressions whose values the columns of tables get."""
+def _values(program: Program) -> Iterator[tuple[Statement, tuple[str, int], Expression]]:
+    """The expressions whose values the columns of tables get, and their statements."""
     for statement in program.statements:
         if isinstance(statement, Insert) and statement.table != RETURN:
             for query in statement.queries:
                 for position, item in enumerate(query.items):
-                    yield (statement.table, position), item
+                    yield statement, (statement.table, position), item
         elif isinstance(statement, Update):
             for position, value in statement.assignments:
-                yield (statement.table, position), value
+                yield statement, (statement.table, position), value
 
 
 def _places(program: Program) -> Iterator[tuple[str, tuple[str, int]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.algebra.expression import Binary, Cast, Expression, InList, calls_code
+from millstream.algebra.expression import Binary, Cast, Expression, InList, Literal, calls_code
 from millstream.algebra.types import Type
 
 ALIKE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBLE}
@@ -27,6 +27,18 @@ def unconverted(node: Expression, other: Expression) -> Expression:
     own = isinstance(node, Cast) and node.operand.type.is_integer
     floats = other.type is Type.DOUBLE and not (isinstance(other, Cast) and other.operand.type.is_integer)
     return node.operand if own and floats and isinstance(node, Cast) else node
+
+
+def needs_nan(op: str, node: Binary) -> bool:
+    """True if a comparison of DOUBLEs has to care for NaN: Python's own differs where the greater side is NaN, or both
+    sides of an equality."""
+    left, right = _may_be_nan(node.left), _may_be_nan(node.right)
+    return left and right if op in ("=", "<>") else right if op in ("<", "<=") else left
+
+
+def _may_be_nan(node: Expression) -> bool:
+    whole = isinstance(node, Cast) and node.operand.type.is_integer
+    return not whole and not (isinstance(node, Literal) and node.value == node.value)
 
 
 def calls_last(node: Binary) -> tuple[Expression, Expression]:

@@ -158,6 +158,21 @@ class SortedIndex:
         for held in (self._values, self._numbers, self._rows, self._nans, self._nulls):
             held.clear()
 
+    def beyond(self, op: str, bound: Any) -> Iterable[tuple[int, Row]]:
+        """The rows whose values are less or greater than a bound, with their numbers; neither NULL nor NaN is."""
+        if bound is None:
+            return ()
+        at = (bisect_left if op in ("<", ">=") else bisect_right)(self._values, bound)
+        part = slice(at) if op in ("<", "<=") else slice(at, None)
+        rows = self._rows[part]
+        return zip([self._sign * number for number in self._numbers[part]], rows, strict=True) if rows else ()
+
+    def first(self) -> Row | None:
+        """The first row in order."""
+        if self._rows and (self._sign > 0 or not self._nans):
+            return self._rows[0 if self._sign > 0 else -1]
+        return next(iter(self._all()), None)
+
     def first_rows(self, limit: int | None, offset: int | None) -> list[Row]:
         """The first rows in order, without those before an offset."""
         return self._first(self._rows, limit, offset, lambda row: row)

@@ -13,21 +13,16 @@ from __future__ import annotations
 
 import re
 
-from millstream.algebra.expression import Column, Expression, conjuncts
+from millstream.algebra.expression import Column, Expression, Literal, conjuncts
 from millstream.algebra.program.expression import walk
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call, Query
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.types import Type
-from millstream.runtime.program import scalars
-from millstream.runtime.program.code import on_column
+from millstream.runtime.program.accumulate import DISCRETE, EXTREMES, Accumulator
 from millstream.runtime.program.expressions import Expressions
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.source import Frame, Module
-
-_DISCRETE = (Type.INT, Type.BIGINT, Type.VARCHAR, Type.TIMESTAMP, Type.DATE)
-"""Types whose equal values are the same."""
-_EXTREMES = ("MIN", "MAX")
 
 
 def call_query(query: Query, frame: Frame, kind: str) -> str:
@@ -60,7 +55,7 @@ def query_lines(query: Query, frame: Frame) -> list[str]:
 def is_single(query: Query, module: Module) -> bool:
     """True if the query has one row at most, of constants, arguments and one-row tables."""
     tables = [module.tables.get(s.relation) for s in query.sources if isinstance(s.relation, str) and not s.outer]
-    single = len(tables) == len(query.sources) and all(table is not None and table.one_row for table in tables)
+    single = len(tables) == len(query.sources) and all(table is not None and table.fixed == 1 for table in tables)
     return single and not (query.aggregated or query.limit is not None or query.offset is not None)
 
 
@@ -79,7 +74,7 @@ def bind_single(query: Query, frame: Frame) -> Expressions:
     """The expressions of a query that has one row at most."""
     for source in query.sources:
         assert isinstance(source.relation, str)
-        frame.bind_single(source.alias, frame.module.tables[source.relation])
+        frame.bind_cells(source.alias, frame.module.tables[source.relation])
     return Expressions(frame, call_query)
 
 
@@ -114,6 +109,9 @@ class _Function:
             found = self._grouped()
         elif not query.distinct and (first := self._loops.first_rows(query)) is not None:
             (level,), ((key, _),) = self._loops.levels, query.order
+            if kind == "value" and query.offset is None and query.limit == Literal(Type.BIGINT, 1):
+                name = level.variable
+                return [f"{name} = {first[: first.rindex('.')]}.first()", self._of_row(name)]
             if query.items == (key,):
                 listed = f"[*zip({first.format('values')})]"
             else:
@@ -122,8 +120,12 @@ class _Function:
         elif plain and kind != "rows":
             return self._only() if kind == "value" else self._first()
         else:
-            found = ["out = []", *self._loops.around(self._appended())]
+            found = ["out = []", *self._loops.around(self._appended)]
         return [*found, *self._delivered(kind)]
+
+    def _of_row(self, name: str) -> str:
+        """Return the value of a row, NULL if there is none."""
+        return f"return None if {name} is None else {self._items()[0]}"
 
     def lookup(self, caller: Frame) -> str | None:
         """Source that tells the caller whether there is a row, if the index of a table knows it."""
@@ -135,16 +137,22 @@ class _Function:
         self._expressions.repeated = False  # the key is computed by the caller
         columns, (_, key) = tuple(sorted(level.keys)), self._loops.lookup(level)
         rows, several = (caller.index(level.storage, columns, part) for part in ("rows", "several"))
+        if key.isidentifier():
+            return f"({key} in {rows} or {key} in {several})"
         name = caller.temporary()
         return f"(({name} := {key}) in {rows} or {name} in {several})"
 
     def _first(self) -> list[str]:
         """Return at the first row."""
-        return [*self._loops.around(["return True"]), "return False"]
+        return [*self._loops.around(lambda: ["return True"]), "return False"]
 
     def _only(self) -> list[str]:
         """The value of the only row; a second row is an error."""
-        kept = ["if found:", *indented([f"several_rows({self._said})"]), f"found, value = True, {self._items()[0]}"]
+        said = self._said
+
+        def kept() -> list[str]:
+            return ["if found:", *indented([f"several_rows({said})"]), f"found, value = True, {self._items()[0]}"]
+
         return ["found, value = False, None", *self._loops.around(kept), "return value"]
 
     @property
@@ -191,26 +199,32 @@ class _Function:
         return not self._query.groups and self._query.having is None and not several
 
     def _grouped(self, only: str | None = None) -> list[str]:
-        """Collect the arguments of each aggregate in a list, by group; then compute the aggregates. `only`: return what
-        is asked for of the only row."""
-        query, frame = self._query, self._frame
-        lists = f"({', '.join('[]' for _ in query.calls)}{',' if query.calls else ''})"
-        held = "held[{}]" if query.groups else "held{}"
-        collected = [f"{held.format(n)}.append({self._argument(call)})" for n, call in enumerate(query.calls)]
-        keys = [self._key(group) for group in query.groups]
+        """Collect what each aggregate keeps, by group; then compute the aggregates. `only`: return what is asked for of
+        the only row."""
+        query, frame, keys = self._query, self._frame, len(self._query.groups)
+        held = "held[{}]" if keys else "held{}"
+        kept = [
+            Accumulator(call, held.format(n), frame, self._argument, begun=bool(keys))
+            for n, call in enumerate(query.calls)
+        ]
+
+        def collected() -> list[str]:
+            lines = [line for each in kept for line in each.add()]
+            return _by_group(list(map(self._key, query.groups)), kept, lines) if keys else lines or ["pass"]
+
+        listed = None
         if keys:
-            found = ["groups = {}", *self._loops.around(_by_group(keys, lists, collected))]
-        elif len(query.calls) == 1 and (listed := self._loops.comprehension(self._argument(query.calls[0]))):
-            found = [f"held0 = {listed}"]
+            found = ["groups = {}", *self._loops.around(collected)]
+        elif len(kept) == 1 and (listed := self._loops.comprehension(lambda: self._argument(query.calls[0]))):
+            found = [*listed[:-1], f"held0 = {listed[-1]}"]
         else:
-            made = [f"held{n} = []" for n in range(len(query.calls))]
-            found = [*made, *self._loops.around(collected or ["pass"])]
-        frame.groups = [frame.own(f"g{n}") for n in range(len(keys))]
+            found = [*(f"{each.place} = {each.initial}" for each in kept), *self._loops.around(collected)]
+        frame.groups = [frame.own(f"g{n}") for n in range(keys)]
         frame.calls = [frame.own(f"c{n}") for n in range(len(query.calls))]
-        unpacked = [f"({', '.join(frame.groups)},) = key"] if keys else []
         if only is not None:
-            return [*found, *self._results([self._returned_row(only)])]
-        results = [*unpacked, *self._results(self._appended())]
+            return [*found, *self._results([self._returned_row(only)], kept, listed is not None)]
+        unpacked = [f"{', '.join(frame.groups)} = key"] if keys else []
+        results = [*unpacked, *self._results(self._appended(), kept, listed is not None)]
         over = ["for key, held in groups.items():", *indented(results)] if keys else results
         return [*found, "out = []", *over]
 
@@ -229,49 +243,39 @@ class _Function:
         row = f"[({', '.join(items)},)]"
         return f"return {'True' if kind == 'exists' else items[0] if kind == 'value' else row}"
 
-    def _results(self, lines: list[str]) -> list[str]:
-        """Compute the aggregates of one group, then do what these lines do; a program may return no row, or several."""
+    def _results(self, lines: list[str], kept: list[Accumulator], listed: bool) -> list[str]:
+        """Compute the aggregates of one group, then do what these lines do; a program may return no row, or several.
+        `listed`: there are lists of arguments, whatever the aggregates keep else."""
         query = self._query
         if query.having is not None:
             lines = [f"if {self._expressions.all_hold(conjuncts(query.having))}:", *indented(lines)]
         plain: list[str] = []
-        for position, call in enumerate(query.calls):
-            held = f"held[{position}]" if query.groups else f"held{position}"
-            held = f"distinct({held})" if call.distinct else held
+        for position, (call, each) in enumerate(zip(query.calls, kept, strict=True)):
             if isinstance(call.by, Program | Declaration):
                 factory = self._frame.module.inner(call.by)
+                held = f"distinct({each.place})" if call.distinct else each.place
                 run = f"run({factory}, {held}, {call.by.ignore_nulls})"
                 lines = [f"for c{position} in {run}:", *indented(lines)]
-            elif call.by is None and (text := self._of_known(call, held)) is not None:
-                plain.append(f"c{position} = {text}")
             else:
-                made = scalars.AGGREGATES[call.function] if call.by is None else on_column(call.by, call.arguments)
-                plain.append(f"c{position} = {self._frame.module.constant(made, 'f')}({held})")
+                plain.append(f"c{position} = {each.of_list() if listed else each.result()}")
         return [*plain, *lines]
-
-    def _of_known(self, call: Call, held: str) -> str | None:
-        """An aggregate of values that are neither NULL nor NaN."""
-        if any(self._frame.module.facts.of(argument).nullable for argument in call.arguments):
-            return None
-        if call.function == "COUNT":
-            return f"len({held})"
-        discrete = all(argument.type in _DISCRETE for argument in call.arguments)
-        made = f"({call.function.lower()}({held}) if {held} else None)"
-        return made if call.function in _EXTREMES and discrete and not call.distinct else None
 
 
 def _in_any_order(call: Call) -> bool:
     """True if the result is the same in whatever order the arguments come."""
     plain = not any(node for argument in call.arguments for node in walk(argument) if not isinstance(node, Column))
-    discrete = all(argument.type in _DISCRETE for argument in call.arguments)
-    return call.by is None and plain and discrete and call.function in (*_EXTREMES, "COUNT", "SUM")
+    discrete = all(argument.type in DISCRETE for argument in call.arguments)
+    return call.by is None and plain and discrete and call.function in (*EXTREMES, "COUNT", "SUM")
 
 
-def _by_group(keys: list[str], lists: str, collected: list[str]) -> list[str]:
+def _by_group(keys: list[str], kept: list[Accumulator], lines: list[str]) -> list[str]:
+    """Begin the group of a row, or do what these lines do with what is kept of it. A single key is its value."""
+    key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
     return [
-        f"key = ({', '.join(keys)},)",
+        f"key = {key}",
         "held = groups.get(key)",
         "if held is None:",
-        *indented([f"held = groups[key] = {lists}"]),
-        *collected,
+        *indented([f"groups[key] = [{', '.join(each.first() for each in kept)}]"]),
+        "else:",
+        *indented(lines or ["pass"]),
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import polars as pl
@@ -24,6 +25,7 @@ Row = tuple[Any, ...]
 Late = Callable[[], bool | None]
 NAN = math.nan
 _MOST = 1 << 63
+_SHORTEST, _LONGEST = timedelta(microseconds=-_MOST), timedelta(microseconds=_MOST - 1)
 
 
 def out_of_range(text: str, type_: str, value: Any) -> NoReturn:
@@ -128,9 +130,12 @@ def truncated(value: float) -> int | None:
 def moved(left: Any, right: Any, sign: int, text: str, type_: str) -> Any:
     """A time plus or minus a duration."""
     try:
-        return left + right if sign > 0 else left - right
+        found = left + right if sign > 0 else left - right
     except OverflowError:
         raise OutOfRange(f"{text} does not fit {type_}") from None
+    if isinstance(found, timedelta) and not _SHORTEST <= found <= _LONGEST:
+        raise OutOfRange(f"{text} does not fit {type_}")
+    return found
 
 
 def like(pattern: str) -> Callable[[str], bool]:
@@ -287,12 +292,19 @@ def total(values: list[Any]) -> Any:
     return found
 
 
+def total_of_known(values: list[Any]) -> Any:
+    """SUM of integers of which none is NULL."""
+    found = sum(values) if values else None
+    return found if found is None or -_MOST <= found < _MOST else total(values)
+
+
 def average(values: list[Any]) -> float | None:
     known = _known(values)
     return sum(map(float, known)) / len(known) if known else None
 
 
 def smallest(values: list[Any]) -> Any:
+    """MIN; NaN is greater than all numbers."""
     known = [value for value in values if value is not None and value == value]
     return min(known) if known else _only_nan(values)
 

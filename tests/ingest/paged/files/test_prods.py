@@ -15,7 +15,8 @@ from millstream.ingest.paged import open_paged
 from millstream.ingest.paged.files.cuts import cut
 from millstream.ingest.paged.files.formats import File, FileSplit, Part
 from millstream.ingest.paged.files.json import JsonFormat
-from millstream.ingest.paged.files.prods import FileStretch, stretches
+from millstream.ingest.paged.files.prods import stretches
+from millstream.ingest.paged.stretch import Stretch
 from tests.tries import tries
 
 SCHEMA = Schema.of(("ts", Type.BIGINT), ("k", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
@@ -73,7 +74,7 @@ def test_a_stretch_is_a_value(tmp_path: Path) -> None:
     file = File(str(tmp_path / "a.json"), (tmp_path / "a.json").stat().st_size)
     found = stretches(FileSplit(JsonFormat(SCHEMA, (), prods=True), (Part(file, 0, file.size),)))
     (first, none), (second, (prod,)) = found
-    assert not none and isinstance(prod, Prod) and isinstance(second, FileStretch)
+    assert not none and isinstance(prod, Prod) and isinstance(second, Stretch)
     assert values.decode(values.encode(second)) == second
     assert [each.read(["ts"]).rows.rows() for each in (first, second)] == [[(1,)], [(2,)]]  # type: ignore[union-attr]
 

@@ -5,37 +5,17 @@ The number of a prod is that of its place in its file: whichever task reads it, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from millstream.algebra.early import Prod
-from millstream.algebra.values import record
 from millstream.ingest.paged.files.formats import FileSplit, Part
 from millstream.ingest.paged.files.prod_lines import prod_of
 from millstream.ingest.paged.files.text import TextFormat
-from millstream.ingest.paged.split import Split, SplitRows
-
-
-@record("file_stretch")
-class FileStretch:
-    """The rows of a split from `first` up to, not including, `last`. The last stretch has the bad rows."""
-
-    split: FileSplit
-    first: int
-    last: int
-    ends: bool
-    rows: int | None = None
-
-    def read(self, columns: Sequence[str] | None = None) -> SplitRows:
-        whole = _read(self.split, None if columns is None else tuple(columns))
-        assert isinstance(whole.rows, pl.DataFrame)
-        rows = whole.rows.slice(self.first, self.last - self.first)
-        return SplitRows(rows, whole.bad) if self.ends else SplitRows(rows)
+from millstream.ingest.paged.split import Split
+from millstream.ingest.paged.stretch import Stretch
 
 
 def stretches(split: Split) -> list[tuple[Split, tuple[Prod, ...]]]:
@@ -59,14 +39,9 @@ def stretches(split: Split) -> list[tuple[Split, tuple[Prod, ...]]]:
     ends = [*places[1:], done]
     last = len(ends) - 1
     return [
-        (FileStretch(split, first, end, at == last), own)
+        (Stretch(split, first, end, at == last), own)
         for at, (first, end, own) in enumerate(zip(places, ends, found, strict=True))
     ]
-
-
-@lru_cache(maxsize=2)
-def _read(split: FileSplit, columns: tuple[str, ...] | None) -> SplitRows:
-    return split.read(columns)
 
 
 def _placed(format_: TextFormat, part: Part) -> tuple[list[tuple[int, Prod]], int]:

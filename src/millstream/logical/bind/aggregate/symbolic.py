@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from millstream.algebra.expression import Binary, Case, Cast, Column, Expression, Literal, rewrite
 from millstream.algebra.program.expression import Exists, InQuery, ScalarQuery, walk
-from millstream.algebra.program.one_row import one_row_tables
+from millstream.algebra.program.fixed import one_row_tables
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Query
 from millstream.algebra.program.statement import RETURN, Delete, Insert, Statement, Update

@@ -37,6 +37,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
+from millstream.algebra.shed import ANYTHING, Shed
 from millstream.algebra.time_limits import Partner, join_limits
 from millstream.algebra.window import Window
 from millstream.runtime.join.kernel import JoinColumns
@@ -76,6 +77,7 @@ class MultiJoin(Operator):
         names = self._columns.names
         joined = [[names[i][key] for key in own] for i, own in enumerate(keys)]
         self._index = KeyIndex(joined, common_types(schema, zip(*joined, strict=True)))
+        self._windows = windows
         self._kernel = MultiJoinKernel([list(own.values()) for own in names], windows, residual, merges=merges)
         ranged = any(window.range is not None for window in windows)
         self._timely = not (self._kernel.by_rows and ranged and not merges)
@@ -107,6 +109,10 @@ class MultiJoin(Operator):
         self._told = None if self._kernel.by_rows else ToldKeys(columns, [True] * len(inputs))
 
     # --- a step ---------------------------------------------------------------------------------------------------
+
+    def missing(self, port: int, shed: Shed, passed: Shed) -> Shed:  # noqa: ARG002
+        window = self._windows[port]
+        return passed.later(window.range) if window.rows is None else ANYTHING
 
     def process(self, inputs: Sequence[Input]) -> Output:
         arrived, ahead, count = self._incoming(inputs)

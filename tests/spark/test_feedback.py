@@ -82,6 +82,8 @@ def test_rows_of_a_dataframe_are_dropped_when_they_are_packed(spark: SparkSessio
         first = plain.take().height
         query.feedback("~[k <= 3]")
         plain.feedback("~[k < 3]")
+        while not query.progress().streams[0].unwanted and time.monotonic() < deadline:
+            time.sleep(0.1)  # a batch that began before feedback came may read a file that was written after it
         for number in (1, 2):
             write(data, number)
         while sum(mill.mill.counts("s").values()) < 3000 and time.monotonic() < deadline:

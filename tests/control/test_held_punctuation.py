@@ -31,6 +31,29 @@ EXPIRED_ONE_BY_ONE = [
     ("y", "[< 9, *, *]"),
     *(("x", f"9 | 1 | {ts}") for ts in range(13, 20)),
 ]
+VALUES_CLOSED = [
+    *(("x", f"{k} | 1 | 1") for k in KEYS),
+    *(("y", f"{k} | {k % 3} | 1") for k in KEYS),
+    ("y", "[*, 1, *]"),
+    ("y", "[*, {0, 2}, *]"),
+    *(("x", f"[{k}, *, *]") for k in KEYS),
+]
+RANGE_CLOSED = [
+    *(("x", f"{k} | 1 | 1") for k in KEYS),
+    *(("y", f"{k} | 1 | 1") for k in KEYS),
+    ("y", "[< 4, *, *]"),
+    ("y", "[< 6, *, *]"),
+    *(("x", f"[{k}, *, *]") for k in KEYS),
+    ("x", "[< 9, *, *]"),
+]
+ENDED = [
+    *(("x", f"{k} | 1 | 1") for k in KEYS),
+    *(("y", f"{k} | {k % 3} | {k}") for k in KEYS),
+    ("y", "end"),
+    *(("x", f"[{k}, *, *]") for k in KEYS),
+    *(("x", f"9 | 1 | {ts}") for ts in range(3, 20)),
+    ("x", "end"),
+]
 JOIN = "FROM x JOIN y ON x.k = y.k"
 BRIEF = "FROM x [RANGE 5] JOIN y [RANGE 5] ON x.k = y.k"
 BOTH = "x.k AS k, y.v AS v, y.ts AS t"
@@ -68,6 +91,25 @@ def begun(clause: str, query: str, shards: int) -> LocalMill:
             CLOSED_ONE_BY_ONE,
         ),
         (RISING, f"SELECT x.k, COUNT(*) AS n {BRIEF} GROUP BY x.k", EXPIRED_ONE_BY_ONE),
+        # Not declared: no stage is cut for it, the shards agree on it.
+        (ORDERED, f"SELECT x.k, y.v, COUNT(*) AS n {JOIN} GROUP BY x.k, y.v", VALUES_CLOSED),
+        (ORDERED, f"SELECT DISTINCT x.k, y.v {JOIN}", VALUES_CLOSED),
+        (ORDERED, f"SELECT x.k, COUNT(*) AS n {JOIN} GROUP BY x.k", RANGE_CLOSED),
+        (ORDERED, f"SELECT x.k, y.v, COUNT(*) AS n {JOIN} GROUP BY x.k, y.v", ENDED),
+        (ORDERED, f"SELECT x.k, COUNT(*) AS n {BRIEF} GROUP BY x.k", EXPIRED_ONE_BY_ONE),
+        (ORDERED, f"SELECT x.k, COUNT(*) AS n {BRIEF} GROUP BY x.k", ENDED),
+        (
+            ORDERED,
+            f"SELECT j.k, j.v, z.v AS u, COUNT(*) AS n FROM (SELECT {BOTH} {JOIN}) AS j JOIN z ON j.k = z.k "
+            "GROUP BY j.k, j.v, z.v",
+            [*(("z", f"{k} | {k % 3} | 1") for k in KEYS), *VALUES_CLOSED, ("z", "[*, 1, *]"), ("z", "[3, *, *]")],
+        ),
+        (
+            ORDERED,
+            f"SELECT k, v, COUNT(*) AS n, SUM(m) AS m FROM (SELECT x.k AS k, y.v AS v, COUNT(*) AS m {JOIN} "
+            "GROUP BY x.k, y.v) AS g GROUP BY k, v",
+            VALUES_CLOSED,
+        ),
     ],
 )
 def test_a_look_finds_the_same_on_any_number_of_shards(

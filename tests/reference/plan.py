@@ -187,6 +187,7 @@ MEANT: dict[str, Callable[..., Rows]] = {
     "thrifty_join": join,
     "union": union,
     "gather": union,
+    "consensus": unchanged,
     "exchange": unchanged,
     "placeholders": unchanged,
     "distinct": distinct,

@@ -24,6 +24,8 @@ LOOK = "look"
 END = 10_000
 KEYS = (1, 3, 10)
 """Values of k that are on different shards, of two as of three."""
+UNDECLARED = ("[*, 2, *]", "[*, {0, 5}, *]", "[*, < 3, *]", "[< 3, *, *]", "[{1, 3}, *, *]", "[3, 4, *]", "[*, *, *]")
+"""Punctuation that no stream declares; the last one ends the stream."""
 TABLE = [(0, "zero"), (1, "one"), (1, "uno"), (10, "ten")]
 
 
@@ -75,6 +77,8 @@ def cases(draw: st.DrawFn, shapes: tuple[str, ...] = SHAPES) -> Case:
         row = f"{key} | {draw(st.integers(0, 6))} | {now + jitter}"
         closing = draw(st.sampled_from(["", "", "", f"[*, *, < {now - 3}]", f"[{draw(st.sampled_from(KEYS))}, *, *]"]))
         use = closing if closing and kinds[number] == "punctuated" else row
+        if draw(st.integers(0, 9)) == 0:
+            use = draw(st.sampled_from(UNDECLARED))
         elements.append((STREAMS[number], use))
     return Case(kinds, query, tuple(elements), shape == "closed")
 

@@ -31,6 +31,7 @@ from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import (
+    Agree,
     Feed,
     Fetch,
     OpenGroup,
@@ -47,7 +48,7 @@ from millstream.rate import Rate
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
 
-PASSING = (Feed, Promise, Send, Unpark, Fetch, WriteOnce)
+PASSING = (Feed, Promise, Send, Agree, Unpark, Fetch, WriteOnce)
 """Records that a log can drop once shards have applied them."""
 REPEATABLE = 4
 """Number of last batches whose records are kept; Spark replays at most one."""
@@ -291,7 +292,8 @@ class Job(ABC):
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
         for tenant in served:
-            tenant.relay(self)
+            for act in tenant.after_batch:
+                act(self)
         self._compact()
 
     def _collect(self, batch: int, results: Iterable[Result], reports: Iterable[Report]) -> bool:

@@ -23,6 +23,7 @@ from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill import changing, starting
 from millstream.control.mill.connectors import Connectors
+from millstream.control.mill.consensus import Consensus
 from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.demand import prod_stream, send_prod
@@ -84,7 +85,7 @@ class Mill(Registration):
         self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
         self.deliveries.note_sources = self.readings.note
         self.relay = Relay(self)
-        self.deliveries.relay = self.relay.pass_on
+        self.deliveries.after_batch = (self.relay.pass_on, Consensus(self.placements).find)
         self.failures = self.deliveries.failures = Failures(self)
         self.endings = self.deliveries.endings = Endings(self)
         self.time = Timekeeper(self)

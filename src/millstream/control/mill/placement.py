@@ -94,6 +94,10 @@ class Placements:
         """The jobs in which the mill has groups."""
         return {job for job, *_ in list(self.groups)}
 
+    def groups_of(self, job: Job) -> list[OpenGroup]:
+        """The groups of shards that the mill has in a job."""
+        return [group for (owner, *_), group in list(self.groups.items()) if owner is job]
+
     def open_group(self, job: Job, prepared: PreparedPart, settings: Settings, tenant: Deliveries) -> OpenGroup:
         """Return the group for a part of a query; open one if there is none."""
         keys, stage, table = prepared.keys, prepared.part.stage, prepared.table

@@ -8,8 +8,8 @@ stores none of its own keys. An operator that reads such punctuation is in a lat
 have emitted it. That is not necessary for punctuation on single values of the hash key: tuples that match it are on one
 shard alone.
 
-Only declared punctuation counts, and bounds on a stream's time. A stream that sends other punctuation (M5063), or that
-ends, may therefore close groups over a join earlier on one shard than on another; in the end the rows are the same.
+Only declared punctuation counts, and bounds on a stream's time. Other punctuation (M5063), and the end of one of the
+joined streams, waits in the same stage until all shards have received it (`consensus`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,26 @@ _HELD, _MET = "held", "met"
 def reads_held(plan: Plan, keys: Iterable[Key]) -> list[bool]:
     """Return for each input, hashed on its key, whether the node reads punctuation that its shards hold back."""
     return [
-        _holds(part) and any(plan.reads_punctuation(place, columns) for columns in _held(part, key))
+        holds(part) and any(plan.reads_punctuation(place, columns) for columns in _held(part, key))
         for place, (part, key) in enumerate(zip(plan.inputs, keys, strict=True))
     ]
 
 
-def _holds(plan: Plan) -> bool:
-    return plan.holds_punctuation or any(map(_holds, plan.inputs))
+def holds(plan: Plan) -> bool:
+    """Return whether a plan holds punctuation back."""
+    return plan.holds_punctuation or any(map(holds, plan.inputs))
+
+
+def reads_any(plan: Plan, place: int) -> bool:
+    """Return whether some punctuation of an input, or its end, makes a node emit or purge."""
+    columns = (frozenset({name}) for name in plan.inputs[place].schema.names)
+    return any(plan.reads_punctuation(place, each) for each in (frozenset[str](), *columns))
+
+
+def expected(plan: Plan, key: Key) -> set[frozenset[str]]:
+    """Return the sets of columns that punctuation restricts which a plan, hashed on `key`, is known to emit, other than
+    on single values of the key."""
+    return {offer.attributes for offer in _offers(plan, key).templates if not _pinned(plan, key, offer)}
 
 
 def _held(plan: Plan, key: Key) -> set[frozenset[str]]:

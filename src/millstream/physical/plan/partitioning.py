@@ -22,6 +22,7 @@ from millstream.logical.catalog import LATE
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
+from millstream.physical.plan.consensus import agreed
 from millstream.physical.plan.held_punctuation import reads_held
 from millstream.physical.plan.placeholders import countable, with_placeholders
 
@@ -80,11 +81,11 @@ def _push(plan: Plan, key: Key) -> Partitioned | None:
     plan = with_placeholders(plan, below)
     inputs: list[Plan] = []
     keys: Keys = {}
-    for part, wanted in zip(plan.inputs, below, strict=True):
+    for place, (part, wanted) in enumerate(zip(plan.inputs, below, strict=True)):
         pushed = _push(part, wanted)
         if pushed is None or any(keys.get(stream, known) != known for stream, known in pushed.keys.items()):
             return None
-        inputs.append(pushed.plan)
+        inputs.append(agreed(plan, place, pushed.plan, wanted))
         keys |= pushed.keys
     return Partitioned(plan.with_inputs(tuple(inputs)), keys)
 

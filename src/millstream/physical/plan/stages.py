@@ -32,6 +32,7 @@ from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
 from millstream.logical.written import touched
 from millstream.optimizer.context import bottom_up
+from millstream.physical.plan.consensus import agreed
 from millstream.physical.plan.exchange import MARK, Exchange, Gather
 from millstream.physical.plan.partitioning import (
     Keys,
@@ -154,14 +155,14 @@ class _Cut:
             self.hole(part, k) if apart else self.fit(part, k)
             for part, k, apart in zip(plan.inputs, below, out_of_step(plan, below), strict=True)
         ]
-        if not any(_holes(part) for part in inputs):
-            return plan.with_inputs(tuple(inputs))
-        # Input from an earlier stage cannot meet a stream: the stream goes through that stage too.
-        cut = [
-            part if _holes(part) else self.hole(given, k)
-            for part, given, k in zip(inputs, plan.inputs, below, strict=True)
-        ]
-        return plan.with_inputs(tuple(cut))
+        if any(_holes(part) for part in inputs):
+            # Input from an earlier stage cannot meet a stream: the stream goes through that stage too.
+            inputs = [
+                part if _holes(part) else self.hole(given, k)
+                for part, given, k in zip(inputs, plan.inputs, below, strict=True)
+            ]
+        made = (agreed(plan, n, part, k) for n, (part, k) in enumerate(zip(inputs, below, strict=True)))
+        return plan.with_inputs(tuple(made))
 
     def _blocked(self, plan: Plan, key: Key) -> bool:
         """Return whether the key fails to reach the first stateful operator, or the stream."""

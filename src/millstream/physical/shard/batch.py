@@ -164,6 +164,8 @@ class Status:
     """Tuples that wait for work that operators limit per batch: another batch has to follow."""
     disclaimed: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
     """The tuples that all readers of a stream in this shard have disclaimed; streams between stages among them."""
+    received: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    """The punctuation that operators hold back until all shards have received it, by operator."""
     skipped: dict[str, Skipped] = field(default_factory=dict)
     """What the sources of streams have left out because no reader wants it."""
     judged: dict[str, list[Judged]] = field(default_factory=dict)
@@ -222,6 +224,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         fetched=fetched,
         pending=host.graph.pending(),
         disclaimed=host.disclaimed(),
+        received=host.received(),
         skipped=dict(host.intake.skipped),
         judged={each.owner: pairs for each in _assessing(host) if (pairs := each.take_judged())},
     )

@@ -33,6 +33,7 @@ from millstream.physical.shard.promises import Promises
 from millstream.physical.shard.setup import Setup
 from millstream.physical.shard.topology import base_of, base_stream, scans
 from millstream.physical.wire.records import (
+    Agree,
     CloseGroup,
     Configure,
     Feed,
@@ -52,6 +53,7 @@ from millstream.physical.wire.records import (
     WriteOnce,
 )
 from millstream.physical.wire.shard_split import ShardSplit
+from millstream.runtime.consensus import Consensus
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.breaks import set_schedule
 from millstream.runtime.engine.disclaimed import disclaimed
@@ -125,6 +127,8 @@ class ShardHost:
                 self.fetched[number] = self.compiler.fetch(tables)
             case WriteOnce(table=table, program=program, rows=rows):
                 self.compiler.write_once(table, program, rows)
+            case Agree(operator=operator, patterns=patterns):
+                self._agree(operator, patterns)
             case ForgetStream(name=name):
                 self.promises.forget(name)
             case StopQuery(name=name):
@@ -155,6 +159,14 @@ class ShardHost:
                 self.promises.want(streams)
                 self.inputs += self.promises.give(streams)
                 self.graph.run()
+
+    def _agree(self, name: str, patterns: tuple[Pattern, ...]) -> None:
+        """Emit the punctuation of an operator that has waited until all shards have received it."""
+        node = self.graph.operators.get(name)
+        if node is not None and isinstance(node.operator, Consensus) and (agreed := node.operator.agree(patterns)):
+            self.inputs += 1
+            node.buffer.append(agreed)
+            self.graph.run()
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -326,6 +338,12 @@ class ShardHost:
         """The tuples that all readers of a source of the graph have disclaimed, by the source's stream."""
         found = {stream: disclaimed(source) for stream, source in self.compiler.sources().items()}
         return {stream: patterns for stream, patterns in found.items() if patterns}
+
+    def received(self) -> dict[str, tuple[Pattern, ...]]:
+        """The punctuation that operators hold back until all shards have received it, by operator."""
+        found = ((name, node.operator) for name, node in self.graph.operators.items())
+        held = {name: each.waiting_for() for name, each in found if isinstance(each, Consensus)}
+        return {name: patterns for name, patterns in held.items() if patterns}
 
     def take_reported(self) -> dict[str, tuple[int, dict[str, Any]]]:
         """Return the sources to report since the last call."""

@@ -32,7 +32,7 @@ from millstream.ingest.paged.wanted import Skipped
 from millstream.logical import nodes
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.plan import Plan
-from millstream.physical.plan import exchange  # noqa: F401 - its nodes may be in a log
+from millstream.physical.plan import consensus, exchange  # noqa: F401 - their nodes may be in a log
 from millstream.physical.plan.partial import Partial
 from millstream.physical.plan.partitioning import Keys
 from millstream.runtime.join.settings import JoinSettings
@@ -253,6 +253,16 @@ class Skip:
     patterns: tuple[Pattern, ...]
 
 
+@value("agree")
+@dataclass(frozen=True, slots=True)
+class Agree:
+    """All shards of a group have received punctuation that an operator of their graphs holds back until then."""
+
+    group: int
+    operator: str
+    patterns: tuple[Pattern, ...]
+
+
 @value("hold")
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -320,6 +330,7 @@ Record = (
     | Send
     | Skip
     | Reschedule
+    | Agree
     | Hold
     | Fetch
     | WriteOnce

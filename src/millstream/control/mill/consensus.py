@@ -1,0 +1,59 @@
+"""Punctuation that each shard of a group receives at a time of its own, and that takes effect when all have it.
+
+After every batch the shards report the punctuation that waits (`runtime/consensus.py`). What all shards of a group
+report for an operator is written as a record, which they apply in a later batch, all in the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.control.mill.placement import Placements
+from millstream.physical.wire.records import Agree, OpenGroup
+
+if TYPE_CHECKING:
+    from millstream.control.job.base import Job
+    from millstream.physical.shard.batch import Status
+
+
+class Consensus:
+    def __init__(self, placements: Placements) -> None:
+        self._placements = placements
+        self._written: dict[tuple[Job, int], int] = {}
+        """The position in the log behind the last record for each group."""
+
+    def find(self, job: Job) -> None:
+        """Write records for the punctuation that all shards of a group have received."""
+        for group in self._placements.groups_of(job):
+            reports = [job.heard[label] for label in group.labels if label in job.heard]
+            if len(reports) == len(group.labels) > 1 and all(status.received for status in reports):
+                self._agree(job, group, reports)
+
+    def _agree(self, job: Job, group: OpenGroup, reports: Sequence[Status]) -> None:
+        if min(status.position for status in reports) < self._written.get((job, group.group), 0):
+            return  # some shard has not applied the last record yet
+        for operator in reports[0].received:
+            patterns = received_by_all([status.received.get(operator, ()) for status in reports])
+            if patterns:
+                self._written[job, group.group] = job.append(Agree(group.group, operator, patterns))
+
+
+def received_by_all(received: Sequence[Sequence[Pattern]]) -> tuple[Pattern, ...]:
+    """Return the patterns of any shard that a pattern of every other shard covers.
+
+    >>> from millstream.algebra.punctuation.restriction import below
+    >>> nine, five = Pattern.of(ts=below(9)), Pattern.of(ts=below(5))
+    >>> received_by_all([[nine], [five, nine], [nine]])
+    (Pattern([ts < 9]), Pattern([ts < 5]))
+    >>> received_by_all([[nine], [five]])
+    (Pattern([ts < 5]),)
+    """
+    sets = [frozenset(patterns) for patterns in received]
+    candidates = dict.fromkeys(pattern for patterns in received for pattern in patterns)
+    return tuple(
+        pattern
+        for pattern in candidates
+        if all(pattern in own or any(other.covers(pattern) for other in own) for own in sets)
+    )

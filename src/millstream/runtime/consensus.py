@@ -1,0 +1,92 @@
+"""Punctuation that takes effect in all shards at the same time.
+
+| | |
+|---|---|
+| computes | its input, unchanged |
+| state | the punctuation that this shard has received and other shards have not |
+| punctuation in → purged → out | p → nothing → p at once if it `passes`, otherwise once all shards have received p |
+| progress | the input's |
+| cost | none for tuples; a report, a record and a batch for punctuation that waits |
+
+An operator before it holds punctuation back while it stores matching tuples, so that each shard emits it at a time of
+its own. The shards report what they have received (`waiting_for`), the driver writes a record when all have, and the
+host calls `agree`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import Form
+from millstream.algebra.schema import FOREVER, Schema
+from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.registry import carries_out
+
+
+@carries_out("consensus")
+class Consensus(Operator):
+    """Punctuation passes at once if it restricts exactly one of the sets `passing` of columns, or if its matching
+    tuples are on one shard: it names a single value of a column of each class in `key`."""
+
+    row_wise = True
+    passes_early = True
+
+    def __init__(
+        self, schema: Schema, passing: tuple[tuple[str, ...], ...] = (), key: tuple[tuple[str, ...], ...] = ()
+    ) -> None:
+        self.schema = schema
+        self._passing = {frozenset(names) for names in passing}
+        self._key = key
+        self._waiting: dict[Pattern, None] = {}
+
+    def process(self, inputs: Sequence[Input]) -> Output:
+        (port,) = inputs
+        punctuations = port.punctuations
+        if punctuations is None or not len(punctuations):
+            return Output(port.rows, punctuations)
+        if punctuations.progress == FOREVER:  # all inputs have ended, in all shards
+            self._waiting = {}
+            return Output(port.rows, punctuations)
+        return Output(port.rows, self._passed(punctuations))
+
+    def _passed(self, punctuations: Punctuations) -> Punctuations:
+        """Return what passes at once, and keep the rest."""
+        passes = np.zeros(len(punctuations), dtype=np.bool_)
+        for group in punctuations.parts.groups:
+            singles = {name for name, op in group.shape if op == "="}
+            passes[group.positions] = self._passes(group.attributes, singles)
+        for position, pattern in punctuations.parts.odd:
+            passes[position] = self._passes(pattern.attributes, _singles(pattern))
+        if not passes.all():
+            self._waiting |= dict.fromkeys(punctuations.keep(~passes).patterns())
+        return punctuations.keep(passes)
+
+    def _passes(self, attributes: frozenset[str], singles: set[str]) -> bool:
+        return attributes in self._passing or all(not singles.isdisjoint(names) for names in self._key)
+
+    def waiting_for(self) -> tuple[Pattern, ...]:
+        """The punctuation that waits for the other shards."""
+        return tuple(self._waiting)
+
+    def agree(self, patterns: Iterable[Pattern]) -> Punctuations:
+        """Return the punctuation among these patterns that has waited: all shards have received it."""
+        agreed = [pattern for pattern in patterns if any(own.covers(pattern) for own in self._waiting)]
+        covered = [own for own in self._waiting if any(pattern.covers(own) for pattern in agreed)]
+        for own in covered:
+            del self._waiting[own]
+        return Punctuations.of(agreed)
+
+    def scalars(self) -> dict[str, Any]:
+        return {"waiting": tuple(self._waiting)}
+
+    def restore_scalars(self, values: Mapping[str, Any]) -> None:
+        self._waiting = dict.fromkeys(values["waiting"])
+
+
+def _singles(pattern: Pattern) -> set[str]:
+    return {name for name, part in pattern.items if part.form is Form.ONE_OF and len(part.values) == 1}

@@ -9,7 +9,7 @@ EXTERNAL_SHAPES = (
     "select", "union", "window", "nested", "rolled up", "by time", "groups", "join", "over join", "by another key",
     "outer", "distinct", "merged window", "by rising time", "having", "groups and tuples", "padded and tuples",
     "by rising key", "running", "running", "sequence", "three", "joined windows", "windows and tuples", "three deep",
-    "key join",
+    "key join", "groups over join", "distinct over join",
 )  # fmt: skip
 CLOCKED_SHAPES = (
     "select", "union", "window", "rolled up", "join", "by another key", "merged window", "having", "running",
@@ -66,6 +66,10 @@ def query(chance: Random, sources: tuple[str, ...], kinds: Mapping[str, str]) ->
             return f"SELECT k, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j {window} GROUP BY k"
         case "by another key":
             return f"SELECT v, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j {window} GROUP BY v"
+        case "groups over join":
+            return f"SELECT x.k, y.v, COUNT(*) AS n {join} GROUP BY x.k, y.v"
+        case "distinct over join":
+            return f"SELECT DISTINCT x.k, y.v AS v {join}"
         case "groups and tuples":
             return f"SELECT k, v FROM {b} AS y UNION ALL SELECT k, SUM(v) AS v FROM {a} AS x GROUP BY k"
         case "padded and tuples":

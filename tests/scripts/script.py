@@ -32,6 +32,7 @@ TABLE = "w"
 WRITER = "written"
 """The stream that writes the table."""
 END = "[*, *, *]"
+UNDECLARED = ("[*, 2, *]", "[*, {0, 5}, *]", "[*, < 2, *]", "[< 3, *, *]", "[{1, 3}, *, *]", "[3, 4, *]", END)
 NO_NUMBER = "x"
 """What makes a row a bad one."""
 MOST_QUERIES = 6
@@ -158,7 +159,7 @@ class Script:
         elif stream in self.files:
             self._write(stream)
         else:
-            self.add(f"input {stream}", *self._elements(self.kinds[stream]))
+            self.add(f"input {stream}", *self._elements(self.kinds[stream]), *self._closing())
 
     def _write(self, stream: str) -> None:
         self.made += 1
@@ -173,6 +174,10 @@ class Script:
         else:  # a column of a parquet file has one type
             typed = [row for row in rows if format_ == "csv" or NO_NUMBER not in row] or [["1", "1", str(self.now)]]
             self.add(name, ",".join(COLUMNS), *(",".join(row).replace("NULL", "") for row in typed))
+
+    def _closing(self) -> list[str]:
+        """Punctuation that no stream declares, sometimes."""
+        return [self.chance.choice(UNDECLARED)] if self.chance.random() < 0.1 else []
 
     def _elements(self, kind: str) -> list[str]:
         return [self._element(kind) for _ in range(self.chance.randint(1, 5))]

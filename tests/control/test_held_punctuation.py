@@ -38,6 +38,13 @@ VALUES_CLOSED = [
     ("y", "[*, {0, 2}, *]"),
     *(("x", f"[{k}, *, *]") for k in KEYS),
 ]
+COVERED = [  # a shard without tuples of key 5 has emitted other punctuation that covers the last one
+    ("x", "5 | 2 | 6"),
+    ("y", "5 | 3 | 2"),
+    ("y", "[{0, 1}, *, *]"),
+    ("x", "[5, *, *]"),
+    ("y", "[{1, 5}, {1, 3}, *]"),
+]
 RANGE_CLOSED = [
     *(("x", f"{k} | 1 | 1") for k in KEYS),
     *(("y", f"{k} | 1 | 1") for k in KEYS),
@@ -94,6 +101,9 @@ def begun(clause: str, query: str, shards: int) -> LocalMill:
         # Not declared: no stage is cut for it, the shards agree on it.
         (ORDERED, f"SELECT x.k, y.v, COUNT(*) AS n {JOIN} GROUP BY x.k, y.v", VALUES_CLOSED),
         (ORDERED, f"SELECT DISTINCT x.k, y.v {JOIN}", VALUES_CLOSED),
+        (ORDERED, f"SELECT x.k, y.v, COUNT(*) AS n {JOIN} GROUP BY x.k, y.v", COVERED),
+        (ORDERED, f"SELECT y.v, COUNT(*) AS n {JOIN} JOIN z ON y.v = z.k GROUP BY y.v", VALUES_CLOSED),
+        (ORDERED, f"SELECT x.k, z.v, COUNT(*) AS n {JOIN} JOIN z ON y.v = z.k GROUP BY x.k, z.v", VALUES_CLOSED),
         (ORDERED, f"SELECT x.k, COUNT(*) AS n {JOIN} GROUP BY x.k", RANGE_CLOSED),
         (ORDERED, f"SELECT x.k, y.v, COUNT(*) AS n {JOIN} GROUP BY x.k, y.v", ENDED),
         (ORDERED, f"SELECT x.k, COUNT(*) AS n {BRIEF} GROUP BY x.k", EXPIRED_ONE_BY_ONE),

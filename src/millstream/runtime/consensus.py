@@ -3,14 +3,15 @@
 | | |
 |---|---|
 | computes | its input, unchanged |
-| state | the punctuation that this shard has received and other shards have not |
+| state | the punctuation received, that of it which other shards have not, and what they have that this shard lacks |
 | punctuation in → purged → out | p → nothing → p at once if it `passes`, otherwise once all shards have received p |
 | progress | the input's |
 | cost | none for tuples; a report, a record and a batch for punctuation that waits |
 
 An operator before it holds punctuation back while it stores matching tuples, so that each shard emits it at a time of
-its own. The shards report what they have received (`waiting_for`), the driver writes a record when all have, and the
-host calls `agree`.
+its own. The shards report what they have received (`waiting_for`). What some of them lack is announced to all: a shard
+may have received it as other punctuation, which covers it, since operators do not repeat what they have emitted. When
+all have reported it, the driver writes a record and the host calls `agree`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.punctuation.restriction import Form
 from millstream.algebra.schema import FOREVER, Schema
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -43,6 +44,9 @@ class Consensus(Operator):
         self._passing = {frozenset(names) for names in passing}
         self._key = key
         self._waiting: dict[Pattern, None] = {}
+        self._announced: dict[Pattern, None] = {}
+        self._received = PunctuationSet()
+        self._unfiled: list[Punctuations] = []
 
     def process(self, inputs: Sequence[Input]) -> Output:
         (port,) = inputs
@@ -50,8 +54,9 @@ class Consensus(Operator):
         if punctuations is None or not len(punctuations):
             return Output(port.rows, punctuations)
         if punctuations.progress == FOREVER:  # all inputs have ended, in all shards
-            self._waiting = {}
+            self._waiting, self._announced = {}, {}
             return Output(port.rows, punctuations)
+        self._unfiled.append(punctuations)
         return Output(port.rows, self._passed(punctuations))
 
     def _passed(self, punctuations: Punctuations) -> Punctuations:
@@ -71,7 +76,17 @@ class Consensus(Operator):
 
     def waiting_for(self) -> tuple[Pattern, ...]:
         """The punctuation that waits for the other shards."""
+        if self._announced:
+            announced = [*self._announced]
+            known = self._filed().covered(Punctuations.of(announced)).to_list()
+            for pattern in (pattern for pattern, covered in zip(announced, known, strict=True) if covered):
+                del self._announced[pattern]
+                self._waiting[pattern] = None
         return tuple(self._waiting)
+
+    def announce(self, patterns: Iterable[Pattern]) -> None:
+        """Note punctuation that another shard has received."""
+        self._announced |= dict.fromkeys(pattern for pattern in patterns if pattern not in self._waiting)
 
     def agree(self, patterns: Iterable[Pattern]) -> Punctuations:
         """Return the punctuation among these patterns that has waited: all shards have received it."""
@@ -79,13 +94,23 @@ class Consensus(Operator):
         covered = [own for own in self._waiting if any(pattern.covers(own) for pattern in agreed)]
         for own in covered:
             del self._waiting[own]
+        self._announced = {own: None for own in self._announced if not any(each.covers(own) for each in agreed)}
         return Punctuations.of(agreed)
 
     def scalars(self) -> dict[str, Any]:
-        return {"waiting": tuple(self._waiting)}
+        received = self._filed().to_value()
+        return {"waiting": tuple(self._waiting), "announced": tuple(self._announced), "received": received}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._waiting = dict.fromkeys(values["waiting"])
+        self._waiting, self._announced = dict.fromkeys(values["waiting"]), dict.fromkeys(values["announced"])
+        self._received, self._unfiled = PunctuationSet.from_value(values["received"]), []
+
+    def _filed(self) -> PunctuationSet:
+        """All punctuation received."""
+        if self._unfiled:
+            self._received.admit(Punctuations.concat(self._unfiled))
+            self._unfiled = []
+        return self._received
 
 
 def _singles(pattern: Pattern) -> set[str]:

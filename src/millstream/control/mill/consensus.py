@@ -1,17 +1,19 @@
 """Punctuation that each shard of a group receives at a time of its own, and that takes effect when all have it.
 
-After every batch the shards report the punctuation that waits (`runtime/consensus.py`). What all shards of a group
-report for an operator is written as a record, which they apply in a later batch, all in the same one.
+After every batch the shards report the punctuation that waits (`runtime/consensus.py`). What some shards of a group
+report for an operator is announced to all of them; what all report takes effect by another record, which they apply in
+a later batch, all in the same one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.control.mill.placement import Placements
-from millstream.physical.wire.records import Agree, OpenGroup
+from millstream.physical.wire.records import Agree, Announce, OpenGroup
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -23,21 +25,32 @@ class Consensus:
         self._placements = placements
         self._written: dict[tuple[Job, int], int] = {}
         """The position in the log behind the last record for each group."""
+        self._announced: dict[tuple[Job, int], set[tuple[str, Pattern]]] = {}
+        """What has been announced to each group, by operator, and is not received by all."""
 
     def find(self, job: Job) -> None:
         """Write records for the punctuation that all shards of a group have received."""
         for group in self._placements.groups_of(job):
             reports = [job.heard[label] for label in group.labels if label in job.heard]
-            if len(reports) == len(group.labels) > 1 and all(status.received for status in reports):
+            if len(reports) == len(group.labels) > 1 and any(status.received for status in reports):
                 self._agree(job, group, reports)
 
     def _agree(self, job: Job, group: OpenGroup, reports: Sequence[Status]) -> None:
         if min(status.position for status in reports) < self._written.get((job, group.group), 0):
             return  # some shard has not applied the last record yet
-        for operator in reports[0].received:
-            patterns = received_by_all([status.received.get(operator, ()) for status in reports])
-            if patterns:
-                self._written[job, group.group] = job.append(Agree(group.group, operator, patterns))
+        key = job, group.group
+        announced: set[tuple[str, Pattern]] = set()
+        for operator in dict.fromkeys(operator for status in reports for operator in status.received):
+            received = [status.received.get(operator, ()) for status in reports]
+            by_all = received_by_all(received)
+            rest = [p for p in dict.fromkeys(chain(*received)) if not any(each.covers(p) for each in by_all)]
+            new = tuple(pattern for pattern in rest if (operator, pattern) not in self._announced.get(key, ()))
+            announced |= {(operator, pattern) for pattern in rest}
+            if by_all:
+                self._written[key] = job.append(Agree(group.group, operator, by_all))
+            if new:
+                self._written[key] = job.append(Announce(group.group, operator, new))
+        self._announced[key] = announced
 
 
 def received_by_all(received: Sequence[Sequence[Pattern]]) -> tuple[Pattern, ...]:

@@ -43,10 +43,10 @@ class Consensus(Stateless, Passing):
 
 
 def agreed(plan: Plan, place: int, part: Plan, key: Key) -> Plan:
-    """Return an input of a node, hashed on `key`, with a consensus if the node may read punctuation that the shards of
-    the input hold back."""
+    """Return `part`, which replaces an input of a node and is hashed on `key`, with a consensus if the node may read
+    punctuation that its shards hold back."""
     if not holds(part) or not reads_any(plan, place):
         return part
     equal = [next((group for group in part.equal_columns if name in group), (name,)) for name in key]
-    passing = sorted(tuple(sorted(columns)) for columns in expected(part, key))
+    passing = sorted(tuple(sorted(columns)) for columns in expected(plan.inputs[place], key))
     return Consensus(part, tuple(passing), tuple(tuple(sorted(names)) for names in equal))

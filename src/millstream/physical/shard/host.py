@@ -34,6 +34,7 @@ from millstream.physical.shard.setup import Setup
 from millstream.physical.shard.topology import base_of, base_stream, scans
 from millstream.physical.wire.records import (
     Agree,
+    Announce,
     CloseGroup,
     Configure,
     Feed,
@@ -127,8 +128,8 @@ class ShardHost:
                 self.fetched[number] = self.compiler.fetch(tables)
             case WriteOnce(table=table, program=program, rows=rows):
                 self.compiler.write_once(table, program, rows)
-            case Agree(operator=operator, patterns=patterns):
-                self._agree(operator, patterns)
+            case Announce() | Agree():
+                self._agree(record)
             case ForgetStream(name=name):
                 self.promises.forget(name)
             case StopQuery(name=name):
@@ -160,11 +161,15 @@ class ShardHost:
                 self.inputs += self.promises.give(streams)
                 self.graph.run()
 
-    def _agree(self, name: str, patterns: tuple[Pattern, ...]) -> None:
-        """Emit the punctuation of an operator that has waited until all shards have received it."""
-        node = self.graph.operators.get(name)
-        if node is not None and isinstance(node.operator, Consensus) and (agreed := node.operator.agree(patterns)):
-            self.inputs += 1
+    def _agree(self, record: Announce | Agree) -> None:
+        """Announce punctuation to an operator, or emit what has waited there until all shards have received it."""
+        node = self.graph.operators.get(record.operator)
+        if node is None or not isinstance(node.operator, Consensus):
+            return  # its query has stopped
+        self.inputs += 1
+        if isinstance(record, Announce):
+            node.operator.announce(record.patterns)
+        elif agreed := node.operator.agree(record.patterns):
             node.buffer.append(agreed)
             self.graph.run()
 

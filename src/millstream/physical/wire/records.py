@@ -253,10 +253,20 @@ class Skip:
     patterns: tuple[Pattern, ...]
 
 
+@value("announce")
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Some shards of a group have received punctuation that an operator of their graphs holds back until all have."""
+
+    group: int
+    operator: str
+    patterns: tuple[Pattern, ...]
+
+
 @value("agree")
 @dataclass(frozen=True, slots=True)
 class Agree:
-    """All shards of a group have received punctuation that an operator of their graphs holds back until then."""
+    """All shards of a group have received such punctuation."""
 
     group: int
     operator: str
@@ -330,6 +340,7 @@ Record = (
     | Send
     | Skip
     | Reschedule
+    | Announce
     | Agree
     | Hold
     | Fetch

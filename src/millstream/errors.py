@@ -49,7 +49,7 @@ class MillstreamError(Exception):
         parts = [f"{self.code}: {self.message}{where}"]
         parts += [f"  {self.detail}"] if self.detail else []
         parts += [f"  hint: {self.hint}"] if self.hint else []
-        return "\n".join(parts)
+        return "\n".join(parts).encode("utf-8", "backslashreplace").decode()  # text that can be printed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuild, (type(self), self.__dict__)

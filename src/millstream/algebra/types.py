@@ -175,6 +175,25 @@ def _misfit(text: str, type_: Type) -> ValueError:
     return ValueError(f"{short(text)!r} is not a value of type {type_.value}")
 
 
+def check_unicode(text: str) -> str:
+    """Return a text; raise ValueError if it has half of a surrogate pair, which UTF-8 cannot write."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"text is not valid Unicode: {escaped(text[error.start])} is half of a surrogate pair") from None
+    return text
+
+
+def escaped(text: str) -> str:
+    r"""Return a text with halves of surrogate pairs written as escapes.
+
+    >>> print(escaped("5 \ud800"))
+    5 \ud800
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def short(text: str) -> str:
     """Cut a text to a length fit for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."

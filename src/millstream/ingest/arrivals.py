@@ -20,7 +20,7 @@ from millstream.algebra.early import Prod, parse_prod, stream_prod
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type, format_value
+from millstream.algebra.types import Type, escaped, format_value
 from millstream.algebra.values import record
 from millstream.errors import InputError, PatternError, did_you_mean
 from millstream.ingest.placed_punctuations import PlacedPunctuations
@@ -106,7 +106,7 @@ class _Gathering:
             element = found
         self._end_lines()
         if isinstance(element, RejectedLine):
-            self.bad.append(pl.DataFrame([(element.text, element.reason)], schema=BAD_SCHEMA, orient="row"))
+            self.bad.append(pl.DataFrame([(escaped(element.text), escaped(element.reason))], schema=BAD_SCHEMA, orient="row"))
             return
         if isinstance(element, Pattern):
             self.patterns.append((self.height, check_pattern(element, self.schema)))
@@ -217,4 +217,6 @@ def _fits(value: Any, type_: Type) -> bool:
         return type_ is Type.BOOLEAN
     if isinstance(value, datetime):
         return type_ is Type.TIMESTAMP and value.tzinfo is None
+    if isinstance(value, str) and escaped(value) != value:
+        return False
     return isinstance(value, _PYTHON.get(type_, ()))

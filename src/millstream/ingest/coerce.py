@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from millstream.algebra.types import MICROS, Type, format_value, micros, short
+from millstream.algebra.types import MICROS, Type, check_unicode, format_value, micros, short
 from millstream.ingest.lines import is_null, read
 from millstream.ingest.written_times import usual_times
 
@@ -160,7 +160,7 @@ def coerce_values(values: Sequence[Any], type_: Type) -> Column:
     if set(map(type, values)) <= _NATIVE.get(type_, set()) | {type(None)}:
         try:
             return Column(pl.Series(values, dtype=type_.polars, strict=True), {})
-        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError):
             pass
     made: list[Any] = []
     wrong: dict[int, str] = {}
@@ -179,7 +179,7 @@ def coerce_value(value: Any, type_: Type) -> Any:
         value = value.item()  # a numpy scalar
     if isinstance(value, str):
         if type_ is Type.VARCHAR:
-            return value
+            return check_unicode(value)
         return None if is_null(value.strip(), type_) else _checked(read(value, type_), type_)
     if isinstance(value, bytes) and type_ is Type.VARCHAR:
         try:

@@ -22,14 +22,15 @@ import polars as pl
 
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import Schema
-from millstream.algebra.types import Type
-from millstream.errors import InputError, did_you_mean
+from millstream.algebra.types import Type, escaped
+from millstream.errors import InputError, did_you_mean, reason_of
 from millstream.ingest.coerce import Column, coerce, coerce_values, in_range, inside
 from millstream.ingest.lines import parse_line, write_line
 from millstream.ingest.placed_punctuations import TIME_LIMIT
 
 BAD_SCHEMA = {"input": pl.String(), "reason": pl.String()}
 NO_BAD = pl.DataFrame(schema=BAD_SCHEMA)
+_ARROW_METHODS = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +45,36 @@ class Rows:
     bad_places: tuple[int, ...] = ()
 
 
-def check_rows(name: str, given: Any) -> None:
-    """Raise InputError for what a program inserts that is not rows at all."""
-    arrow = any(hasattr(given, method) for method in ("__arrow_c_stream__", "__arrow_c_array__"))
+def check_rows(name: str, given: Any) -> Any:
+    """Return rows that a program inserts, a frame of another library as one that can be read; raise InputError for
+    what is not rows at all."""
+    arrow = any(hasattr(given, method) for method in _ARROW_METHODS)
     if isinstance(given, Mapping) and given and all(isinstance(value, list) for value in given.values()):
         hint = f"mill.insert('{name}', polars.DataFrame(…)), or a dict for each row"
         raise InputError("M5013", f"expected rows for '{name}', found a dict of columns", hint=hint)
     if not (arrow or isinstance(given, pl.LazyFrame | Iterable)) or isinstance(given, str | bytes | bytearray | type):
         hint = f"rows are tuples, dicts, a Polars frame or an Arrow table: mill.insert('{name}', [(1, 2), …])"
         raise InputError("M5013", f"expected rows for '{name}', found {type(given).__name__}", hint=hint)
+    return _converted(name, given) if arrow and not isinstance(given, pl.DataFrame) else given
+
+
+def _converted(name: str, given: Any) -> Any:
+    """Return a frame of another library as a Polars frame; one of pandas with a column that Polars does not have, as
+    text with half a surrogate pair or values of several types, as rows."""
+    try:
+        return pl.DataFrame(given)
+    except Exception as error:
+        if hasattr(given, "notna") and hasattr(given, "to_dict"):
+            return given.astype(object).where(given.notna(), None).to_dict("records")
+        message = f"cannot read the rows for '{name}': {reason_of(error)}"
+        raise InputError("M5013", message, hint="a Polars frame, or a tuple or a dict for each row") from error
 
 
 def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:
     """Read rows in any of the accepted forms. One mapping, or one sequence of plain values, is one row."""
     if isinstance(given, pl.LazyFrame):
         given = given.collect()
-    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+    if any(hasattr(given, method) for method in _ARROW_METHODS):
         given = pl.DataFrame(given)
     if isinstance(given, pl.DataFrame):
         return read_frame(given, schema, required)
@@ -183,7 +198,8 @@ def _split(
     places = sorted(wrong)
     good = np.ones(height, dtype=np.bool_)
     good[places] = False
-    bad = pl.DataFrame([[text(at) for at in places], [wrong[at] for at in places]], schema=BAD_SCHEMA)
+    shown = [[escaped(text(at)) for at in places], [escaped(wrong[at]) for at in places]]
+    bad = pl.DataFrame(shown, schema=BAD_SCHEMA)
     kept = np.flatnonzero(good).astype(np.int64)
     return Rows(frame.filter(pl.Series(good)), kept, bad, height, tuple(places))
 

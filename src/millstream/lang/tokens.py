@@ -92,6 +92,7 @@ _WORD = re.compile(r"[^\W\d][\w$]*")
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?")
 _OTHER_NUMBER = re.compile(r"0[xXbBoO][0-9a-fA-F_]+|\d[\d_.]*_\w*")
 """Numbers as other languages write them; without this check a part of them would be an alias."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPELLING = {"==": "=", "!=": "<>"}
 _CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|[^'\"]", re.DOTALL)
 
@@ -110,6 +111,10 @@ class Positions:
 def tokenize(text: str) -> list[Token]:
     """All tokens of the text, an END token last."""
     positions = Positions(text)
+    if found := _SURROGATE.search(text):
+        line, column = positions.at(found.start())
+        message = f"the text is not valid Unicode: \\u{ord(found[0]):x} is half of a surrogate pair"
+        raise SqlSyntaxError("M1002", message, line=line, column=column)
     try:
         raw = MillstreamTokenizer().tokenize(text)
     except SqlglotError:

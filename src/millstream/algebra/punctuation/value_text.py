@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.algebra.types import Type, format_value, parse_value
+from millstream.algebra.types import Type, check_unicode, format_value, parse_value
 
 QUOTES = "'\""
 _WORD = r"[\w.\-:/@+%&$]+"
@@ -36,7 +36,7 @@ def write_value(value: Any, type_: Type | None = None) -> str:
 
 def read_value(text: str, type_: Type) -> Any:
     """Parse a value, bare or quoted; raise ValueError with a reason if it does not fit."""
-    text = text.strip()
+    text = check_unicode(text).strip()
     if text[:1] and text[0] in QUOTES:
         inner = unquote(text)
         return inner if type_ is Type.VARCHAR else _read(inner, type_)

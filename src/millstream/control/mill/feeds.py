@@ -49,7 +49,7 @@ class Feeds:
         if isinstance(rows, PunctuatedRows):
             check_punctuations(rows.punctuations, self.sources[name].schema)
         elif not isinstance(rows, Pattern | CheckedRows):
-            check_rows(name, rows)
+            rows = check_rows(name, rows)
         self._arrived.append((name, rows))
 
     def punctuate(self, name: str, patterns: Sequence[Any]) -> None:

@@ -22,8 +22,7 @@ def extend_table(mill: Mill, name: str, rows: Any) -> None:
         hint = f"fill it before {what} '{reader}' reads it"
         raise BindError("M2096", f"table '{name}' is static and in use", hint=hint)
     table = mill.catalog.table(name)
-    check_rows(name, rows)
-    read = read_rows(rows, table.schema, (*table.primary_key, *table.not_null))
+    read = read_rows(check_rows(name, rows), table.schema, (*table.primary_key, *table.not_null))
     if read.bad.height:
         line, reason = read.bad.row(0)[:2]
         message = f"row {read.bad_places[0] + 1} does not fit table '{name}'"

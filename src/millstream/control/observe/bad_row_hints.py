@@ -36,6 +36,8 @@ def _of_column(stream: StreamDefinition, column: Attribute, reason: str, *, csv:
     name, problem = named(column.name), reason.partition(": ")[2]
     if reason.endswith("must not be NULL"):
         return f"leave rows without {name} out, or declare {name} neither as time nor key nor NOT NULL"
+    if problem.startswith("text is not valid Unicode"):
+        return f"write {name} in whole characters: decode its bytes with errors = 'replace'"
     if " is out of range " in reason:
         return _in_range(stream, column, problem.partition(" is out of range ")[0])
     value = problem.rpartition(" is not ")[0].strip("'")

@@ -81,7 +81,10 @@ def test_bad_lines_of_json_have_a_reason() -> None:
         ('{"k": 1.5}', "column 'k': 1.5 is not a value of type BIGINT (line 2 of data)"),
         ('{"k": 2', "malformed JSON: Expecting ',' delimiter (line 3 of data)"),
         ("[3]", "not a JSON object (line 4 of data)"),
-        ('{"note": "\\ud800"}', "the line is not UTF-8 (line 6 of data)"),
+        (
+            '{"note": "\\ud800"}',
+            "text is not valid Unicode: \\ud800 is half of a surrogate pair (line 6 of data)",
+        ),
         ('{"note": "\ufffd"}', "the line is not UTF-8 (line 8 of data)"),
         ('{"note": {"x": 1}}', "column 'note': {'x': 1} is not a value of type VARCHAR (line 9 of data)"),
     ]

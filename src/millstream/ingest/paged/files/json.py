@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from millstream.algebra.schema import Attribute
-from millstream.algebra.types import Type
+from millstream.algebra.types import Type, check_unicode
 from millstream.algebra.values import record
 from millstream.ingest.paged.files.formats import File, Part
 from millstream.ingest.paged.files.other_kinds import check_text
@@ -121,12 +121,15 @@ class JsonFormat(TextFormat):
     def values(self, line: bytes) -> list[Any] | str:
         try:
             text = line.decode()
-            made = json.loads(text, parse_float=_number, parse_int=_integer, object_pairs_hook=_Object)
-            json.dumps(made, ensure_ascii=False).encode()  # half a surrogate pair is not text
         except UnicodeError:
             return NO_TEXT
-        except (ValueError, RecursionError) as error:
+        try:
+            made = json.loads(text, parse_float=_number, parse_int=_integer, object_pairs_hook=_Object)
+            check_unicode(json.dumps(made, ensure_ascii=False))
+        except (json.JSONDecodeError, RecursionError) as error:
             return f"malformed JSON: {getattr(error, 'msg', error)}"
+        except ValueError as error:
+            return str(error)
         if not isinstance(made, _Object):
             return "not a JSON object"
         try:

@@ -119,6 +119,38 @@ def test_explain_has_the_names_that_run_gives(tmp_path: Path) -> None:
     assert names == ["query_1", "query_2", "insert_t_1", "query_3"]
 
 
+def test_explain_knows_the_queries_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "queries.sql"
+    statements = [
+        "CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts",
+        "CREATE QUERY q AS SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k EMIT EARLY AT 80 %",
+        "FEEDBACK q '~[k = 1]'",
+        "SET strategy = 'dfs; q.windowaggregate: bfs'",
+        "SET breaks = 'q.project'",
+        "EXPLAIN q",
+        "EXPLAIN PHYSICAL q",
+        "ALTER QUERY q EMIT EARLY AT 60 %",
+        "CREATE QUERY IF NOT EXISTS q AS SELECT k FROM s",
+        "DROP QUERY q",
+        "CREATE QUERY q AS SELECT ts FROM s",
+        "SELECT k FROM s",
+    ]
+    file.write_text(";\n".join(statements))
+    for stage in ("optimized", "physical"):
+        status, lines = run("explain", str(file), "--stage", stage)
+        assert status == 0, lines
+        assert [line for line in lines if line.startswith("-- ")] == ["-- q", "-- q", "-- query_1"]
+    for wrong, said in (
+        ("EXPLAIN nope", "M2092: unknown query 'nope'"),
+        ("EXPLAIN CONTRACT s", "M2092: 's' is a stream, not a query"),
+        ("DROP QUERY nope", "M2092: unknown query 'nope'"),
+        ("CREATE QUERY q AS SELECT k FROM s", "M2091: query 'q' exists already"),
+    ):
+        file.write_text(";\n".join([*statements, wrong]))
+        result = CliRunner().invoke(cli.app, ["explain", str(file)])
+        assert str(result.exception).startswith(said)
+
+
 def test_commands_of_a_missing_package_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     status, lines = run("bench", "--help")
     assert status == 0 and any("joins" in line for line in lines)

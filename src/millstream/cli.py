@@ -254,29 +254,36 @@ def explain(
 ) -> None:
     """Print the plan of every query in a file, as Spark would run it."""
     from millstream.config import Options
-    from millstream.control.mill import LocalMill
     from millstream.control.mill.contracts import contract
     from millstream.control.mill.statements import check_stage, stem_of
+    from millstream.control.rehearsal import Rehearsal
     from millstream.lang import ast, parse
-    from millstream.lang.names import free_name
     from millstream.logical.bind.table.relations import over_tables
 
     check_stage(stage)
     _load(functions)
-    mill, names = LocalMill(Options.read(shards=shards)), set[str]()
+    mill = Rehearsal(Options.read(shards=shards))
+    of_queries = ast.AlterQuery | ast.Drop | ast.ExplainNamed | ast.FeedbackStatement | ast.SetOption
     for statement in parse(_read(file)):
         if isinstance(statement, ast.SelectStatement) and over_tables(statement.select, mill.catalog):
             console.print("-- query over tables: it runs once", markup=False)
+        elif isinstance(statement, of_queries):
+            mill.try_out([statement])
+        elif isinstance(statement, ast.CreateQuery) and statement.name in mill.queries:
+            mill.try_out([statement])  # IF NOT EXISTS, or a mistake
         elif isinstance(statement, ast.CreateQuery | ast.SelectStatement):
-            name = getattr(statement, "name", "") or free_name(names, stem_of(statement.select))
-            names.add(name)
+            named = isinstance(statement, ast.CreateQuery)
+            name = statement.name if named else mill.free_name(stem_of(statement.select))
+            text = statement.text if named else ast.query_text(name, statement, "now")
             console.print(f"-- {name}", markup=False)
             explained = ast.Explain(stage.upper(), statement, **statement.place)
             console.print(mill.run([explained]), markup=False)
+            plan = mill.plan(statement.select)
             if svg is not None:
                 svg.mkdir(parents=True, exist_ok=True)
                 picture = svg / f"{name}.svg"
-                picture.write_text(contract(mill, mill.plan(statement.select)).svg(), encoding="utf-8")
+                picture.write_text(contract(mill, plan).svg(), encoding="utf-8")
+            mill.enter(name, text, plan, statement.select)
         else:
             mill.run([statement])
 

@@ -14,6 +14,10 @@ from millstream.strategies import Schedule, strategies
 from millstream.switches import EXPLOIT, PROPAGATE, Switches
 
 DEFAULT = "default"
+MOST_SHARDS = 4096
+"""Every shard costs memory and a share of every batch, whether it has tuples or not."""
+_LONGEST = 10**18
+"""The greatest count or period, which fits 64 bits."""
 _LENGTHS = {"": 1, "us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
 
 
@@ -33,8 +37,9 @@ def propagation_of(text: str) -> tuple[str, int]:
         value = measured(number, _LENGTHS, "time:DURATION such as time:5s")
     else:
         value = int(number) if number.strip().isdigit() else 0
-    if value < 1:
-        raise ValueError("count:N with N at least 1" if mode == "count" else "a positive period")
+    if not 1 <= value <= _LONGEST:
+        limits = f"from 1 to {_LONGEST}"
+        raise ValueError(f"count:N with N {limits}" if mode == "count" else f"a period {limits}")
     return mode, value
 
 
@@ -109,9 +114,15 @@ class Options(BaseSettings):
     ets: Annotated[str, one_of("demand", "punctuation", "heartbeat", "none")] = Field(
         default="demand", description="how silent sources promise time: demand, punctuation, heartbeat, none"
     )
-    heartbeat: float = Field(default=1.0, gt=0, description="seconds between heartbeats, with ets = heartbeat")
-    page_rows: int = Field(default=8192, ge=1, description="maximum number of tuples in a page; 1: tuple at a time")
-    shards: int = Field(default=1, ge=1, description="number of shards that the key space is hashed into")
+    heartbeat: float = Field(
+        default=1.0, ge=1e-6, le=10**9, description="seconds between heartbeats, with ets = heartbeat"
+    )
+    page_rows: int = Field(
+        default=8192, ge=1, le=10**9, description="maximum number of tuples in a page; 1: tuple at a time"
+    )
+    shards: int = Field(
+        default=1, ge=1, le=MOST_SHARDS, description="number of shards that the key space is hashed into"
+    )
     paned: bool = Field(default=True, description="compute sliding aggregates from panes")
     accumulators: Annotated[str, one_of("auto", "all")] = Field(
         default="auto",
@@ -122,7 +133,7 @@ class Options(BaseSettings):
         description="when to join three or more streams on a common key in one operator: auto, always, never",
     )
     purge_threshold: int = Field(
-        default=1, ge=1, description="number of punctuations after which joins purge their state; 1: at once"
+        default=1, ge=1, le=_LONGEST, description="number of punctuations after which joins purge their state; 1: at once"
     )
     propagation: Annotated[str, AfterValidator(_known_propagation)] = Field(
         default="eager", description="when joins emit punctuation: eager, count:N, time:DURATION, request"
@@ -132,11 +143,12 @@ class Options(BaseSettings):
         description="how joins find the tuples that block a punctuation: eager (count them) or lazy (look for them)",
     )
     join_memory: Bytes = Field(
-        default=0, ge=0, description="memory limit for the state of a join on a shard, such as 64 MB; 0: no limit"
+        default=0, ge=0, le=_LONGEST, description="memory limit for the state of a join on a shard, such as 64 MB; 0: no limit"
     )
     disk_join_threshold: int = Field(
         default=1,
         ge=1,
+        le=_LONGEST,
         description="number of tuples that must have missed partners on disk before a pause is used to find them",
     )
     join_listeners: Annotated[str, AfterValidator(_known_listeners)] = Field(
@@ -167,8 +179,9 @@ class Options(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _no_flag_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
-            raise ValueError("it is neither on nor off")  # True would be 1
+        kind = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and kind is not bool:  # True would be 1
+            raise ValueError("it is a number, not a flag" if kind in (int, float) else "it is a text, not a flag")
         return value
 
     @classmethod

@@ -28,6 +28,8 @@ from millstream.errors import OptionError, did_you_mean
 Read = TypeVar("Read", bound="TextOptions")
 
 _SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SHOWN = 80
+"""Characters of a wrong value in a message."""
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
 
@@ -75,7 +77,8 @@ def refusal(
         message = f"{owner} needs option '{name}'" if owner else f"option '{name}' is needed"
         return OptionError("M6040", message, hint=f"WITH ({name} = '…'): {hint(name)}")
     value = given.get(name, first["input"])
-    message = f"option '{name}' cannot be {value!r}: {reason[:1].lower()}{reason[1:]}"
+    shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}…"
+    message = f"option '{name}' cannot be {shown}: {reason[:1].lower()}{reason[1:]}"
     return OptionError("M6002", message, hint=hint(name))
 
 

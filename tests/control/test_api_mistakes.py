@@ -32,6 +32,14 @@ CONNECT = [
     ({"shard": 3}, "M6001: unknown option 'shard'\n  hint: did you mean 'shards'?"),
     ({"shards": "many"}, "M6002: option 'shards' cannot be 'many'"),
     ({"shards": 0}, "M6002: option 'shards' cannot be 0"),
+    ({"shards": 4097}, "M6002: option 'shards' cannot be 4097: input should be less than or equal to 4096"),
+    ({"shards": True}, "M6002: option 'shards' cannot be True: it is a number, not a flag"),
+    ({"heartbeat": float("inf")}, "M6002: option 'heartbeat' cannot be inf: input should be less than"),
+    ({"heartbeat": 1e-300}, "M6002: option 'heartbeat' cannot be 1e-300: input should be greater than"),
+    ({"heartbeat": float("nan")}, "M6002: option 'heartbeat' cannot be nan"),
+    ({"page_rows": 10**30}, "M6002: option 'page_rows' cannot be 1000000000000000000000000000000"),
+    ({"join_memory": 10**400}, f"M6002: option 'join_memory' cannot be 1{'0' * 79}…: input should be less than"),
+    ({"propagation": f"count:{10**30}"}, "M6002: option 'propagation' cannot be 'count:1000"),
     ({"log": "no/such/folder/spark.log"}, "M6063: cannot write the log '"),
     ({"log": True}, "M6002: log cannot be True"),
     ({"checkpoint": 5}, "M6002: checkpoint cannot be 5"),
@@ -63,6 +71,18 @@ def test_connect(given: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPat
 def test_an_option_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MILLSTREAM_SHARDS", "many")
     assert "set by MILLSTREAM_SHARDS or by keyword" in refused(lambda: ms.connect(local=True))
+
+
+def test_an_infinite_option_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLSTREAM_HEARTBEAT", "inf")
+    assert refused(lambda: ms.connect(local=True)).startswith("M6002: option 'heartbeat' cannot be 'inf'")
+
+
+@pytest.mark.parametrize(
+    "setting", ["heartbeat = 1e400", "shards = 1e9", "page_rows = 1e30", "purge_threshold = 1e400"]
+)
+def test_a_number_that_is_too_large(mill: ms.Connection, setting: str) -> None:
+    assert refused(lambda: mill.sql(f"SET {setting}")).startswith(f"M6002: option '{setting.split()[0]}' cannot be ")
 
 
 def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ import polars as pl
 
 from millstream import scratch
 from millstream.arguments import check_function, check_seconds, check_text
-from millstream.config import Options
+from millstream.config import MOST_SHARDS, Options
 from millstream.control.job.jobs import Jobs, LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
@@ -94,7 +94,7 @@ class Connection:
             self._jobs: Jobs = LocalJobs(self.checkpoint, shards=options.shards)
         else:
             assert self.checkpoint is not None
-            shards = options.shards if chosen else spark.sparkContext.defaultParallelism
+            shards = options.shards if chosen else min(spark.sparkContext.defaultParallelism, MOST_SHARDS)
             self._jobs = SparkJobs(spark, self.checkpoint, shards=shards)
         self._closing.callback(self._jobs.close)  # callbacks run last to first
         if chosen:

@@ -29,6 +29,7 @@ from millstream.control.mill.recovery import replay_statements
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.statements import (
     check_sink,
+    named_plan,
     note_query,
     run_statement,
     runs_once,
@@ -45,6 +46,7 @@ from millstream.logical.bind import bind_table
 from millstream.logical.bind.table.once import bind_once
 from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.nodes.written_table import WrittenTable
+from millstream.logical.plan import Plan
 from millstream.physical.shard.topology import base_stream
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Remember
@@ -116,7 +118,9 @@ class Rehearsal(LocalMill):
                 check_feedback(self, statement)
             case ast.AlterQuery():
                 altered(self, statement)
-            case ast.Explain() | ast.ExplainNamed() | ast.Show():
+            case ast.ExplainNamed():
+                named_plan(self, statement.name)
+            case ast.Explain() | ast.Show():
                 pass  # they may need results
             case _:
                 run_statement(self, statement)
@@ -129,9 +133,13 @@ class Rehearsal(LocalMill):
             self.connectors.open_all(self.connectors.read_by(plan))
             if statement.start.how == "beginning":
                 self.connectors.check_rereadable(base_stream(stream) for stream in scanned(plan))
+        self.enter(name, text, plan, statement.select)
+
+    def enter(self, name: str, text: str, plan: Plan, select: ast.Runs) -> None:
+        """Enter a planned query, for statements that name it."""
         self.written.begin(plan)
         self.queries[name] = RunningQuery(name, text, plan, QueryOutput(plan.schema, 1))
-        note_query(self, self.queries[name], statement.select)
+        note_query(self, self.queries[name], select)
 
     def _check_folder(self, query: str, statement: ast.CreateQuery | ast.SelectStatement) -> None:
         """Raise OptionError if a new query may not write to its folder."""

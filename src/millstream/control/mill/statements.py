@@ -277,18 +277,12 @@ def _why_pairwise(mill: Mill, statement: ast.Explain) -> str:
 
 def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     name, stage, shared = statement.name, statement.stage, ""
-    if name in mill.queries:
-        query = mill.queries[name]
-        plan = shown(query.plan, query.prodder)
+    plan = named_plan(mill, name)
+    if (query := mill.queries.get(name)) is not None:
         if query.failure is not None:
             shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
         elif stage not in ("CONTRACT", "FEEDBACK"):
             shared = explain_running(mill, name)
-    elif name in mill.catalog.derived:
-        plan = mill.optimized(mill.catalog.derived[name])
-    else:
-        known = [*mill.queries, *mill.catalog.derived]
-        raise BindError("M2092", f"unknown query '{name}'", hint=did_you_mean(name, known))
     if stage == "CONTRACT":
         return str(contract(mill, plan)) + shared
     if stage == "FEEDBACK":
@@ -296,6 +290,21 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
     if stage == "PHYSICAL":
         return explain_physical(mill.prepare(name, plan), mill.options.shards, mill.schedule()) + shared
     return explain(plan) + shared
+
+
+def named_plan(mill: Mill, name: str) -> Plan:
+    """The plan of a query or a derived stream; raise BindError if there is none of that name."""
+    if name in mill.queries:
+        return shown(mill.queries[name].plan, mill.queries[name].prodder)
+    if name in mill.catalog.derived:
+        return mill.optimized(mill.catalog.derived[name])
+    if name in mill.catalog:
+        kind = "table" if mill.catalog.is_table(name) else "stream"
+        hint = f"EXPLAIN SELECT … FROM {spelled(name)}, or the name of a query; SHOW {kind.upper()}S shows its columns"
+        raise BindError("M2092", f"'{name}' is a {kind}, not a query", hint=hint)
+    known = [*mill.queries, *mill.catalog.derived]
+    hint = did_you_mean(name, known) or "there is no query yet: CREATE QUERY … AS SELECT …"
+    raise BindError("M2092", f"unknown query '{name}'", hint=hint)
 
 
 def _output(query: RunningQuery) -> str:

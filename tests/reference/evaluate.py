@@ -105,9 +105,6 @@ def like(text: str, pattern: str) -> bool:
     head, rest = pattern[0], pattern[1:]
     if head == "%":
         return any(like(text[i:], rest) for i in range(len(text) + 1))
-    if head == "\\":
-        head, rest = rest[0], rest[1:]
-        return text[:1] == head and like(text[1:], rest)
     return bool(text) and head in ("_", text[0]) and like(text[1:], rest)
 
 
@@ -132,15 +129,19 @@ def cast(value: Any, type_: Type) -> Any:
     return fitted(int(value) if isinstance(value, bool) else value, type_)
 
 
+def rank(value: Any) -> tuple[bool, Any]:
+    return value != value, value
+
+
 def function_value(name: str, values: list[Any]) -> Any:
     present = [value for value in values if value is not None]
     match name:
         case "COALESCE":
             return present[0] if present else None
         case "GREATEST":
-            return max(present, default=None)
+            return max(present, default=None, key=rank)
         case "LEAST":
-            return min(present, default=None)
+            return min(present, default=None, key=rank)
         case "IF":
             return values[1] if values[0] else values[2]
         case "NULLIF":

@@ -7,7 +7,7 @@
 | `/` | always a DOUBLE (an INTERVAL, if one is divided by a number); by zero: NULL |
 | `%` | has the sign of the dividend; by zero: NULL |
 | overflow | a wrapped number or NULL, which nothing may read: `checks` raises first (`overflow`) |
-| LIKE | `%` any text, `_` any one character, a backslash makes the next character literal |
+| LIKE | `%` any text, `_` any one character; a backslash is a character like others |
 | time | TIMESTAMP ± INTERVAL, TIMESTAMP - TIMESTAMP, DATE ± days; `__ts` as a TIMESTAMP is the hidden timestamp |
 | cost | one pass over the columns it reads; it has no state |
 
@@ -229,7 +229,7 @@ def _like(text: pl.Expr, pattern: Expression) -> pl.Expr:
         return pl.lit(None, dtype=pl.Boolean)
     written = str(pattern.value)
     inner = written.strip("%")
-    if not set(inner) & set("%_\\"):
+    if not set(inner) & set("%_"):
         # The common shapes need no regular expression.
         starts, ends = not written.startswith("%"), not written.endswith("%")
         if starts and ends:
@@ -241,10 +241,8 @@ def _like(text: pl.Expr, pattern: Expression) -> pl.Expr:
 
 
 def _regex(pattern: pl.Expr) -> pl.Expr:
-    """Return the regular expressions of LIKE patterns. Control characters replace escaped characters meanwhile."""
-    for escaped, placeholder in {r"\\": "\x01", r"\%": "\x02", r"\_": "\x03", "\\": ""}.items():
-        pattern = pattern.str.replace_all(escaped, placeholder, literal=True)
-    pattern = pattern.str.replace_all(r"[.+*?()|\[\]{}^$#&\-~]", r"\${0}")
-    for placeholder, meant in {"%": ".*", "_": ".", "\x01": r"\\", "\x02": "%", "\x03": "_"}.items():
-        pattern = pattern.str.replace_all(placeholder, meant, literal=True)
+    """Return the regular expressions of LIKE patterns."""
+    pattern = pattern.str.replace_all(r"[\\.+*?()|\[\]{}^$#&\-~]", r"\${0}")
+    for written, meant in {"%": ".*", "_": "."}.items():
+        pattern = pattern.str.replace_all(written, meant, literal=True)
     return pl.concat_str(pl.lit("(?s)^"), pattern, pl.lit("$"))

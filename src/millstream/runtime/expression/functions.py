@@ -15,6 +15,7 @@ stays an integer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import polars as pl
@@ -40,7 +41,12 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
     arguments = [(evaluated(argument), argument.type) for argument in node.arguments]
     if node.function in _CHOICES:
         values = [convert(value, type_, node.type) for value, type_ in arguments]
-        return _CHOICES[node.function](values)
+        made = _CHOICES[node.function](values)
+        if node.function == "GREATEST" and node.type in (Type.DOUBLE, Type.REAL, Type.DECIMAL):
+            # Polars ignores NaN, which is greater than all other numbers.
+            nan = pl.lit(math.nan, dtype=node.type.polars)
+            return pl.when(pl.any_horizontal(value.is_nan() for value in values)).then(nan).otherwise(made)
+        return made
     if node.function == "IF":
         condition, then, otherwise = arguments
         return (

@@ -139,16 +139,8 @@ def moved(left: Any, right: Any, sign: int, text: str, type_: str) -> Any:
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """The test of a LIKE pattern: `%` any text, `_` any one character, a backslash makes the next one literal."""
-    found, escaped = [], False
-    for character in pattern:
-        if escaped or character not in "%_\\":
-            found.append(re.escape(character))
-            escaped = False
-        elif character == "\\":
-            escaped = True
-        else:
-            found.append(".*" if character == "%" else ".")
+    """The test of a LIKE pattern: `%` any text, `_` any one character."""
+    found = [{"%": ".*", "_": "."}.get(character) or re.escape(character) for character in pattern]
     test = re.compile("".join(found), re.DOTALL).fullmatch
     return lambda text: test(text) is not None
 
@@ -218,12 +210,17 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
 
 def greatest(*values: Any) -> Any:
     known = [value for value in values if value is not None]
-    return max(known) if known else None
+    return max(known, key=_rank) if known else None
 
 
 def least(*values: Any) -> Any:
     known = [value for value in values if value is not None]
-    return min(known) if known else None
+    return min(known, key=_rank) if known else None
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """NaN is greater than all other numbers."""
+    return value != value, value
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

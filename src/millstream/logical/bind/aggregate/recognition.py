@@ -19,6 +19,7 @@ the number of NULLs so far decides.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -32,6 +33,8 @@ from millstream.algebra.types import Type
 from millstream.logical.bind.aggregate.symbolic import NotSymbolic, simplified, substituted, symbolic
 from millstream.logical.bind.coercion import cast
 from millstream.logical.references import references
+
+_FLOATS = (Type.DOUBLE, Type.REAL, Type.DECIMAL)
 
 Nullable = Callable[[Expression], bool]
 
@@ -187,12 +190,25 @@ class _Recogniser:
                 return None
         if value != first or _columns(value):
             return None
-        made = self._found.value(Part(function, value, self._known), own.type)
+        made = (
+            self._greatest(value)
+            if function == "MAX"
+            else self._found.value(Part(function, value, self._known), own.type)
+        )
         if not strict or self._skips or not self._nullable(value):
             return made
         # nothing compares with a first value that is NULL
         start = self._found.value(Part("FIRST", value), own.type)
         return Case(own.type, ((Unary(Type.BOOLEAN, "IS NOT NULL", start), made),), None)
+
+    def _greatest(self, value: Expression) -> Expression:
+        """The greatest value. In a body NaN is greater than all other numbers, and MAX has it only if it is alone."""
+        made = self._found.value(Part("MAX", value, self._known), value.type)
+        if value.type not in _FLOATS:
+            return made
+        is_nan = Binary(Type.BOOLEAN, ">", value, Literal(Type.DOUBLE, math.inf))
+        taken = is_nan if self._known is None else conjunction((self._known, is_nan))
+        return Call(value.type, "GREATEST", (made, self._found.value(Part("MAX", value, taken), value.type)))
 
     def _decay(self, first: Expression, later: Expression, own: Column) -> Expression:
         """`s = a * s + b * g`; what s is at first is added, as often multiplied by `a` as tuples have come."""

@@ -133,7 +133,10 @@ class Options(BaseSettings):
         description="when to join three or more streams on a common key in one operator: auto, always, never",
     )
     purge_threshold: int = Field(
-        default=1, ge=1, le=_LONGEST, description="number of punctuations after which joins purge their state; 1: at once"
+        default=1,
+        ge=1,
+        le=_LONGEST,
+        description="number of punctuations after which joins purge their state; 1: at once",
     )
     propagation: Annotated[str, AfterValidator(_known_propagation)] = Field(
         default="eager", description="when joins emit punctuation: eager, count:N, time:DURATION, request"
@@ -143,7 +146,10 @@ class Options(BaseSettings):
         description="how joins find the tuples that block a punctuation: eager (count them) or lazy (look for them)",
     )
     join_memory: Bytes = Field(
-        default=0, ge=0, le=_LONGEST, description="memory limit for the state of a join on a shard, such as 64 MB; 0: no limit"
+        default=0,
+        ge=0,
+        le=_LONGEST,
+        description="memory limit for the state of a join on a shard, such as 64 MB; 0: no limit",
     )
     disk_join_threshold: int = Field(
         default=1,

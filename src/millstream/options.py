@@ -73,6 +73,8 @@ def refusal(
     """The OptionError for the first invalid option, with the hint for it."""
     first = error.errors()[0]
     name, reason = str(first["loc"][0]), first["msg"].removeprefix("Value error, ")
+    if first["type"] in ("bool_parsing", "bool_type"):
+        reason = "true or false"
     if first["type"] == "missing":
         message = f"{owner} needs option '{name}'" if owner else f"option '{name}' is needed"
         return OptionError("M6040", message, hint=f"WITH ({name} = '…'): {hint(name)}")

@@ -85,6 +85,12 @@ def test_a_number_that_is_too_large(mill: ms.Connection, setting: str) -> None:
     assert refused(lambda: mill.sql(f"SET {setting}")).startswith(f"M6002: option '{setting.split()[0]}' cannot be ")
 
 
+def test_a_table_is_no_stream_of_prods(mill: ms.Connection) -> None:
+    mill.sql("CREATE TABLE tab (k BIGINT)")
+    query = "SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k EMIT EARLY PRODDED BY tab"
+    assert refused(lambda: mill.sql(query)).startswith("M2108: PRODDED BY: 'tab' is a table, not a stream (line 1")
+
+
 def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs: list[Any] = []
 

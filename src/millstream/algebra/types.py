@@ -181,7 +181,9 @@ def check_unicode(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"text is not valid Unicode: {escaped(text[error.start])} is half of a surrogate pair") from None
+            raise ValueError(
+                f"text is not valid Unicode: {escaped(text[error.start])} is half of a surrogate pair"
+            ) from None
     return text
 
 

@@ -106,7 +106,9 @@ class _Gathering:
             element = found
         self._end_lines()
         if isinstance(element, RejectedLine):
-            self.bad.append(pl.DataFrame([(escaped(element.text), escaped(element.reason))], schema=BAD_SCHEMA, orient="row"))
+            self.bad.append(
+                pl.DataFrame([(escaped(element.text), escaped(element.reason))], schema=BAD_SCHEMA, orient="row")
+            )
             return
         if isinstance(element, Pattern):
             self.patterns.append((self.height, check_pattern(element, self.schema)))

@@ -19,7 +19,7 @@ from millstream.control.mill import outlet
 from millstream.control.mill.local import LocalMill
 from millstream.control.mill.restarting import start_again
 from millstream.control.observe.metrics import MillCollector
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import MillstreamError, OperatorError, OptionError
 from millstream.sinks import SINKS
 from tests.tries import tries
 
@@ -293,4 +293,16 @@ def test_queries_that_share_an_operator_fail_together() -> None:
     assert mill.take_rows("fine").rows() == [(1,), (2,), (3,)]
     assert {*mill.failures.of()} == {"one", "two"}
     assert mill.take_rows("one").rows() == mill.take_rows("two").rows() == [(1 << 62,)]
-    assert "of query one, two failed" in mill.failures.of()["one"].error.message
+    assert "of queries one, two failed" in mill.failures.of()["one"].error.message
+    assert "Other queries go on" in mill.failures.of()["one"].error.hint
+
+
+def test_no_other_query_goes_on_if_all_fail_together() -> None:
+    mill = LocalMill()
+    mill.execute(f"""{STREAM};
+        CREATE QUERY one AS SELECT k * {1 << 62} AS p FROM s;
+        CREATE QUERY two WITH (start = 'shared') AS SELECT k * {1 << 62} AS p FROM s""")
+    with pytest.raises(OperatorError):
+        feed(mill, 2)
+    assert {*mill.failures.of()} == {"one", "two"}
+    assert all("Other queries" not in failure.error.hint for failure in mill.failures.of().values())

@@ -116,5 +116,10 @@ def test_windows_that_end_after_the_last_timestamp() -> None:
     schema = Schema.of(("ts", Type.TIMESTAMP), ("v", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
     last = 253_402_300_799_999_999
     frame = pl.DataFrame({"ts": pl.Series([last]).cast(pl.Datetime("us")), "v": [1], TS: [last]})
-    with pytest.raises(OutOfRange, match="the end of a window is out of range for TIMESTAMP"):
-        run([regular(schema, 10**9, 10**9, (), (("n", "COUNT", None, Type.BIGINT),))], [frame])
+    operator = regular(schema, 10**9, 10**9, (), (("n", "COUNT", None, Type.BIGINT),))
+    operator.process([Input(frame)])
+    output = operator.process([Input(bound=FOREVER)])
+    assert output.rows is not None and output.exceeding is not None
+    assert output.rows.get_column("n").to_list() == [1]
+    reason = f"the end of a window is out of range for TIMESTAMP: {253_402_301 * 10**9} microseconds"
+    assert output.exceeding.to_dicts() == [{"window_end": reason}]

@@ -107,7 +107,10 @@ class AggregateFunction(ABC):
     def check(self, argument: Type) -> None:
         """Raise BindError if the argument cannot have this type."""
         if self.numeric and not argument.is_numeric:
-            raise BindError("M2006", f"{self.name} needs a number, not {argument.value}")
+            message = f"{self.name} needs a number, not {argument.value}"
+            text = argument is Type.VARCHAR
+            hint = f"CAST it, as in {self.name}(CAST(x AS DOUBLE)); MIN, MAX and COUNT take any type" if text else ""
+            raise BindError("M2006", message, hint=hint)
         if argument.is_array:
             raise BindError("M2006", f"{self.name} of an array is not possible")
 

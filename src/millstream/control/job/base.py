@@ -324,7 +324,7 @@ class Job(ABC):
         for tenant, errors in failed.items():
             assert tenant.failures is not None
             for name, error in errors.items():
-                tenant.failures.note(name, error, batch)
+                tenant.failures.note(name, error, batch, failing=errors)
 
     def _check_read(self, unread: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Raise the error of streams that could not be read if all queries read them: the batch, of which nothing was

@@ -92,12 +92,14 @@ class Failures:
         running = {name for name, query in queries if query.failure is None and query.finished is None}
         return not running - set(names)
 
-    def note(self, name: str, error: MillstreamError, batch: int, *, spooled: bool = False) -> None:
-        """Take a query out; called by the thread that delivers the batch. `spooled`: its results of the batch are
-        kept."""
+    def note(
+        self, name: str, error: MillstreamError, batch: int, *, failing: Iterable[str] = (), spooled: bool = False
+    ) -> None:
+        """Take a query out; called by the thread that delivers the batch. `failing`: the queries that fail with it.
+        `spooled`: its results of the batch are kept."""
         query = self._mill.queries[name]
         sink = query.sink if isinstance(query.sink, str) else "a function or object" if query.sink else "memory"
-        rest = "" if self.leaves_none([name]) else "Other queries go on. "
+        rest = "" if self.leaves_none([name, *failing]) else "Other queries go on. "
         again = advice("query.start()", "The same command, with the same --checkpoint,")
         error.hint = f"{rest}{again} starts it again, DROP QUERY {spelled(name)} removes it."
         error.detail = " ".join(

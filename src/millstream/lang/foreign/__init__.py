@@ -58,7 +58,8 @@ def misspelt(tokens: Sequence[Token], at: int, expected: Sequence[str]) -> tuple
     """The word at a place, or the one before it, which was read as an alias, if it resembles one of these keywords."""
     for place in (at, at - 1):
         word = tokens[place].upper if place > 0 else ""
-        if len(word) > 3 and word not in expected and (close := get_close_matches(word, expected, 1, 0.7)):
+        likeness = 0.7 if len(word) > 3 else 0.8
+        if len(word) > 2 and word not in expected and (close := get_close_matches(word, expected, 1, likeness)):
             return tokens[place], close[0]
     return None
 

@@ -114,6 +114,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "EMIT WITH": ("EMIT WITH", "rows are emitted when they are final"),
     "EMIT STREAM": ("EMIT", "leave it out: rows are emitted when they are final"),
     "EMIT AFTER": ("EMIT AFTER", "leave it out: rows are emitted when they are final"),
+    "EMIT LATE": ("EMIT LATE", "EMIT EARLY gives early answers; rows that come too late are in s__late"),
     "EMIT ON": ("EMIT ON", "leave it out: rows are emitted when they are final"),
     "PARTITION BY": ("PARTITION BY of a query", "GROUP BY; queries divide streams by their keys"),
     "CLUSTER BY": ("CLUSTER BY", "leave it out"),

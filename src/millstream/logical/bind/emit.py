@@ -115,7 +115,9 @@ def _beyond(top: WindowAggregate) -> dict[str, Any]:
 def check_stream(clause: ast.Emit, plan: Plan, catalog: Catalog) -> None:
     """Refuse a stream whose tuples cannot be prods of a query."""
     message, hint = "", "a stream without a connector, with columns of the query: each of its tuples is a prod"
-    if clause.prodder not in catalog or catalog.stream(clause.prodder).options.get("connector"):
+    if catalog.is_table(clause.prodder):
+        message = f"'{clause.prodder}' is a table, not a stream"
+    elif clause.prodder not in catalog or catalog.stream(clause.prodder).options.get("connector"):
         message = f"'{clause.prodder}' is no stream that is fed from this program"
     elif any(isinstance(part, Scan) and part.stream == clause.prodder for part in plan.walk()):
         message = f"the query reads '{clause.prodder}' itself"

@@ -42,7 +42,7 @@ def source_failure(stream: str, error: BaseException) -> MillstreamError:
 def queries_of(operator: str, nodes: Mapping[str, Iterable[str]]) -> str:
     """The queries that use an operator, as a part of a message, given the nodes of each query."""
     names = [query for query, used in nodes.items() if operator in used]
-    return f" of query {', '.join(names)}" if names else ""
+    return f" of {'query' if len(names) == 1 else 'queries'} {', '.join(names)}" if names else ""
 
 
 def row_text(rows: pl.DataFrame, at: int) -> str:

@@ -1,7 +1,7 @@
 """Results of aggregates that do not fit their types: an error that names the aggregate, the group and the window, if an
 operator above uses the result.
 
-A window that starts before the first or ends after the last TIMESTAMP is an error too.
+So is the bound of a window that starts before the first or ends after the last TIMESTAMP.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.types import Type, format_value
-from millstream.errors import OutOfRange
+from millstream.algebra.window import WINDOW_START
 from millstream.runtime.expression.overflow import LIMITS
 
 
@@ -28,9 +28,9 @@ class ResultCheck:
 
     def __call__(self, groups: pl.DataFrame) -> pl.DataFrame | None:
         """Return the reasons why results do not fit, by result column; None if all of them fit."""
-        if self._end is not None and groups.schema[self._end] == Type.TIMESTAMP.polars:
-            self._check_windows(groups.get_column(self._end).cast(pl.Int64))
         reasons: dict[str, pl.Series] = {}
+        if self._end is not None and groups.schema[self._end] == Type.TIMESTAMP.polars:
+            reasons = self._of_windows(groups.get_column(self._end).cast(pl.Int64), self._end)
         for call, fits in self._checks:
             known = groups.select(fits).to_series()
             if not known.all():
@@ -44,13 +44,18 @@ class ResultCheck:
         text = f"{call.text} does not fit {call.type.value}: {call.written(found)}"
         return text + self._of_group(found) + self._in_window(found)
 
-    def _check_windows(self, ends: pl.Series) -> None:
+    def _of_windows(self, ends: pl.Series, end: str) -> dict[str, pl.Series]:
+        """Return the reasons why bounds of windows do not fit, by column."""
         first, last = ends.min(), ends.max()
         assert isinstance(first, int) and isinstance(last, int)  # no group is without an end
         least, most = LIMITS[Type.TIMESTAMP]
-        if first - self._range < least or last > most:
-            side, time = ("end", last) if last > most else ("start", first - self._range)
-            raise OutOfRange(f"the {side} of a window is out of range for TIMESTAMP: {time} microseconds")
+        reasons: dict[str, pl.Series] = {}
+        if last > most:
+            reasons[end] = _reasons(ends, ends > most, "end")
+        if first - self._range < least:
+            starts = ends - self._range
+            reasons[WINDOW_START] = _reasons(starts, starts < least, "start")
+        return reasons
 
     def _of_group(self, found: pl.DataFrame) -> str:
         values = ", ".join(f"{name} = {format_value(found.get_column(name)[0])}" for name in self._group)
@@ -59,6 +64,19 @@ class ResultCheck:
     def _in_window(self, found: pl.DataFrame) -> str:
         if self._end is None:
             return ""
-        end = found.get_column(self._end)
-        start = (end.cast(pl.Int64) - self._range).cast(end.dtype)
-        return f", window [{format_value(start[0])}, {format_value(end[0])})"
+        column = found.get_column(self._end)
+        end = int(column.cast(pl.Int64)[0])
+        return f", window [{_written(end - self._range, column.dtype)}, {_written(end, column.dtype)})"
+
+
+def _written(bound: int, dtype: pl.DataType) -> str:
+    """A bound of a window; one that is no TIMESTAMP in microseconds."""
+    least, most = LIMITS[Type.TIMESTAMP]
+    return format_value(pl.Series([bound]).cast(dtype)[0] if least <= bound <= most else bound)
+
+
+def _reasons(bounds: pl.Series, outside: pl.Series, side: str) -> pl.Series:
+    texts: list[str | None] = [None] * len(bounds)
+    for at in outside.arg_true():
+        texts[at] = f"the {side} of a window is out of range for TIMESTAMP: {bounds[at]} microseconds"
+    return pl.Series(texts, dtype=pl.String)

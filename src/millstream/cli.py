@@ -272,9 +272,11 @@ def explain(
         elif isinstance(statement, ast.CreateQuery) and statement.name in mill.queries:
             mill.try_out([statement])  # IF NOT EXISTS, or a mistake
         elif isinstance(statement, ast.CreateQuery | ast.SelectStatement):
-            named = isinstance(statement, ast.CreateQuery)
-            name = statement.name if named else mill.free_name(stem_of(statement.select))
-            text = statement.text if named else ast.query_text(name, statement, "now")
+            if isinstance(statement, ast.CreateQuery):
+                name, text = statement.name, statement.text
+            else:
+                name = mill.free_name(stem_of(statement.select))
+                text = ast.query_text(name, statement, "now")
             console.print(f"-- {name}", markup=False)
             explained = ast.Explain(stage.upper(), statement, **statement.place)
             console.print(mill.run([explained]), markup=False)

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, Unary
+from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, PythonCall, Unary
 from millstream.algebra.overflow import can_overflow
-from millstream.algebra.program.expression import Argument, Exists, Fitting, ScalarQuery
+from millstream.algebra.program.expression import Argument, Exists, Fitting, InQuery, ScalarQuery
 from millstream.algebra.program.fixed import one_row_tables
 from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Query
@@ -122,6 +122,16 @@ class Facts:
     def fits(self, node: Expression) -> bool:
         """True if the operator itself has only results that fit its type."""
         return not can_overflow(node) or not any(self.exceeds(node))
+
+    def is_safe(self, node: Expression) -> bool:
+        """True if the value can be computed for any row, also where it is not asked for: it never fails and calls no
+        code."""
+        match node:
+            case Exists() | InQuery() | Fitting() | PythonCall():
+                return False
+            case ScalarQuery(query=query):
+                return self._is_one_value(query) and self.is_safe(query.items[0])
+        return self.fits(node) and all(map(self.is_safe, node.children()))
 
     def exceeds(self, node: Expression) -> tuple[bool, bool]:
         """True if an operator on BIGINTs may have a result below the least value, and above the greatest one."""

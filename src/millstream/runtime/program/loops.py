@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from millstream.algebra.expression import Binary, Column, Expression
 from millstream.algebra.program.query import Query, Source
 from millstream.runtime.program.access import Access, Level, query_aliases
-from millstream.runtime.program.expressions import COMPARISONS, Expressions, QueryCompiler
+from millstream.runtime.program.expressions import Expressions, QueryCompiler
+from millstream.runtime.program.operators import COMPARISONS
 from millstream.runtime.program.ordered import Order, Range
 from millstream.runtime.program.source import Frame, LocalStorage
 

@@ -163,6 +163,15 @@ class Module:
         self.functions.append("\n".join(lines))
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Source of a value. `nullable`: it may be None. `atom`: it may be repeated at no cost."""
+
+    text: str
+    nullable: bool = True
+    atom: bool = False
+
+
 class Frame:
     """One generated function: the rows that it has bound, and what it takes from the functions around it."""
 

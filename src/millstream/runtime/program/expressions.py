@@ -139,9 +139,9 @@ class Expressions:
             case Literal(value=constant):
                 return self.literal(constant)
             case GroupValue(position=position):
-                return Code(frame.groups[position], atom=True)
+                return Code(frame.groups[position], self.facts.of(node).nullable, atom=True)
             case CallValue(position=position):
-                return Code(frame.calls[position], atom=True)
+                return Code(frame.calls[position], self.facts.of(node).nullable, atom=True)
             case Oldest(position=position):
                 name = frame.temporary()
                 return Code(f"(None if ({name} := s.inwindow.oldest()) is None else {name}[{position}])")

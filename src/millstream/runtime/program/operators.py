@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.algebra.expression import Binary, Expression, Literal, Unary, calls_code
 from millstream.algebra.types import Type
 from millstream.runtime.program import scalars
-from millstream.runtime.program.forms import ALIKE, calls_last, needs_nan, same_kind, unconverted
+from millstream.runtime.program.forms import ALIKE, calls_last, constant, needs_nan, same_kind, unconverted
 from millstream.runtime.program.source import Code
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def _remainder(made: Expressions, node: Binary) -> Code:
 
 
 def _quotient(made: Expressions, left: Expression, right: Expression) -> Code:
+    right = constant(right) or right
     if isinstance(right, Literal) and right.value:
         return made.strict([left, right], "{0} / {1}".format)
     tests, ((dividend, _), (first, again)) = made.known(left, right)

@@ -111,6 +111,10 @@ class _Function:
         return plain and columns and all(map(self._frame.module.facts.is_safe, parts))
 
     def lines(self) -> list[str]:
+        with self._frame.module.facts.within(self._query):
+            return self._lines()
+
+    def _lines(self) -> list[str]:
         query, kind = self._query, self._kind
         plain = not (query.order or query.distinct or query.limit is not None or query.offset is not None)
         if query.aggregated and plain and self._has_one_row():

@@ -133,6 +133,8 @@ class Loops:
             index = bound[0] if bound is not None else level.first[0] if level.first is not None else None
         elif level.keys and storage.own and not self._ordered and level.members is None:
             index = storage.ranges_of(level.columns)
+            if index is None or self._may_be_null(level, index.column):  # the index has no NULLs
+                return None
         if index is None:
             return None
         name = self._frame.index(storage, index)
@@ -148,6 +150,9 @@ class Loops:
             each, rows = f"{numbered}, {level.variable}", f"{name}.beyond({', '.join(values)})"
         reverse = level.first is not None and level.first[1]
         return f"{each} in {f'reversed({rows})' if reverse else rows}"
+
+    def _may_be_null(self, level: Level, column: int) -> bool:
+        return self._frame.module.facts.of_column(str(level.source.relation), column).nullable
 
     def _probed(self, level: Level, probe: Level, body: list[str], numbered: str | None) -> list[str]:
         """The loop over the rows that those of another table find, each once."""

@@ -19,8 +19,13 @@ _WHOLE = (Type.INT, Type.BIGINT)
 
 
 class Known(Protocol):
-    low: int
-    high: int
+    """The bounds of an integer."""
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
 
 
 class Knows(Protocol):

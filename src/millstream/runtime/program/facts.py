@@ -196,8 +196,8 @@ class Facts:
             case Exists() | Unary(op="IS NULL" | "IS NOT NULL"):
                 return Fact(nullable=False)
             case Unary(op="-", operand=operand) if node.type is Type.BIGINT:
-                known = self.of(operand)
-                return Fact(known.nullable, max(-known.high, LOW), min(-known.low, HIGH))
+                inner = self.of(operand)
+                return Fact(inner.nullable, max(-inner.high, LOW), min(-inner.low, HIGH))
             case Binary():
                 return self._of_binary(node)
             case Case(branches=branches, otherwise=otherwise):

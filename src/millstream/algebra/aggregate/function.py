@@ -145,7 +145,7 @@ class AggregateFunction(ABC):
         return None
 
     def surely_fits(self, *parts: pl.Series) -> bool:  # noqa: ARG002
-        """Whether all results fit, from the columns of partial results, where that is quick to tell; otherwise False."""
+        """Whether all results fit, from the columns of partial results, if that is quick to tell; otherwise False."""
         return False
 
     def written(self, *parts: Any) -> str:

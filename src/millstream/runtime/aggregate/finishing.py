@@ -1,8 +1,8 @@
 """Output rows of partial results, column by column: only what is computed goes through Polars' query planner.
 
 >>> groups = pl.DataFrame({"end": [20, 30], "n": [4, 5], "m": [2, 2]})
->>> columns = [Moved("start", "end", -10), pl.col("n"), (pl.col("n") / pl.col("m")).alias("mean"), pl.lit("a").alias("l")]
->>> Finishing(columns)(groups).rows()
+>>> mean = (pl.col("n") / pl.col("m")).alias("mean")
+>>> Finishing([Moved("start", "end", -10), pl.col("n"), mean, pl.lit("a").alias("l")])(groups).rows()
 [(10, 4, 2.0, 'a'), (20, 5, 2.5, 'a')]
 """
 

@@ -83,4 +83,6 @@ WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
     "burst_lengths": _table,
     "bursts_aside": _table,
     "topmost": _table,
+    "leads": _shown("leads", "Leads that keep an accuracy"),
+    "intervals": _table,
 }

@@ -147,6 +147,22 @@ def _latency(found: Finding, path: Path) -> None:
     done(figure, path)
 
 
+def _leads(found: Finding, path: Path) -> None:
+    """The lead of each window, and the accuracy of its early answers, by the accuracy asked for."""
+    figure, (lead, accuracy) = panels(2)
+    for place, (target, curve) in enumerate(found.curves.items()):
+        colour = COLOURS[place]
+        lead.plot(curve["minutes"], curve["lead"], color=colour, label=f"accuracy {target}")
+        accuracy.plot(curve["minutes"], curve["accuracy"], color=colour, linewidth=1, label=f"accuracy {target}")
+        accuracy.axhline(float(target.split()[0]), color=colour, linestyle=":")
+    lead.set_title("seconds from an early answer to the end of its window", fontsize=10)
+    lead.set_ylim(bottom=0)
+    accuracy.set_title("accuracy of early sums in %, means over the detectors", fontsize=10)
+    for axis in (lead, accuracy):
+        axis.set_xlabel("minutes")
+    done(figure, path)
+
+
 DRAWN = {
     "latency": _latency,
     "latency_on_spark": _latency,
@@ -159,4 +175,5 @@ DRAWN = {
     "normal": _accuracy,
     "tumbling": _accuracy,
     "aggressiveness_on_spark": _on_spark,
+    "leads": _leads,
 }

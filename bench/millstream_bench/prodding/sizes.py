@@ -30,9 +30,9 @@ class Sizes:
     """Slides of a run whose latency is measured, at a fixed rate of arrivals."""
     paced_scale: float = 10.0
     """Seconds of such a stream in a second on Spark; twice as many in process."""
-    spark_length: int = 300
+    spark_length: int = 200
     """Seconds of a stream that is replayed on Spark."""
-    scale: float = 5.0
+    scale: float = 2.0
     """Seconds of it in a second."""
     burst_seconds: int = 95
     """Seconds of the log with bursts that are replayed on Spark."""

@@ -167,7 +167,7 @@ class Run:
         self.room = next(self.sizes)
         self.untaken: dict[str, tuple[list[Row], list[str]]] = {}
         self.looks = 0
-        """Steps in a row that only look. The first one lets work that waits be done; behind the second nothing changes."""
+        """Steps in a row that only look. The first one lets waiting work be done; behind the second nothing changes."""
 
     def run(self, steps: list[Step]) -> None:
         for step in steps:

@@ -98,4 +98,4 @@ def _latency(kept: Path, first: pl.DataFrame, scale: float) -> tuple[float, floa
         waited=(pl.col("at") - pl.col("first")).median() / scale,
         behind=(pl.col("at") - pl.col("window_end")).median() / scale * 1000,
     )
-    return whole.row(0)  # type: ignore[return-value]
+    return whole.row(0)

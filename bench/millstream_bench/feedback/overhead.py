@@ -59,7 +59,9 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
                 pairs.setdefault(query, []).append(pair)
             for query, spent in pairs.items():
                 _add(found, query, against, spent)
-    found.notes.append(f"medians of {sizes.pairs_on_spark if spark else sizes.pairs} interleaved pairs; 95 % interval of the median ratio")
+    found.notes.append(
+        f"medians of {sizes.pairs_on_spark if spark else sizes.pairs} interleaved pairs; 95 % interval of the median ratio"
+    )
     return found
 
 

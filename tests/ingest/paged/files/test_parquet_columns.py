@@ -77,7 +77,9 @@ def test_a_column_without_statistics_is_read(tmp_path: Path, monkeypatch: pytest
     frame.write_parquet(tmp_path / "a.parquet", statistics=False)
     asked: list[str] = []
     original = parquet._read
-    monkeypatch.setattr(parquet, "_read", lambda part, names, *more: (asked.extend(names), original(part, names, *more))[1])
+    monkeypatch.setattr(
+        parquet, "_read", lambda part, names, *more: (asked.extend(names), original(part, names, *more))[1]
+    )
     source = opened(tmp_path, schema=schema_of(Type.TIMESTAMP))
     [(start, end)] = batches(source)
     source.splits(start, end, 1)[0].read(["k"])

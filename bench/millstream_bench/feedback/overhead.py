@@ -6,7 +6,7 @@ added since counts there.
 
 | | in process | on Spark |
 |---|---|---|
-| a pair | two new processes, warmed up; each query three times in each, in turns | all queries in one job, a session each |
+| a pair | two new processes; each query three times in each, in turns | all queries in one job, a session each |
 | what counts | the fewest CPU seconds of the three | CPU seconds of all processes |
 
 A pair has one ratio. Runs alternate, so that a slow minute of the machine meets both; new processes, with another seed
@@ -59,9 +59,8 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
                 pairs.setdefault(query, []).append(pair)
             for query, spent in pairs.items():
                 _add(found, query, against, spent)
-    found.notes.append(
-        f"medians of {sizes.pairs_on_spark if spark else sizes.pairs} interleaved pairs; 95 % interval of the median ratio"
-    )
+    count = sizes.pairs_on_spark if spark else sizes.pairs
+    found.notes.append(f"medians of {count} interleaved pairs; 95 % interval of the median ratio")
     return found
 
 

@@ -10,7 +10,7 @@ checkpoint. A copy without them differs from this version in nothing else, as an
 | an aggregate | doomed groups: their test, their table |
 | a join | keys that its inputs are told of |
 | a query | its response rules, what its conditions disclaim, guards that a new reader ends |
-| a batch | guards that have ended, the reports of what is disclaimed, the relay of the driver, patterns for the sources |
+| a batch | guards that have ended, reports of what is disclaimed, the relay of the driver, patterns for sources |
 | the checkpoint | what sinks have seen, gates, what ports have issued |
 """
 
@@ -45,7 +45,8 @@ EDITS: dict[str, tuple[Edit, ...]] = {
     ),
     "runtime/aggregate/grouped.py": (
         (
-            "            if self._doomed.due(port.rows.height, len(self._state.table)):\n                self._doom()\n",
+            "            if self._doomed.due(port.rows.height, len(self._state.table)):\n"
+            "                self._doom()\n",
             "",
         ),
         ("abandoned=self._doomed.take_found(), ", ""),

@@ -95,9 +95,10 @@ class PartReader:
         frame, schema = rows.frame.filter(chosen), self.format.schema
         rest = {a.name: a.type for a in schema if a.name in self.columns and a.name not in first}
         if rest:  # all values of these columns fit
-            whole = rows.index is not None
-            read = self.format.frame(part, tuple(rest), None if whole else chosen)
-            read = read[rows.index].filter(chosen) if whole else read
+            if rows.index is None:
+                read = self.format.frame(part, tuple(rest), chosen)
+            else:
+                read = self.format.frame(part, tuple(rest))[rows.index].filter(chosen)
             frame = frame.hstack([coerce(read.get_column(name), rest[name]).values for name in rest])
         return frame.select(self.columns)
 

@@ -15,9 +15,9 @@ class Sizes:
     steady_hours: int = 60
     """Hours of readings for these pairs in process: the start of a query is a small part of such a run."""
     chains: tuple[int, ...] = (1, 5, 10, 15)
-    messages: int = 20_000
+    messages: int = 4_000
     """Messages of a chain with one for each tuple."""
-    chain_rounds: int = 5
+    chain_rounds: int = 3
     pace_hours: int = 12
     pace_hours_on_spark: int = 2
     """Batches on Spark take longer than their work here."""

@@ -8,8 +8,9 @@ import pytest
 
 from millstream_bench.feedback import data, page
 from millstream_bench.feedback.levels import levels
-from millstream_bench.feedback.overhead import interval, overhead
+from millstream_bench.feedback.overhead import SAME, interval, overhead
 from millstream_bench.feedback.plots import draw_all
+from millstream_bench.feedback.queries import OVERHEAD
 from millstream_bench.feedback.resources import resources
 from millstream_bench.feedback.run import EXPERIMENTS, ON_SPARK
 from millstream_bench.feedback.sending import sending
@@ -23,6 +24,7 @@ TINY = replace(
     broad_minutes=60,
     hours=2,
     pairs=1,
+    steady_hours=1,
     chains=(1, 2),
     messages=40,
     chain_rounds=1,
@@ -64,6 +66,11 @@ def test_the_data() -> None:
     assert (sensors.height, probes.height, data.locations().height) == (27_000, 600, 150)
     assert sensors["ts"].is_sorted() and probes["ts"].is_sorted()
     assert (dirty["speed"] == -1).sum() == 13_500 and (sensors["speed"] < 0).sum() == 0
+
+
+def test_the_copy_without_feedback_computes_the_same(findings: dict[str, Finding]) -> None:
+    made = findings["overhead"]
+    assert [row[1] for row in made.rows] == [SAME] * 3 and {*made.numbers} == {*OVERHEAD}
 
 
 def test_the_interval_of_a_median() -> None:

@@ -136,3 +136,21 @@ def test_a_lead_that_keeps_the_accuracy(shards: int) -> None:
     shares = [share for _, _, _, share, finality in mill.take_rows("q").rows() if finality == "early"]
     assert shares[-1] == 0.9 and progress_of(mill, "q").lead == 10
     assert "WITH ACCURACY 88 %, now 10 BEFORE END" in mill.execute("EXPLAIN q")
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_windows_before_the_stream_are_no_history(shards: int) -> None:
+    """Sliding windows that had begun before the first tuple lack tuples: what they grew by says nothing of others. A
+    group that comes later is estimated the same on any number of shards."""
+    mill = LocalMill(jobs=LocalJobs(shards=shards))
+    mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT) ORDER BY ts")
+    mill.execute(
+        "CREATE QUERY q AS SELECT window_end, k, COUNT(*) AS n, ROUND(low, 3) AS l, ROUND(high, 3) AS h, finality "
+        "FROM s [RANGE 50 SLIDE 10] GROUP BY k EMIT EARLY AT 50 %"
+    )
+    mill.insert("s", [(ts, k) for ts in range(151) for k in (1, 3, 10) if k == 1 or ts >= 40])
+    mill.batch()
+    rows = [row for row in mill.take_rows("q").sort("window_end", "k").rows() if row[-1] == "early"]
+    assert [row for row in rows if row[:2] == (150, 1)] == [(150, 1, 45, 50.0, 50.0, "early")]
+    (late,) = {row[2:5] for row in rows if row[0] == 150 and row[1] != 1}
+    assert late[0] == 45 and late[1] <= 50 < late[2]

@@ -63,6 +63,11 @@ def _bodies(finding: dict[str, Any]) -> str:
     return f"{table(heads, rows)}\n\n{said}"
 
 
+def _library(finding: dict[str, Any]) -> str:
+    rows = [[f"`{row[0]}`", row[1], rate(row[2]), rate(row[3])] for row in finding["rows"]]
+    return table(finding["columns"], rows)
+
+
 def _delays(finding: dict[str, Any]) -> str:
     rows = [
         [f"{row[0]}", f"{row[1]:,}", f"{row[2]:,}", *(f"{each:.2f} s" for each in row[3:])] for row in finding["rows"]
@@ -90,6 +95,7 @@ WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
     "frequent": _windows,
     "slides": _slides,
     "bodies": _bodies,
+    "library": _library,
     "denoise_noise": _delays,
     "denoise_rate": _delays,
     "on_spark": _on_spark,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from millstream_bench.aggregates.bodies import bodies
 from millstream_bench.aggregates.delta import delta, frequent
 from millstream_bench.aggregates.denoising import by_noise, by_rate
+from millstream_bench.aggregates.library import library
 from millstream_bench.aggregates.plots import draw_all
 from millstream_bench.aggregates.sizes import FULL, QUICK
 from millstream_bench.aggregates.slides import slides
@@ -16,6 +17,7 @@ EXPERIMENTS = {
     "frequent": frequent,
     "slides": slides,
     "bodies": bodies,
+    "library": library,
     "denoise_noise": by_noise,
     "denoise_rate": by_rate,
 }

@@ -18,11 +18,10 @@ def _picture(name: str, text: str) -> str:
 
 
 def _overhead(finding: dict[str, Any]) -> str:
-    heads = ["query", "without, CPU s", "with, CPU s", "median ratio", "95 % interval"]
-    rows = [[row[0], f"{row[1]:.2f}", f"{row[2]:.2f}", f"{row[3]:.3f}", f"{row[4]:.3f} to {row[5]:.3f}"]
+    heads = ["query", "against", "without, CPU s", "with, CPU s", "median ratio", "95 % interval"]
+    rows = [[row[0], row[1], f"{row[2]:.2f}", f"{row[3]:.2f}", f"{row[4]:.3f}", f"{row[5]:.3f} to {row[6]:.3f}"]
             for row in finding["rows"]]  # fmt: skip
-    against = "" if finding["numbers"]["baseline"] else "\n\nThe same version twice: no baseline was given."
-    return table(heads, rows) + against
+    return table(heads, rows)
 
 
 def _overhead_on_spark(finding: dict[str, Any]) -> str:

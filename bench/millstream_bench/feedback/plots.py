@@ -29,7 +29,7 @@ def _overhead(found: Finding, path: Path) -> None:
     """The ratio of each pair, the median and its interval."""
     figure, (axes,) = panels(1)
     figure.set_size_inches(7, 2.4 + 0.3 * len(found.rows))
-    names = [row[0] for row in found.rows]
+    names = [*found.numbers]
     for place, name in enumerate(names):
         numbers = found.numbers[name]
         axes.plot(

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 class Sizes:
     hours: int = 24
     """Hours of readings: 27,000 an hour."""
-    pairs: int = 10
+    pairs: int = 15
     """Interleaved pairs of runs with and without the code of feedback."""
-    steady_hours: int = 120
+    pairs_on_spark: int = 12
+    steady_hours: int = 60
     """Hours of readings for these pairs in process: the start of a query is a small part of such a run."""
     chains: tuple[int, ...] = (1, 5, 10, 15)
-    messages: int = 20_000
+    messages: int = 4_000
     """Messages of a chain with one for each tuple."""
-    chain_rounds: int = 5
+    chain_rounds: int = 3
     pace_hours: int = 12
     pace_hours_on_spark: int = 2
     """Batches on Spark take longer than their work here."""
@@ -26,7 +27,7 @@ class Sizes:
     """Estimates per batch: a fifth of those that are needed."""
     loops: int = 200
     """Cost of an estimate, in steps of a loop."""
-    broad_hours: int = 240
+    broad_hours: int = 480
     """Hours of readings where nearly all are disclaimed."""
     broad_minutes: int = 1440
     """Minutes of them in a batch."""
@@ -39,6 +40,7 @@ FULL = Sizes()
 QUICK = Sizes(
     hours=2,
     pairs=2,
+    pairs_on_spark=2,
     steady_hours=2,
     chains=(1, 5),
     messages=500,

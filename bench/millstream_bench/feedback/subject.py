@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -39,7 +40,7 @@ class Run:
 
 class Subject:
     """Millstream in a process of its own. `baseline`: a checkout of another version; `spark`: on Spark, there with as
-    many shards as cores, or `shards`. `worker`: the program of the process."""
+    many shards as cores, or `shards`. `worker`: the program of the process; `variables`: of its environment."""
 
     def __init__(
         self,
@@ -49,9 +50,11 @@ class Subject:
         shards: int | None = None,
         baseline: Path | None = None,
         worker: Path = WORKER,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._spark, self._cores, self._baseline, self._worker = spark, cores, baseline, worker
         self._shards = shards or (cores if spark else 1)
+        self._variables = dict(variables or {})
         self._folder = tempfile.TemporaryDirectory(prefix="millstream-feedback-", ignore_cleanup_errors=True)
 
     def __enter__(self) -> Self:
@@ -60,7 +63,7 @@ class Subject:
         self._child = subprocess.Popen(
             [sys.executable, self._worker, str(self._spark), str(self._cores), str(self._shards)],
             cwd=self._folder.name,
-            env=environment() | path,
+            env=environment() | path | self._variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -16,6 +16,7 @@ standard output:
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sys
@@ -65,6 +66,7 @@ def run(mill: Any, task: dict[str, Any], number: int) -> dict[str, Any]:
     for statement in task["setup"]:
         mill.sql(statement)
     sinks = {name: Rows(task.get("keep", {}).get(name)) for name in task["queries"]}
+    gc.collect()
     began, cpu = time.time(), time.process_time()
     queries = {}
     with mill.together():

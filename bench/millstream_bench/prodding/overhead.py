@@ -40,7 +40,7 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
     name, place = ("overhead_on_spark", "on Spark") if spark else ("overhead", "in process")
     heads = ("query", "without, CPU s", "with, CPU s", "ratio", "from", "to", "wall ratio", "ms a prod")
     found = Finding(name, f"CPU time with prods and without, {place}", "Table 4.1", heads)
-    length = sizes.slides * SLIDE
+    length, count = sizes.slides * SLIDE, sizes.spark_pairs if spark else sizes.pairs
     queries = dict([*QUERIES.items()][:1]) if spark else QUERIES
     with folder_of("prodding") as made, Subject(spark=spark, cores=sizes.cores, worker=WORKER) as subject:
         rows = drawn(sizes.slides, sizes.per_slide)
@@ -51,8 +51,8 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
         for query, text in queries.items():
             finals = windows(rows, length, ["k"] if "GROUP BY" in text else [])
             task = {"setup": [SETUP], "query": text, "scale": 0, "finals": finals}
-            told = lambda number, query=query: tell(f"overhead, {query}, pair {number} of {sizes.pairs}")  # noqa: E731
-            pairs = interleaved(subject, task, plans, sizes.pairs, told)
+            told = lambda number, query=query: tell(f"overhead, {query}, pair {number} of {count}")  # noqa: E731
+            pairs = interleaved(subject, task, plans, count, told)
             cpu = [b.cpu_s / a.cpu_s for a, b in pairs]
             wall = median(b.wall_s / a.wall_s for a, b in pairs)
             low, high = interval(cpu)
@@ -60,7 +60,7 @@ def overhead(sizes: Sizes, tell: Tell = lambda _: None, *, spark: bool = False) 
             each = median(1000 * (b.cpu_s - a.cpu_s) / sizes.slides for a, b in pairs)
             found.rows.append((query, without, prodded, median(cpu), low, high, wall, each))
             found.numbers[query] = {"ratio": median(cpu), "interval": [low, high], "pairs": cpu, "ms_per_prod": each}
-    found.notes.append(f"medians of {sizes.pairs} interleaved pairs; 95 % interval of the median ratio; "
+    found.notes.append(f"medians of {count} interleaved pairs; 95 % interval of the median ratio; "
                        f"{sizes.per_slide:,} tuples and a prod for each slide")  # fmt: skip
     return found
 

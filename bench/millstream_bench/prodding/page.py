@@ -51,16 +51,20 @@ def _overhead(finding: dict[str, Any]) -> str:
 
 
 def _latency(finding: dict[str, Any]) -> str:
-    heads = ["query", "without, ms", "with, ms", "more, ms", "95 % interval", "ratio", "95 % interval"]
-    heads += ["CPU ratio", "95 % interval"]
+    heads = ["query", "tuples a slide", "without, s", "with, s", "ratio", "95 % interval"]
+    heads += ["behind the end: without, ms", "with, ms", "more, ms", "95 % interval", "CPU ratio", "95 % interval"]
     rows = []
-    for query, without, prodded, *measured in finding["rows"]:
-        cells = [query, f"{without:.1f}", f"{prodded:.1f}"]
-        for place, digits in ((0, 1), (3, 3), (6, 3)):
-            middle, low, high = measured[place : place + 3]
-            cells += [f"{middle:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"]
-        rows.append(cells)
+    for query, count, *figures in finding["rows"]:
+        ratio, more, cpu = figures[2:5], figures[7:10], figures[10:]
+        cells = [query, f"{count:,}", *(f"{each:.3f}" for each in figures[:2]), *_with_interval(ratio, 3)]
+        cells += [f"{each:.1f}" for each in figures[5:7]]
+        rows.append([*cells, *_with_interval(more, 1), *_with_interval(cpu, 3)])
     return _picture(finding["name"], "Latency of final rows by pair") + table(heads, rows) + _notes(finding)
+
+
+def _with_interval(figures: list[float], digits: int) -> list[str]:
+    middle, low, high = figures
+    return [f"{middle:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"]
 
 
 WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -79,4 +83,6 @@ WRITERS: dict[str, Callable[[dict[str, Any]], str]] = {
     "burst_lengths": _table,
     "bursts_aside": _table,
     "topmost": _table,
+    "leads": _shown("leads", "Leads that keep an accuracy"),
+    "intervals": _table,
 }

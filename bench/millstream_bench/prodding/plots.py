@@ -122,22 +122,44 @@ def _overhead(found: Finding, path: Path) -> None:
 
 
 def _latency(found: Finding, path: Path) -> None:
-    """The latency of each run, pair by pair, and how much more it is with prods."""
-    figure, (runs, more) = panels(2)
-    for query, curve in found.curves.items():
-        places = range(1, len(curve["with"]) + 1)
-        for name, colour in (("without", OTHERS), ("with", OURS)):
-            runs.plot(places, curve[name], ".-", color=colour, label=f"{query}, {name} prods")
-        numbers = found.numbers[query]["more_ms"]
-        more.plot(places, numbers["pairs"], ".", color=GREY, label="a pair")
-        more.axhspan(*numbers["interval"], color=OURS, alpha=0.25, label="95 % interval")
-        more.axhline(numbers["median"], color=OURS, label="median")
-    more.axhline(0.0, color="black", linewidth=1)
+    """The ratio of latencies, pair by pair, and how long rows come behind the end of a window."""
+    figure, (ratios, runs) = panels(2)
+    names = list(found.curves)
+    for place, query in enumerate(names):
+        numbers, first = found.numbers[query]["ratio"], not place
+        level = [place] * len(numbers["pairs"])
+        ratios.plot(numbers["pairs"], level, ".", color=GREY, label="a pair" if first else None)
+        ratios.plot(numbers["interval"], [place] * 2, color=OURS, linewidth=3, label="95 % interval" if first else None)
+        ratios.plot([numbers["median"]], [place], "o", color=OURS, label="median" if first else None)
+        curve = found.curves[query]
+        for name, line in (("without", ":"), ("with", "-")):
+            places = range(1, len(curve[name]) + 1)
+            runs.plot(places, curve[name], line, marker=".", color=COLOURS[place], label=f"{query}, {name} prods")
+    ratios.axvline(1.0, color="black", linewidth=1)
+    for limit in (0.97, 1.03):
+        ratios.axvline(limit, color=GREY, linewidth=1, linestyle="--")
+    ratios.set_yticks(range(len(names)), names)
+    ratios.set_ylim(-0.6, len(names) + 0.4)
+    ratios.set_title("latency of final rows with prods : without; dashed: 3 %", fontsize=10)
     runs.set_ylim(bottom=0)
     runs.set_title("milliseconds from the end of a window to its final row", fontsize=10)
-    more.set_title("more with prods, milliseconds", fontsize=10)
-    for axis in (runs, more):
-        axis.set_xlabel("pair")
+    runs.set_xlabel("pair")
+    done(figure, path)
+
+
+def _leads(found: Finding, path: Path) -> None:
+    """The lead of each window, and the accuracy of its early answers, by the accuracy asked for."""
+    figure, (lead, accuracy) = panels(2)
+    for place, (target, curve) in enumerate(found.curves.items()):
+        colour = COLOURS[place]
+        lead.plot(curve["minutes"], curve["lead"], color=colour, label=f"accuracy {target}")
+        accuracy.plot(curve["minutes"], curve["accuracy"], color=colour, linewidth=1, label=f"accuracy {target}")
+        accuracy.axhline(float(target.split()[0]), color=colour, linestyle=":")
+    lead.set_title("seconds from an early answer to the end of its window", fontsize=10)
+    lead.set_ylim(bottom=0)
+    accuracy.set_title("accuracy of early sums in %, means over the detectors", fontsize=10)
+    for axis in (lead, accuracy):
+        axis.set_xlabel("minutes")
     done(figure, path)
 
 
@@ -153,4 +175,5 @@ DRAWN = {
     "normal": _accuracy,
     "tumbling": _accuracy,
     "aggressiveness_on_spark": _on_spark,
+    "leads": _leads,
 }

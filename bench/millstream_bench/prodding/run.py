@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from millstream_bench.prodding import aggressiveness, bursts, delayed, on_spark
+from millstream_bench.prodding import aggressiveness, bursts, delayed, freeway, on_spark
 from millstream_bench.prodding.baseline import topmost
 from millstream_bench.prodding.latency import latency
 from millstream_bench.prodding.overhead import overhead
@@ -26,6 +26,8 @@ EXPERIMENTS: dict[str, Callable[[Sizes], Finding]] = {
     "normal": aggressiveness.normal_values,
     "tumbling": aggressiveness.worst_case,
     "topmost": topmost,
+    "leads": freeway.leads,
+    "intervals": freeway.intervals,
 }
 ON_SPARK: dict[str, Callable[[Sizes, Tell], Finding]] = {
     "latency_on_spark": partial(latency, spark=True),

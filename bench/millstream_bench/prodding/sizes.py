@@ -18,19 +18,21 @@ class Sizes:
     burst_seeds: int = 5
     repeats: tuple[int, ...] = (1, 2, 4)
     """How often the log with bursts is repeated."""
-    pairs: int = 10
+    pairs: int = 15
     """Interleaved pairs of runs with prods and without."""
+    spark_pairs: int = 10
+    """Such pairs on Spark."""
     slides: int = 40
     """Slides of a run whose overhead is measured."""
     per_slide: int = 20_000
     """Tuples of a slide there."""
-    paced_slides: int = 12
+    paced_slides: int = 10
     """Slides of a run whose latency is measured, at a fixed rate of arrivals."""
     paced_scale: float = 10.0
     """Seconds of such a stream in a second on Spark; twice as many in process."""
-    spark_length: int = 300
+    spark_length: int = 200
     """Seconds of a stream that is replayed on Spark."""
-    scale: float = 5.0
+    scale: float = 2.0
     """Seconds of it in a second."""
     burst_seconds: int = 95
     """Seconds of the log with bursts that are replayed on Spark."""
@@ -47,6 +49,7 @@ QUICK = Sizes(
     burst_seeds=1,
     repeats=(1,),
     pairs=2,
+    spark_pairs=2,
     slides=6,
     per_slide=2000,
     paced_slides=4,

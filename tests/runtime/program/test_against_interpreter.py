@@ -130,6 +130,28 @@ CREATE AGGREGATE joined(x BIGINT, y BIGINT) : (a BIGINT, b BIGINT, c BIGINT)
     DELETE FROM t WHERE EXISTS (SELECT 1 FROM o WHERE t.k = o.k) AND n > 9;
     INSERT INTO t VALUES (x, 1), (y % 3, NULL);
     DELETE FROM o WHERE m < (SELECT p FROM one) - 2; } }""",
+    # ranges of a key, EXISTS from the other table, the least and the greatest row, values of one row
+    "ranges": """
+CREATE AGGREGATE ranges(x BIGINT, y BIGINT) : (a BIGINT, b BIGINT, c BIGINT)
+{ TABLE t(k BIGINT, v BIGINT, n BIGINT); TABLE p(k BIGINT, w BIGINT, m BIGINT); TABLE one(q BIGINT);
+  INITIALIZE: { INSERT INTO one VALUES (0); INSERT INTO t VALUES (x % 3, y, 0); INSERT INTO p VALUES (y % 3, x, 1); }
+  ITERATE: {
+    UPDATE one SET q = q + 1;
+    INSERT INTO t VALUES (x % 3, y, 0), (y % 3, x, 1); INSERT INTO p VALUES (x % 3, y % 5, y) WHERE x > 3;
+    UPDATE t SET n = n + 1 WHERE k = y % 3 AND v > x; UPDATE t SET n = n + 1 WHERE y >= v AND k = x % 3 AND n < 4;
+    UPDATE t SET n = n + 2 WHERE EXISTS (SELECT 1 FROM p WHERE p.k = t.k AND p.w > t.v) AND n > 1;
+    INSERT INTO RETURN SELECT MIN(v), MIN(v), MIN(v) FROM t WHERE n > 1;
+    INSERT INTO RETURN SELECT MAX(v), COUNT(*), SUM(n) FROM t WHERE k = x % 3;
+    INSERT INTO RETURN VALUES ((SELECT MAX(v) FROM t WHERE k = y % 3 AND n < 5), (SELECT MIN(v) FROM t WHERE v >= 3),
+      (SELECT MAX(o.v) FROM t o, p WHERE o.k = p.k AND o.v < p.w));
+    INSERT INTO RETURN SELECT p.k, (SELECT MAX(t.v) FROM t WHERE t.k = p.k AND t.v <= p.w), p.m FROM p
+      WHERE EXISTS (SELECT 1 FROM t WHERE t.k = p.k AND t.v > p.w AND t.n > 0);
+    INSERT INTO RETURN SELECT COALESCE((SELECT SUM(n) FROM t WHERE t.k = q % 3), 0) + q, 0, 0 FROM one;
+    INSERT INTO RETURN SELECT q, ABS(MIN(v) % 7) - 9, SIGN(MAX(v)) FROM t, one GROUP BY q;
+    DELETE FROM t WHERE EXISTS (SELECT 1 FROM p WHERE t.v <= p.w AND p.k = t.k AND p.m < 3);
+    DELETE FROM t WHERE k = x % 3 AND v < y AND n > 2; DELETE FROM p WHERE m > 4;
+    INSERT INTO t SELECT k, (SELECT MAX(o.v) FROM t o WHERE o.k = p.k), m % 2 FROM p
+      WHERE (SELECT COUNT(*) FROM t) < 20; } }""",
 }
 VALUES = st.none() | st.integers(-5, 9) | st.sampled_from([1 << 62, -(1 << 63), 123456789])
 SMALL = ("late",)
@@ -194,7 +216,12 @@ def test_a_bound_that_does_not_fit_is_found_where_the_table_has_rows() -> None:
         fast.iterate(-(1 << 63), 0)
 
 
-WINDOWS = ("approx_frequency(x)", "approx_distinct(x)", "approx_quantile(x, 0.4)")
+WINDOWS = {
+    "approx_frequency(x)": (),
+    "approx_distinct(x)": (),
+    "approx_quantile(x, 0.4)": (0.4,),
+    "priority_sample(x, 3)": (3,),
+}
 
 
 @pytest.mark.parametrize("call", WINDOWS)
@@ -202,7 +229,7 @@ WINDOWS = ("approx_frequency(x)", "approx_distinct(x)", "approx_quantile(x, 0.4)
 @given(st.lists(st.integers(-5, 9) | st.sampled_from([1 << 62, -(1 << 63)]), max_size=40), st.integers(1, 6))
 def test_sketches_of_a_window(call: str, items: list[int], size: int) -> None:
     body = program("library", call, "ROWS 9 PRECEDING")
-    rows = [(item,) if len(body.arguments) == 1 else (float(item), 0.4) for item in items]
+    rows = [(float(item), *WINDOWS[call]) if WINDOWS[call] else (item,) for item in items]
     fast, slow, quiet = compiled(body)(), Interpreter(body), compiled(body)()
     for at, row in enumerate(rows):
         if at >= size:

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.runtime.program.index import Order
 from millstream.runtime.program.keyed import KeyedTable
+from millstream.runtime.program.ordered import Order
 from millstream.runtime.program.scalars import ordered
 from millstream.runtime.program.table import Table
 

@@ -147,6 +147,10 @@ class AggregateFunction(ABC):
         """Whether the result fits its type, from the columns of a partial result; None: it always does."""
         return None
 
+    def surely_fits(self, *parts: pl.Series) -> bool:  # noqa: ARG002
+        """Whether all results fit, from the columns of partial results, if that is quick to tell; otherwise False."""
+        return False
+
     def written(self, *parts: Any) -> str:
         """The result that does not fit, from the values of a partial result."""
         return str(parts[0])

@@ -37,6 +37,7 @@ from millstream.algebra.aggregate.reduction import (
     TOTAL,
     Operation,
     sum_fits,
+    sums_fit,
     true_sum,
 )
 from millstream.algebra.aggregate.sequenced import SEQUENCES
@@ -73,6 +74,9 @@ class Sum(AggregateFunction):
 
     def fits(self, *parts: pl.Expr) -> pl.Expr | None:
         return sum_fits(*parts) if len(parts) == 2 else None
+
+    def surely_fits(self, *parts: pl.Series) -> bool:
+        return len(parts) == 2 and sums_fit(*parts)
 
     def written(self, *parts: Any) -> str:
         return str(true_sum(*parts))

@@ -88,6 +88,18 @@ def sum_fits(total: pl.Expr, high: pl.Expr) -> pl.Expr:
     return (total // HALF - high).is_between(0, HALF - 1)
 
 
+def sums_fit(total: pl.Series, high: pl.Series) -> bool:
+    """Return whether none of these sums is NULL or has wrapped.
+
+    >>> sums_fit(pl.Series([5, -1]), pl.Series([0, -1])), sums_fit(pl.Series([-(2**63)]), pl.Series([2**31]))
+    (True, False)
+    """
+    if total.null_count() or high.null_count():
+        return False
+    carried = (total.to_numpy() >> 32) - high.to_numpy()
+    return bool(((carried >= 0) & (carried < HALF)).all())
+
+
 def true_sum(total: int, high: int) -> int:
     """Return the sum of integers, given what is left of it after wrapping.
 

@@ -282,6 +282,8 @@ class Job(ABC):
                 tenant.endings.take(self, batch, received)
             tenant.steer([status for label, status in received if self.tenants[label] is tenant and status.judged])
         self.heard.update(received)  # the end of a stream shows only after its last results are delivered
+        for tenant in served:
+            tenant.agree(self)  # before the batch counts as done: a look waits for what follows from it
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position
@@ -293,8 +295,7 @@ class Job(ABC):
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()
         for tenant in served:
-            for act in tenant.after_batch:
-                act(self)
+            tenant.relay(self)
         self._compact()
 
     def _collect(self, batch: int, results: Iterable[Result], reports: Iterable[Report]) -> bool:

@@ -85,7 +85,8 @@ class Mill(Registration):
         self.readings = Readings(self.placements, self.journal, at_once=jobs.at_once, released=wall or jobs.at_once)
         self.deliveries.note_sources = self.readings.note
         self.relay = Relay(self)
-        self.deliveries.after_batch = (self.relay.pass_on, Consensus(self.placements).find)
+        self.deliveries.relay = self.relay.pass_on
+        self.deliveries.agree = Consensus(self.placements).find
         self.failures = self.deliveries.failures = Failures(self)
         self.endings = self.deliveries.endings = Endings(self)
         self.time = Timekeeper(self)

@@ -47,9 +47,9 @@ class Consensus:
             new = tuple(pattern for pattern in rest if (operator, pattern) not in self._announced.get(key, ()))
             announced |= {(operator, pattern) for pattern in rest}
             if by_all:
-                self._written[key] = job.append(Agree(group.group, operator, by_all))
+                self._written[key] = self._placements.owe(job, Agree(group.group, operator, by_all))
             if new:
-                self._written[key] = job.append(Announce(group.group, operator, new))
+                self._written[key] = self._placements.owe(job, Announce(group.group, operator, new))
         self._announced[key] = announced
 
 

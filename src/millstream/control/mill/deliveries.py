@@ -44,8 +44,10 @@ class Deliveries:
         self.name, self._queries, self._placements = name, queries, placements
         self.note_sources: Callable[[Job, list[Status]], None] = lambda _job, _statuses: None
         """Takes the sources that shards of a job have reported in a batch."""
-        self.after_batch: tuple[Callable[[Job], None], ...] = ()
-        """Pass on what the shards of a job have reported: feedback, and punctuation that all shards have received."""
+        self.relay: Callable[[Job], None] = lambda _job: None
+        """Passes on what the shards of a job have disclaimed."""
+        self.agree: Callable[[Job], None] = lambda _job: None
+        """Passes on the punctuation that all shards of a group have received."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
         self.endings: Endings | None = None

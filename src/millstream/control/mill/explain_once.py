@@ -10,7 +10,7 @@ from __future__ import annotations
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.schema import Schema
 from millstream.runtime.program.compile import compiled
-from millstream.runtime.program.index import Indexed, Order
+from millstream.runtime.program.ordered import Indexed, Order, Range
 
 
 def explain_once(program: Program) -> str:
@@ -27,4 +27,7 @@ def _described(index: Indexed, table: LocalTable) -> str:
     names = [column.name for column in table.columns]
     if isinstance(index, Order):
         return f"sorted by {names[index.column]}{' DESC' if index.descending else ''}"
+    if isinstance(index, Range):
+        keys = ", ".join(names[position] for position in index.key)
+        return f"index on ({keys}), sorted by {names[index.column]}"
     return f"index on ({', '.join(names[position] for position in index)})"

@@ -89,6 +89,8 @@ class Placements:
         self.groups: dict[GroupKey, OpenGroup] = {}
         self._written: dict[Job, int] = {}
         """The end of the mill's last record in the log of each job."""
+        self._owed: dict[Job, int] = {}
+        """The end of the last record that follows from what shards have reported."""
 
     def jobs(self) -> set[Job]:
         """The jobs in which the mill has groups."""
@@ -117,6 +119,12 @@ class Placements:
         for each in self.jobs() if job is None else (job,):
             self._written[each] = each.append(record)
 
+    def owe(self, job: Job, record: Record) -> int:
+        """Append a record that follows from what shards have reported: what was fed is processed once they have applied
+        it. Return the position behind it. The delivering thread calls it."""
+        self._owed[job] = job.append(record)
+        return self._owed[job]
+
     def begin(self, placement: Placement, record: StartQuery) -> None:
         """Append the record that starts a part of a query."""
         end = self._written[placement.job] = placement.job.append(record)
@@ -141,7 +149,9 @@ class Placements:
         """Wait until the jobs have processed all records of the mill."""
         for job in self.jobs():
             job.start()
-            job.wait(self._written.get(job, 0))
+            job.wait(reached := self._written.get(job, 0))
+            while self._owed.get(job, 0) > reached:
+                job.wait(reached := self._owed[job])
 
     def halt(self, name: str, failed: set[str]) -> None:
         """Stop the parts of a failed query that no other query than failed ones shares; its placement stays until

@@ -104,13 +104,16 @@ class Relay:
 
     def pass_on(self, job: Job) -> None:
         """Pass on what the shards have reported in the last batch."""
+        said = self._of(job)
+        passed_on = bool(said.skipped or said.told)
+        if not passed_on and not any(status.disclaimed or status.messages for status in job.heard.values()):
+            return
         parts = self._parts(job)
         heard = {label: job.heard[label] for part in parts for label in part.group.labels if label in job.heard}
         self._pass_wishes(job, parts, heard)
-        said = self._of(job)
         reports = {label: status.disclaimed for label, status in heard.items() if status.disclaimed}
         names, started = tuple(part.name for part in parts), job.started
-        if not (reports or said.skipped or said.told):
+        if not (reports or passed_on):
             return
         same = (reports, names, started) == (said.reports, said.parts, said.started)
         unwanted, outputs = (said.unwanted, said.told) if same else self._passed(parts, heard)

@@ -112,7 +112,8 @@ def _ends_within(restriction: Restriction, name: str) -> Wanted:
     def wanted(groups: pl.DataFrame) -> pl.DataFrame:
         ends = integers(groups.get_column(name))
         if restriction.form is not Form.INTERVAL:
-            chosen = np.isin(ends, restriction.values)
+            values = tuple(restriction.values)
+            chosen = ends == values[0] if len(values) == 1 else np.isin(ends, values)
         else:
             chosen = np.ones(len(ends), dtype=np.bool_)
             if (low := restriction.lo) is not None:

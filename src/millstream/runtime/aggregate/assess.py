@@ -11,7 +11,8 @@
 
 Of the answers for a window and group within the same `BINS`th part of the window, the last one is compared: so the
 state is bounded by the open windows and groups. The history is that of a group, so the result does not depend on the
-number of shards. Final rows are compared at the end of a batch, or when the result is needed.
+number of shards. It has no sliding windows that had begun long before the first prod, as those at the beginning of a
+stream: they lack tuples. Final rows are compared at the end of a batch, or when the result is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.qualities import Accuracy, Qualities, accuracies
-from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.window import WINDOW_END
 from millstream.runtime.aggregate.closed_answers import reached_by, still_open
@@ -66,7 +67,7 @@ class Assess(Operator):
     ) -> None:
         self.schema, self.owner, self.inner, self.timed = schema, owner, inner, timed
         self._keys, self._groups = list(keys), [name for name in keys if name != WINDOW_END]
-        self._value, self._kind, self._range = value, kind, range
+        self._value, self._kind, self._range, self._slide = value, kind, range, slide
         self._moments, self._estimates = moments, estimates
         types = schema.polars
         self._type = types[value] if quality is not None else pl.Float64()
@@ -79,6 +80,8 @@ class Assess(Operator):
         self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
         self._now = NEVER
         """The time of the last prod."""
+        self._first = FOREVER
+        """The time of the first one."""
         self._accuracy = Accuracy()
         self._judged: list[Judged] = []
         self._finals: list[pl.DataFrame] = []
@@ -138,7 +141,10 @@ class Assess(Operator):
         if not self.inner:
             self._judge(pairs)
         if self._estimates:
-            self._history.add(pairs.drop_nulls(SHARE).cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
+            whole = pairs.drop_nulls(SHARE)
+            if self._range > self._slide:
+                whole = whole.filter(pl.col(END) - self._range + self._slide >= self._first)
+            self._history.add(whole.cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
 
     def _judge(self, pairs: pl.DataFrame) -> None:
         judged = pairs.with_columns(self._qualities(pairs).alias(QUALITY))
@@ -172,6 +178,12 @@ class Assess(Operator):
         return judged
 
     # --- early rows -------------------------------------------------------------------------------------------------
+
+    def passed(self, prod: Prod, arrived: Prod) -> Prod:
+        # On every shard, whether it has early rows or not.
+        if arrived.time is not None and (not self.owner or arrived.concerns(self.owner)):
+            self._first = min(self._first, arrived.time)
+        return prod
 
     def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
         given = rows[0]
@@ -229,7 +241,7 @@ class Assess(Operator):
 
     def scalars(self) -> dict[str, Any]:
         self.settle()
-        return {"now": self._now, "accuracy": self._accuracy}
+        return {"now": self._now, "first": self._first, "accuracy": self._accuracy}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
-        self._now, self._accuracy = values["now"], values["accuracy"]
+        self._now, self._first, self._accuracy = values["now"], values.get("first", NEVER), values["accuracy"]

@@ -32,7 +32,7 @@ from millstream.algebra.arrays import Integers, Places
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.errors import OutOfRange
-from millstream.runtime.operator.frames import put, take
+from millstream.runtime.operator.frames import put, stack, take
 
 Time = TypeVar("Time", int, pl.Expr)
 
@@ -78,11 +78,15 @@ def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFr
     check_ends(int(ends.min()), int(ends.max()), range_)
     pane = gcd(range_, slide)
     first = ((ends - pane) // slide + 1) * slide
+    if ends[0] == ends[-1] and (ends == ends[0]).all():
+        last = (int(ends[0]) - pane + range_) // slide * slide
+        windows = [np.full(len(ends), end) for end in range(int(first[0]), last + 1, slide)]
+        if windows:
+            return stack([put(panes, pl.Series(name, each)) for each in windows])
     counts = np.maximum((ends - pane + range_) // slide * slide - first + slide, 0) // slide
     rows = np.repeat(np.arange(len(ends)), counts)
     nth = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-    windows = pl.Series(name, first[rows] + nth * slide)
-    return put(take(panes, rows), windows)
+    return put(take(panes, rows), pl.Series(name, first[rows] + nth * slide))
 
 
 def closed_end(bound: int, slide: int) -> int:

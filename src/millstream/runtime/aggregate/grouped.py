@@ -32,6 +32,7 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.aggregate.asked import AskedGroups
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.aggregate.doomed import Doomed
+from millstream.runtime.aggregate.finishing import Finishing, Moved
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.aggregate.stretches import Stretches
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -48,16 +49,15 @@ class GroupedAggregate(Operator):
     timestamp of their tuples."""
 
     def __init__(
-        self, schema: Schema, state: GroupState, columns: list[pl.Expr], calls: Sequence[AggregateCall] = ()
+        self, schema: Schema, state: GroupState, columns: list[pl.Expr | Moved], calls: Sequence[AggregateCall] = ()
     ) -> None:
         self._doomed = Doomed({name: state.table.schema[name] for name in state.keys}, calls)
         self.schema, self._following = schema, state.closing
         self.timed = state.timed or bool(state.closing)
         self._state, self._slide, self._time = state, state.slide, state.closed_by
         self._asked = AskedGroups(state)
-        stamp = pl.col(TS) if state.end is None or not state.timed else pl.col(state.end).to_physical() - 1
-        self._stamp = stamp.alias(TS)
-        self._finish = [*columns, self._stamp]
+        self._stamp = pl.col(TS) if state.end is None or not state.timed else Moved(TS, state.end, -1)
+        self._finish = Finishing([*columns, self._stamp])
         self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
         self._stretches: Stretches | None = None
         if self._time is not None and state.end is not None:
@@ -76,7 +76,7 @@ class GroupedAggregate(Operator):
 
     def finished(self, groups: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of partial results that close."""
-        return groups.select(self._finish)
+        return self._finish(groups)
 
     def purge_shed(self, closed: Punctuations, timely: Punctuations) -> None:
         """Forget which groups lack tuples, of those that are closed."""

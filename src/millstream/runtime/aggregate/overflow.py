@@ -23,7 +23,11 @@ class ResultCheck:
     def __init__(
         self, calls: Sequence[AggregateCall], group: Sequence[str], end: str | None = None, range_: int = 0
     ) -> None:
-        self._checks = [(call, fits) for call in calls if (fits := call.fits()) is not None]
+        self._checks = [
+            (call, fits, call.computed.surely_fits, [part.name for part in call.partials])
+            for call in calls
+            if (fits := call.fits()) is not None
+        ]
         self._group, self._end, self._range = group, end, range_
 
     def __call__(self, groups: pl.DataFrame) -> pl.DataFrame | None:
@@ -31,7 +35,9 @@ class ResultCheck:
         reasons: dict[str, pl.Series] = {}
         if self._end is not None and groups.schema[self._end] == Type.TIMESTAMP.polars:
             reasons = self._of_windows(groups.get_column(self._end).cast(pl.Int64), self._end)
-        for call, fits in self._checks:
+        for call, fits, surely_fits, parts in self._checks:
+            if surely_fits(*map(groups.get_column, parts)):
+                continue
             known = groups.select(fits).to_series()
             if not known.all():
                 texts: list[str | None] = [None] * groups.height

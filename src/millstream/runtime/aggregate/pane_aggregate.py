@@ -69,4 +69,4 @@ class PaneAggregate(GroupedAggregate):
             held = self._state.merged() if given is None else self._state.merged_with(given)
         else:
             held = self._state.release(self._drain())
-        return held.select(self._finish) if held.height else None
+        return self._finish(held) if held.height else None

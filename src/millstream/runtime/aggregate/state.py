@@ -214,14 +214,16 @@ class GroupState:
         return self._merge(stack([held, pick(wanted(more), held.columns)]))
 
     def release(self, new: pl.DataFrame) -> pl.DataFrame:
-        """Remove and return everything held, and the new partial results, one row per group."""
+        """Remove and return everything held, and the new partial results: of few, a group may have several rows, which
+        are merged with others above."""
         held = self.table.frame()
         if not held.height:
             return new
         self.table.replace(self.table.empty)
         if not new.height and self._distinct:
             return held
-        return self._merge(stack([held, pick(new, held.columns)]) if new.height else held)
+        both = stack([held, pick(new, held.columns)]) if new.height else held
+        return both if both.height <= PROD_ROWS else self._merge(both)
 
     def partials(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the partial results of these tuples alone, and hold nothing of them."""

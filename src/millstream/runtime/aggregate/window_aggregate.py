@@ -45,6 +45,7 @@ from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.shed import BETWEEN, Shed
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
 from millstream.algebra.window_patterns import earlier
+from millstream.runtime.aggregate.finishing import Finishing, Moved
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.aggregate.shed_results import ShedResults, WindowEnds
@@ -70,10 +71,10 @@ class WindowAggregate(GroupedAggregate):
         early: str = "",
         increments: bool = False,
     ) -> None:
-        columns: list[pl.Expr] = []
+        columns: list[pl.Expr | Moved] = []
         if range is not None:
-            start = (pl.col(WINDOW_END).to_physical() - range).cast(schema.type_of(WINDOW_START).polars)
-            columns += [start.alias(WINDOW_START), pl.col(WINDOW_END)]
+            start = Moved(WINDOW_START, WINDOW_END, -range, schema.type_of(WINDOW_START).polars)
+            columns += [start, pl.col(WINDOW_END)]
         columns += [pl.col(name) for name in group] + [aggregate.result() for aggregate in aggregates]
         labels = [[pl.lit(label).alias(FINALITY)] if finality else [] for label in (FINAL, EARLY)]
         early_columns = [*columns, *labels[1]]
@@ -91,7 +92,7 @@ class WindowAggregate(GroupedAggregate):
         )
         super().__init__(schema, state, columns, aggregates)
         self.answers, self._asked.inner = bool(early), early == "inner"
-        self._early, self._increments = [*early_columns, self._stamp], increments
+        self._early, self._increments = Finishing([*early_columns, self._stamp]), increments
         self._range = range
         self._check = ResultCheck(aggregates, group, state.end, range or 0)
         self._labels = finality
@@ -117,7 +118,7 @@ class WindowAggregate(GroupedAggregate):
         exceeding = self._check(found)
         if exceeding is not None:
             found = found.filter(exceeding.select(pl.all_horizontal(pl.all().is_null())).to_series())
-        return found.select(self._early)
+        return self._early(found)
 
     # --- shed tuples --------------------------------------------------------------------------------------------------
 

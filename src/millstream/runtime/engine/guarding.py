@@ -183,7 +183,7 @@ def narrow(reader: Port | Sink, punctuations: Punctuations) -> None:
 def retire(graph: Graph) -> None:
     """Remove the patterns that time, or the punctuation that a sink has received, covers. Where the guard of a sink
     does not need a pattern any more, the guards before it do not either."""
-    for reader in graph.readers():
+    for reader in [reader for buffer in graph.buffers() if buffer.remembered for reader in buffer.readers()]:
         if not _sent(reader):
             continue
         producer = reader.buffer.producer

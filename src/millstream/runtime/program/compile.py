@@ -39,11 +39,13 @@ _METHODS = {
 
 @lru_cache(maxsize=256)
 def compiled(program: Program) -> type[Any]:
-    """The class of a program. It is generated twice: the first time finds how its tables are used."""
-    first = _Compiler(program)
-    first.methods()
-    module = _Compiler(program, first.tables)
-    methods = module.methods()
+    """The class of a program. It is generated three times: the first time finds how its tables are used, the second
+    which of their indexes are needed if all are there."""
+    module = _Compiler(program)
+    module.methods()
+    for _ in range(2):
+        module = _Compiler(program, module.tables)
+        methods = module.methods()
     text = "\n\n".join([*module.functions, *methods])
     with catch_warnings():
         simplefilter("ignore", SyntaxWarning)  # `5 is None`, where a body tests a constant
@@ -296,6 +298,8 @@ class _Compiler(Module):
         if storage.keyed:
             found = loops.around(lambda: [f"gone.append({loops.levels[0].variable})"])
             return ["gone = []", *found, *self._removed(storage, frame)]
+        if loops.levels[0].probe is not None:  # the rows are collected anyway
+            return loops.around(lambda: [f"s.{storage.attribute}.remove(number)"], "number")
         found = loops.around(lambda: ["gone.append(number)"], "number")
         apply = [f"s.{storage.attribute}.remove(number)"]
         return ["gone = []", *found, "for number in gone:", *indented(apply)]

@@ -15,22 +15,33 @@ Fact(nullable=False, low=0, high=12)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
-from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, Unary
+from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, PythonCall, Unary
 from millstream.algebra.overflow import can_overflow
-from millstream.algebra.program.expression import Argument, Exists, Fitting, ScalarQuery
+from millstream.algebra.program.expression import (
+    Argument,
+    CallValue,
+    Exists,
+    Fitting,
+    GroupValue,
+    InQuery,
+    ScalarQuery,
+)
 from millstream.algebra.program.fixed import one_row_tables
 from millstream.algebra.program.program import Program
+from millstream.algebra.program.query import Call as AggregateOf
 from millstream.algebra.program.query import Query
 from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, Update, queries
 from millstream.algebra.types import Type
+from millstream.runtime.program.spans import span
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 _WHOLE = (Type.INT, Type.BIGINT)
 _STEP, _FAR = 64, 1 << 59
-"""A column that small steps are added to needs 1 << 53 of them to get this far."""
+"""A column that small steps are added to needs 1 << 53 of them to get this far; so do all its rows together."""
 _PATIENCE = 3
 """Rounds after which a bound that still moves is dropped."""
 
@@ -69,6 +80,8 @@ class Facts:
         self._places = dict(_places(program))
         self._one_row = one_row_tables(program)
         self._columns: _Columns = {}
+        self._query: Query | None = None
+        """The query with aggregates whose expressions are looked at."""
         self._begun: _Columns = {}
         """The facts of the columns without the steps that are added to them."""
         if program.initialize:
@@ -123,8 +136,31 @@ class Facts:
         """True if the operator itself has only results that fit its type."""
         return not can_overflow(node) or not any(self.exceeds(node))
 
+    @contextmanager
+    def within(self, query: Query) -> Iterator[None]:
+        """While the expressions of a query are looked at."""
+        outside, self._query = self._query, query
+        yield
+        self._query = outside
+
+    def is_safe(self, node: Expression) -> bool:
+        """True if the value can be computed for any row, also where it is not asked for: it never fails and calls no
+        code."""
+        match node:
+            case Exists() | InQuery() | Fitting() | PythonCall():
+                return False
+            case ScalarQuery(query=query):
+                return self._is_one_value(query) and self.is_safe(query.items[0])
+        return self.fits(node) and all(map(self.is_safe, node.children()))
+
     def exceeds(self, node: Expression) -> tuple[bool, bool]:
         """True if an operator on BIGINTs may have a result below the least value, and above the greatest one."""
+        match node:
+            case (
+                Unary(type=Type.BIGINT, op="-", operand=operand)
+                | Call(type=Type.BIGINT, function="ABS", arguments=(operand,))
+            ):
+                return False, self.of(operand).low == LOW
         if not isinstance(node, Binary) or node.type is not Type.BIGINT:
             return True, True
         low, high = _bounds(node.op, self.of(node.left), self.of(node.right))
@@ -150,8 +186,18 @@ class Facts:
                 return NOTHING if place is None else self._columns.get(place, NOTHING)
             case ScalarQuery(query=query) if self._is_one_value(query):
                 return self.of(query.items[0])
+            case ScalarQuery(query=query) if self._is_one_group(query):
+                with self.within(query):
+                    return self.of(query.items[0])
+            case CallValue(position=position) if self._query is not None:
+                return self._of_call(self._query, self._query.calls[position])
+            case GroupValue(position=position) if self._query is not None:
+                return self.of(self._query.groups[position])
             case Exists() | Unary(op="IS NULL" | "IS NOT NULL"):
                 return Fact(nullable=False)
+            case Unary(op="-", operand=operand) if node.type is Type.BIGINT:
+                inner = self.of(operand)
+                return Fact(inner.nullable, max(-inner.high, LOW), min(-inner.low, HIGH))
             case Binary():
                 return self._of_binary(node)
             case Case(branches=branches, otherwise=otherwise):
@@ -163,9 +209,47 @@ class Facts:
                 return Fact(known, made.low, made.high)
             case Cast(operand=operand) | Fitting(operand=operand) if operand.type is node.type:
                 return self.of(operand)
+            case Call(function="SIGN" | "ABS" | "CEIL" | "FLOOR" as function, arguments=(operand,)):
+                return self._of_function(function, self.of(operand), node.type)
+            case Cast(type=Type.BIGINT, operand=operand) if operand.type is Type.DOUBLE:
+                low, high = span(operand, self)
+                return Fact(True, int(max(low - 1, LOW)), int(min(high + 1, HIGH)))
             case Cast(type=Type.DOUBLE, operand=operand) if operand.type in _WHOLE:
                 return Fact(self.of(operand).nullable)
         return NOTHING
+
+    @staticmethod
+    def _of_function(function: str, known: Fact, type_: Type) -> Fact:
+        if type_ is not Type.BIGINT:
+            return Fact(known.nullable)
+        if function == "SIGN":
+            return Fact(known.nullable, -1, 1)
+        if function == "ABS":
+            return Fact(known.nullable, max(0, known.low, -known.high), min(max(-known.low, known.high), HIGH))
+        return NOTHING
+
+    def _of_call(self, query: Query, call: AggregateOf) -> Fact:
+        """What is known of an aggregate of a query."""
+        if call.by is not None or (call.arguments and self._reads_no_rows(call.arguments[0])):
+            return NOTHING if call.by is not None else Fact(True, 0, 0)
+        if call.function == "COUNT":
+            return Fact(False, 0, _FAR)
+        (argument,) = call.arguments
+        known = self.of(argument)
+        nullable = known.nullable or not query.groups
+        if call.function in ("MIN", "MAX"):
+            return Fact(nullable, known.low, known.high)
+        if call.function == "SUM" and isinstance(argument, Column) and len(query.sources) == 1:
+            begun = self._begun.get(self._places.get(argument.name, ("", 0)))
+            counts = begun is not None and begun.low >= -_STEP and begun.high <= _STEP
+            if counts and max(-known.low, known.high) <= 2 * _FAR:
+                return Fact(nullable, -_FAR, _FAR)
+        return Fact(nullable)
+
+    def _is_one_group(self, query: Query) -> bool:
+        """True if the query is one row of aggregates."""
+        cut = query.limit is not None or query.offset is not None or query.having is not None
+        return query.aggregated and not (query.groups or cut or query.members)
 
     def _is_one_value(self, query: Query) -> bool:
         """True if the query is one expression over tables that have one row each."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from millstream.algebra.expression import Binary, Cast, Expression, InList, Literal, calls_code
+from millstream.algebra.expression import Binary, Call, Cast, Expression, InList, Literal, calls_code
 from millstream.algebra.types import Type
+from millstream.runtime.program import scalars
 
 ALIKE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBLE}
 """Types whose values are those of another one in Python."""
@@ -45,3 +46,15 @@ def calls_last(node: Binary) -> tuple[Expression, Expression]:
     """The operands; of AND and OR, one without Python functions first."""
     swaps = node.op in ("AND", "OR") and calls_code(node.left) and not calls_code(node.right)
     return (node.right, node.left) if swaps else (node.left, node.right)
+
+
+def constant(node: Expression) -> Literal | None:
+    """The value of a function of constants; None if it is something else, or NULL."""
+    if isinstance(node, Literal):
+        return None if node.value is None else node
+    if not isinstance(node, Call) or (function := scalars.native(node)) is None:
+        return None
+    values = [each.value for each in map(constant, node.arguments) if each is not None]
+    if len(values) < len(node.arguments) or (found := function(*values)) is None:
+        return None
+    return Literal(node.type, found)

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from millstream.runtime.program.index import Indexed, Row
+from millstream.runtime.program.index import Row
+from millstream.runtime.program.ordered import Indexed
 from millstream.runtime.program.table import Table
 
 Expire = Callable[..., Any] | None

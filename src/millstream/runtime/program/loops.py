@@ -1,28 +1,22 @@
 """Loops over the rows of tables, as Python source.
 
-A condition is tested in the outermost loop that has its columns. An equality of columns with values that are known
-before the loop becomes a lookup in an index of the table, unless they are DOUBLEs, where NaN equals NaN; so does
-`column IN (SELECT …)`, a lookup for each row of the query. `ORDER BY column LIMIT n` over a whole table takes the first
-rows of a sorted index. A table with a fixed number of rows needs no loop: what is done with a row is repeated for each.
+`Access` tells how the rows are found. `ORDER BY column LIMIT n` over a whole table takes the first rows of a sorted
+index. A table with a fixed number of rows needs no loop: what is done with a row is repeated for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from millstream.algebra.expression import Binary, Column, Expression, conjuncts
-from millstream.algebra.program.expression import Exists, InQuery, subqueries, walk
+from millstream.algebra.expression import Binary, Column, Expression
 from millstream.algebra.program.query import Query, Source
-from millstream.algebra.types import Type
-from millstream.runtime.program.expressions import COMPARISONS, Expressions, QueryCompiler
-from millstream.runtime.program.index import Order
+from millstream.runtime.program.access import Access, Level, query_aliases
+from millstream.runtime.program.expressions import Expressions, QueryCompiler
+from millstream.runtime.program.operators import COMPARISONS
+from millstream.runtime.program.ordered import Order, Range
 from millstream.runtime.program.source import Frame, LocalStorage
 
 INDENT = "    "
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""Comparisons with a bound, and the same with their sides exchanged."""
-_WHOLE = (Type.INT, Type.BIGINT)
 Body = Callable[[], list[str]]
 """Generates the lines of a loop for the rows that are bound."""
 _SHORT = 6
@@ -33,28 +27,8 @@ def indented(lines: Sequence[str]) -> list[str]:
     return [INDENT + line for line in lines]
 
 
-@dataclass(slots=True)
-class Level:
-    """The rows of one source: the table, or the source of a list of rows; the values to look up, by column, or a column
-    and the query whose rows are looked up in it; and the conditions that are tested for each row."""
-
-    source: Source
-    variable: str
-    storage: LocalStorage | None
-    keys: dict[int, Expression] = field(default_factory=dict)
-    members: tuple[int, Query] | None = None
-    conditions: list[Expression] = field(default_factory=list)
-    beyond: tuple[Order, str, Expression] | None = None
-    """A sorted index and a bound of its values."""
-
-    @property
-    def fixed(self) -> int:
-        """The number of rows, if they need no loop."""
-        return 0 if self.storage is None or self.source.outer else self.storage.fixed
-
-
 class Loops:
-    """Binds the sources of a query, or the table of a statement, and generates the loops around what uses them."""
+    """Generates the loops around what uses the rows of the sources of a query, or of the table of a statement."""
 
     def __init__(
         self,
@@ -68,112 +42,13 @@ class Loops:
         """`ordered`: the rows of the first table have to come in its order."""
         self._frame, self._call_query = frame, call_query
         self.expressions = Expressions(frame, call_query)
-        self.levels: list[Level] = []
-        self._before: list[Expression] = []
-        self._ordered = ordered
-        self._after: dict[int, list[Expression]] = {}
-        """Conditions on the rows of an outer join, after it has added rows of NULLs."""
-        for source in sources:
-            self.levels.append(self._level(source))
+        self.access = Access(frame, sources, condition, ordered=ordered)
+        self.levels, self._before, self._ordered = self.access.levels, self.access.before, ordered
         self.expressions.repeated = not all(level.fixed == 1 for level in self.levels)
-        parts = [part for part in conjuncts(condition) if not self._looks_up_members(part)]
-        for part in sorted(parts, key=self._changes):
-            self._place(part)
-
-    def _level(self, source: Source) -> Level:
-        frame, relation = self._frame, source.relation
-        storage = frame.module.tables[relation] if isinstance(relation, str) else None
-        level = Level(source, frame.module.name("r"), storage)
-        if level.fixed:
-            assert storage is not None
-            frame.bind_cells(source.alias, storage)
-        else:
-            frame.bind_row(source.alias, level.variable, source.columns)
-        if source.outer:
-            for part in conjuncts(source.on):
-                if not self._looks_up(level, part, known=len(self.levels)):
-                    level.conditions.append(part)
-        return level
-
-    def _place(self, part: Expression) -> None:
-        used = aliases(part)
-        at = max((n for n, level in enumerate(self.levels) if level.source.alias in used), default=None)
-        if at is None:
-            self._before.append(part)
-            return
-        level = self.levels[at]
-        if level.source.outer:
-            self._after.setdefault(at, []).append(part)
-        elif not self._looks_up(level, part, known=at):
-            level.conditions.append(part)
-
-    def _changes(self, part: Expression) -> bool:
-        """True if a condition tests a column that an UPDATE changes: an index on others is better."""
-        return any(self._assigned(level, node) for level in self.levels for node in walk(part))
-
-    def _assigned(self, level: Level, node: Expression) -> bool:
-        if level.storage is None or not isinstance(node, Column) or not self._owns(level, node):
-            return False
-        return level.source.columns.index(node.name.rpartition(".")[2]) in level.storage.assigned
-
-    def _looks_up(self, level: Level, part: Expression, known: int) -> bool:
-        """Take an equality as a lookup, if its other side is known before the loop."""
-        if level.storage is None or level.storage.fixed or not (isinstance(part, Binary) and part.op == "="):
-            return False
-        if level.members is not None:
-            return False
-        later = {level.source.alias, *(other.source.alias for other in self.levels[known:])}
-        for column, value in ((part.left, part.right), (part.right, part.left)):
-            own = isinstance(column, Column) and self._owns(level, column)
-            if own and level.keys and self._assigned(level, column):
-                continue
-            if own and isinstance(column, Column) and not aliases(value) & later and column.type is not Type.DOUBLE:
-                position = level.source.columns.index(column.name.rpartition(".")[2])
-                if position not in level.keys and value.type is column.type:
-                    level.keys[position] = value
-                    return True
-        return False
-
-    def _looks_up_members(self, part: Expression) -> bool:
-        """Take `column IN (SELECT …)` as lookups, if the query is known before the loop."""
-        part = self._membership(part)
-        if not (isinstance(part, InQuery) and isinstance(part.operand, Column)):
-            return False
-        alias, _, name = part.operand.name.rpartition(".")
-        at = next((at for at, level in enumerate(self.levels) if level.source.alias == alias), None)
-        if at is None or part.operand.type is Type.DOUBLE or part.query.items[0].type is not part.operand.type:
-            return False
-        level, later = self.levels[at], {each.source.alias for each in self.levels[at:]}
-        taken = level.storage is None or level.fixed or level.source.outer or level.members is not None
-        if taken or query_aliases(part.query) & later:
-            return False
-        level.members = level.source.columns.index(name), part.query
-        return True
-
-    def _membership(self, part: Expression) -> Expression:
-        """`EXISTS (SELECT … FROM other WHERE other.a = table.b)` as `table.b IN (SELECT other.a FROM other)`, where
-        rows are in no order and `b` does not change."""
-        if self._ordered or not isinstance(part, Exists) or len(part.query.sources) != 1:
-            return part
-        query, (source,) = part.query, part.query.sources
-        plain = query == Query(query.sources, query.items, query.condition) and not source.outer
-        equality = query.condition
-        if not plain or not (isinstance(equality, Binary) and equality.op == "="):
-            return part
-        for inner, outer in ((equality.left, equality.right), (equality.right, equality.left)):
-            if not (isinstance(inner, Column) and isinstance(outer, Column)):
-                continue
-            level = next((each for each in self.levels if self._owns(each, outer)), None)
-            changes = level is None or level.source.relation == source.relation or self._assigned(level, outer)
-            if not changes and inner.name.rpartition(".")[0] == source.alias:
-                return InQuery(Type.BOOLEAN, outer, Query(query.sources, (inner,)))
-        return part
-
-    # --- source ---------------------------------------------------------------------------------------------------
 
     def around(self, body: Body, numbered: str | None = None) -> list[str]:
         """The loops around these lines; `numbered` is a variable for the number of the row of the only table."""
-        guarded = self._bounds(self.levels[0]) if self.levels else False
+        guarded = bool(self._always()) and self.access.takes_bound(self.levels[0], self.levels[0].conditions[0])
         with self.expressions.in_loop() as before:
             self.expressions.always = self._always()
             lines = self._loop(0, body, numbered)
@@ -192,7 +67,8 @@ class Loops:
         if not self.levels:
             return ()
         level = self.levels[0]
-        looked_up = level.keys or level.members or level.fixed or level.source.outer or level.storage is None
+        looked_up = level.keys or level.members or level.first or level.fixed or level.source.outer
+        looked_up = looked_up or level.storage is None
         if len(self.levels) > 1 or looked_up or len(level.conditions) != 1:
             return ()
         (test,) = level.conditions
@@ -227,22 +103,67 @@ class Loops:
         body = self._loop(at + 1, innermost, numbered)
         if level.source.outer:
             return self._outer_loop(at, body)
+        if level.first is not None:
+            body = [*body, "break"]
         if level.conditions:
             body = [f"if {self.expressions.all_hold(level.conditions)}:", *indented(body)]
+        if level.probe is not None:
+            return self._probed(level, level.probe, body, numbered)
+        if (sorted_rows := self._sorted(level, numbered)) is not None:
+            return [f"for {sorted_rows}:", *indented(body)]
         if level.members is not None and not self._ordered:
             before, keys = self._member_keys(level)
             key = self._key_of(level)
             return [*before, f"for {key} in {keys}:", *indented(self._looked_up(level, key, body, numbered))]
         if level.keys:
-            return self._looked_up(level, self.lookup(level)[1], body, numbered)
-        if level.beyond is not None:
-            each = f"{numbered or '_'}, {level.variable}"
-            return [f"for {each} in {self._beyond(level)}:", *indented(body)]
+            return self._looked_up(level, self.key(level), body, numbered)
         if numbered is None:
             return [f"for {level.variable} in {self._rows(level)}:", *indented(body)]
         assert level.storage is not None
         level.storage.scanned = True
         return [f"for {numbered}, {level.variable} in s.{level.storage.attribute}.rows.items():", *indented(body)]
+
+    def _sorted(self, level: Level, numbered: str | None) -> str | None:
+        """Variables and the rows of a sorted index that they take: those beyond a bound, or up to the first that is
+        used, or those of a key, in any order; None if there is no such index."""
+        storage, bound, index = level.storage, level.beyond, None
+        if storage is None or level.fixed:
+            return None
+        if bound is not None or level.first is not None:
+            index = bound[0] if bound is not None else level.first[0] if level.first is not None else None
+        elif level.keys and storage.own and not self._ordered and level.members is None:
+            index = storage.ranges_of(level.columns)
+            if index is None or self._may_be_null(level, index.column):  # the index has no NULLs
+                return None
+        if index is None:
+            return None
+        name = self._frame.index(storage, index)
+        values = [] if bound is None else [repr(bound[1]), self.expressions.value(bound[2]).text]
+        if isinstance(index, Range):
+            each = f"_, {numbered or '_'}, {level.variable}"
+            rows = f"{name}.{'all' if bound is None else 'beyond'}({', '.join([self.key(level), *values])})"
+        elif bound is None:
+            each, rows = level.variable, f"{name}.listed"
+        elif numbered is None:
+            each, rows = level.variable, f"{name}.rows_beyond({', '.join(values)})"
+        else:
+            each, rows = f"{numbered}, {level.variable}", f"{name}.beyond({', '.join(values)})"
+        reverse = level.first is not None and level.first[1]
+        return f"{each} in {f'reversed({rows})' if reverse else rows}"
+
+    def _may_be_null(self, level: Level, column: int) -> bool:
+        return self._frame.module.facts.of_column(str(level.source.relation), column).nullable
+
+    def _probed(self, level: Level, probe: Level, body: list[str], numbered: str | None) -> list[str]:
+        """The loop over the rows that those of another table find, each once."""
+        assert probe.storage is not None
+        number, found = numbered or self._frame.own(f"n{level.variable}"), self._frame.temporary()
+        find = [f"for {self._sorted(level, number)}:", *indented([f"{found}[{number}] = {level.variable}"])]
+        if probe.conditions:
+            find = [f"if {self.expressions.all_hold(probe.conditions)}:", *indented(find)]
+        rows = f"for {probe.variable} in {self._frame.rows(probe.storage)}:"
+        over = f"for {number}, {level.variable} in {found}.items():"
+        return [f"{found} = {{}}", rows, *indented(find), over, *indented(body)]
 
     def _unrolled(self, at: int, innermost: Body, numbered: str | None) -> list[str]:
         """The body for each row of a fixed table."""
@@ -259,7 +180,7 @@ class Loops:
     def _looked_up(self, level: Level, key: str, body: list[str], numbered: str | None) -> list[str]:
         """The loop over the rows of a key. Most keys have one row: where the body is short, that needs no loop."""
         assert level.storage is not None
-        row, columns, name = level.variable, self._looked_columns(level), self._key_of(level)
+        row, columns, name = level.variable, level.columns, self._key_of(level)
         each = row if numbered is None else f"{numbered}, {row}"
         if len(body) > _SHORT:
             found = f"{self._frame.index(level.storage, columns)}.{'all' if numbered is None else 'numbered'}({key})"
@@ -275,13 +196,11 @@ class Loops:
         loop = [f"for {each} in {found}:", *indented(body)]
         return [*lines, *indented(body), f"elif {several} and {name} in {several}:", *indented(loop)]
 
-    @staticmethod
-    def _looked_columns(level: Level) -> tuple[int, ...]:
-        return tuple(sorted(level.keys)) if level.members is None else (level.members[0],)
-
     def comprehension(self, item: Callable[[], str]) -> list[str] | None:
         """The list of an item for all rows, after the lines that it needs before it; None if it takes loops."""
-        looks_up = any(level.keys or (level.members and not self._ordered) for level in self.levels)
+        looks_up = any(
+            level.keys or level.first or (level.members and not self._ordered) or level.probe for level in self.levels
+        )
         if looks_up or self._before or any(level.source.outer or level.storage is None for level in self.levels):
             return None
         if any(level.fixed > 1 for level in self.levels):
@@ -305,8 +224,8 @@ class Loops:
         found = self._frame.temporary()  # the rows may be those of a computed value, which a comprehension cannot hold
         matches = f"[{level.variable} for {level.variable} in {found}{test}]"
         nulls = f"({'None, ' * len(level.source.columns)})"
-        if at in self._after:
-            body = [f"if {self.expressions.all_hold(self._after[at])}:", *indented(body)]
+        if at in self.access.after:
+            body = [f"if {self.expressions.all_hold(self.access.after[at])}:", *indented(body)]
         return [f"{found} = {self._rows(level)}", f"for {level.variable} in {matches} or [{nulls}]:", *indented(body)]
 
     def _rows(self, level: Level) -> str:
@@ -325,44 +244,13 @@ class Loops:
                 return f"s.{storage.attribute}.matching_among({storage.index((position,))}, {rows}, {column})"
             return f"{self._frame.index(storage, (position,))}.all({self._key_of(level)})"
         if level.keys:
-            return "{}.all({})".format(*self.lookup(level))
+            return f"{self._frame.index(storage, level.columns)}.all({self.key(level)})"
         return self._frame.rows(storage)
 
-    def lookup(self, level: Level) -> tuple[str, str]:
-        """The index on the columns that are looked up, and the key."""
-        assert level.storage is not None
-        columns = tuple(sorted(level.keys))
-        values = [self.expressions.value(level.keys[position]).text for position in columns]
-        key = values[0] if len(values) == 1 else f"({', '.join(values)})"
-        return self._frame.index(level.storage, columns), key
-
-    def _beyond(self, level: Level) -> str:
-        """The rows of a sorted index up to a bound, or from it on."""
-        assert level.storage is not None and level.beyond is not None
-        order, op, bound = level.beyond
-        at = level.storage.index(order)
-        return f"s.{level.storage.attribute}.indexes[{at}].beyond({op!r}, {self.expressions.value(bound).text})"
-
-    def _bounds(self, level: Level) -> bool:
-        """Take the only condition as a bound, if the table has a sorted index of its column anyway."""
-        storage = level.storage
-        if self._ordered or storage is None or not self._always():
-            return False
-        (test,) = level.conditions
-        assert isinstance(test, Binary)
-        for column, op, bound in ((test.left, test.op, test.right), (test.right, _TURNED.get(test.op), test.left)):
-            if not isinstance(column, Column) or not self._owns(level, column) or op not in _TURNED:
-                continue
-            position = level.source.columns.index(column.name.rpartition(".")[2])
-            order = next(
-                (each for each in storage.indexes if isinstance(each, Order) and each.column == position), None
-            )
-            known = level.source.alias not in aliases(bound) and column.type in _WHOLE and bound.type in _WHOLE
-            if order is not None and known and not (storage.assigned & {position}):
-                level.beyond = order, op, bound
-                level.conditions.clear()
-                return True
-        return False
+    def key(self, level: Level) -> str:
+        """The key that is looked up."""
+        values = [self.expressions.value(level.keys[position]).text for position in level.columns]
+        return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
     def _key_of(self, level: Level) -> str:
         return self._frame.own(f"k{level.variable}")
@@ -409,16 +297,12 @@ class Loops:
         if len(self.levels) != 1 or self._before or len(query.order) != 1 or query.limit is None:
             return None
         (level,), ((key, descending),), storage = self.levels, query.order, self.levels[0].storage
-        used = level.keys or level.members or level.conditions or level.source.outer
-        if used or storage is None or storage.fixed or not isinstance(key, Column) or not self._owns(level, key):
+        used = level.keys or level.members or level.conditions or level.source.outer or level.beyond
+        if used or storage is None or storage.fixed or not level.owns(key):
             return None
-        order = Order(level.source.columns.index(key.name.rpartition(".")[2]), descending)
+        order = Order(level.position(key), descending)
         counts = ["None" if each is None else self.expressions.value(each).text for each in (query.limit, query.offset)]
         return f"s.{storage.attribute}.indexes[{storage.index(order)}].first_{{}}({', '.join(counts)})"
-
-    @staticmethod
-    def _owns(level: Level, column: Column) -> bool:
-        return column.name.rpartition(".")[0] == level.source.alias
 
     @property
     def is_lookup(self) -> bool:
@@ -426,16 +310,4 @@ class Loops:
         if len(self.levels) != 1 or self._before:
             return False
         (level,) = self.levels
-        return bool(level.keys) and not level.conditions and not level.source.outer
-
-
-def aliases(expression: Expression) -> set[str]:
-    """The aliases whose columns an expression uses, also inside subqueries."""
-    found = {node.name.rpartition(".")[0] for node in walk(expression) if isinstance(node, Column)}
-    return found.union(*map(query_aliases, subqueries(expression)))
-
-
-def query_aliases(query: Query) -> set[str]:
-    """The aliases whose columns a query uses, its own and those of the queries around it."""
-    parts = (part for inner in query.walk() for part in inner.expressions())
-    return {node.name.rpartition(".")[0] for part in parts for node in walk(part) if isinstance(node, Column)}
+        return bool(level.keys) and not (level.conditions or level.beyond or level.source.outer)

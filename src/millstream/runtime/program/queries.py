@@ -32,13 +32,13 @@ def call_query(query: Query, frame: Frame, kind: str) -> str:
     if is_single(query, frame.module):
         return _inline(query, frame, kind)
     inner = Frame(frame.module, frame)
-    made = _Function(query, inner)
+    made = _Function(query, inner, kind)
     if kind == "exists" and (lookup := made.lookup(frame)) is not None:
         for variable in inner.free:
             frame.use(variable)
         return lookup
     name = frame.module.name("q")
-    lines = made.lines(kind)
+    lines = made.lines()
     parameters = ", ".join(["s", *inner.free])
     frame.module.add([f"def {name}({parameters}):", *indented([*inner.prelude, *lines])])
     return f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
@@ -46,7 +46,7 @@ def call_query(query: Query, frame: Frame, kind: str) -> str:
 
 def query_lines(query: Query, frame: Frame) -> list[str]:
     """The lines that return the rows of a query, at the end of a function."""
-    return _Function(query, frame).lines("rows")
+    return _Function(query, frame, "rows").lines()
 
 
 # --- queries without a loop -------------------------------------------------------------------------------------------
@@ -94,14 +94,28 @@ def _inline(query: Query, frame: Frame, kind: str) -> str:
 class _Function:
     """The body of the function of one query."""
 
-    def __init__(self, query: Query, frame: Frame) -> None:
-        self._query, self._frame = query, frame
-        ordered = not query.aggregated or bool(query.groups) or not all(map(_in_any_order, query.calls))
+    def __init__(self, query: Query, frame: Frame, kind: str) -> None:
+        self._query, self._frame, self._kind = query, frame, kind
+        if query.aggregated:
+            ordered = bool(query.groups) or not all(map(_in_any_order, query.calls))
+        else:
+            ordered = kind == "rows" or not self._is_one_row()
         self._loops = Loops(frame, query.sources, query.condition, call_query, ordered=ordered)
         self._expressions = self._loops.expressions
 
-    def lines(self, kind: str) -> list[str]:
-        query = self._query
+    def _is_one_row(self) -> bool:
+        """True if the order of rows does not matter: one is returned at most, and no condition fails."""
+        query, parts = self._query, conjuncts(self._query.condition)
+        plain = query == Query(query.sources, query.items, query.condition)
+        columns = all(isinstance(item, Column | Literal) for item in query.items)
+        return plain and columns and all(map(self._frame.module.facts.is_safe, parts))
+
+    def lines(self) -> list[str]:
+        with self._frame.module.facts.within(self._query):
+            return self._lines()
+
+    def _lines(self) -> list[str]:
+        query, kind = self._query, self._kind
         plain = not (query.order or query.distinct or query.limit is not None or query.offset is not None)
         if query.aggregated and plain and self._has_one_row():
             return self._grouped(kind)
@@ -135,7 +149,7 @@ class _Function:
         (level,) = self._loops.levels
         assert level.storage is not None
         self._expressions.repeated = False  # the key is computed by the caller
-        columns, (_, key) = tuple(sorted(level.keys)), self._loops.lookup(level)
+        columns, key = level.columns, self._loops.key(level)
         rows, several = (caller.index(level.storage, columns, part) for part in ("rows", "several"))
         if key.isidentifier():
             return f"({key} in {rows} or {key} in {several})"
@@ -213,6 +227,8 @@ class _Function:
             return _by_group(list(map(self._key, query.groups)), kept, lines) if keys else lines or ["pass"]
 
         listed = None
+        if not keys and len(kept) == 1:
+            self._ends_early(query.calls[0])
         if keys:
             found = ["groups = {}", *self._loops.around(collected)]
         elif len(kept) == 1 and (listed := self._loops.comprehension(lambda: self._argument(query.calls[0]))):
@@ -227,6 +243,11 @@ class _Function:
         results = [*unpacked, *self._results(self._appended(), kept, listed is not None)]
         over = ["for key, held in groups.items():", *indented(results)] if keys else results
         return [*found, "out = []", *over]
+
+    def _ends_early(self, call: Call) -> None:
+        """The first row in the order of a column has its MIN or MAX."""
+        if call.by is None and call.function in EXTREMES and self._loops.levels:
+            self._loops.access.takes_first(call.arguments[0], last=call.function == "MAX")
 
     def _argument(self, call: Call) -> str:
         values = self._values(call.arguments)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import ceil, floor, isfinite, log
 from typing import Any
 
 from millstream.algebra.expression import Expression, Literal
@@ -17,7 +18,8 @@ from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import Attribute
 from millstream.runtime.program import scalars
 from millstream.runtime.program.facts import Facts
-from millstream.runtime.program.index import NO_BUCKET, Indexed, Order
+from millstream.runtime.program.index import NO_BUCKET
+from millstream.runtime.program.ordered import Indexed, Order, Range
 
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
@@ -41,6 +43,8 @@ class LocalStorage:
     keyed: bool = False
     """True if it is a `KeyedTable`, the same as its only index."""
     indexes: list[Indexed] = field(default_factory=list)
+    expected: list[Indexed] = field(default_factory=list)
+    """The indexes that it had when the program was generated before."""
     constants: dict[tuple[int, int], int] = field(default_factory=dict)
     """The values of a fixed table that never change, by row and column."""
     assigned: set[int] = field(default_factory=set)
@@ -59,7 +63,17 @@ class LocalStorage:
 
     def is_indexed(self, position: int) -> bool:
         """True if an index has this column."""
-        return any(position == of.column if isinstance(of, Order) else position in of for of in self.indexes)
+        return any(position in columns_of(of) for of in (*self.expected, *self.indexes))
+
+    def sorted_by(self, column: int) -> Order | None:
+        """An order by this column that an index has."""
+        orders = (of for of in (*self.expected, *self.indexes) if isinstance(of, Order))
+        return next((of for of in orders if of.column == column), None)
+
+    def ranges_of(self, key: tuple[int, ...]) -> Range | None:
+        """A sorted index of the rows of a key."""
+        ranges = (of for of in (*self.expected, *self.indexes) if isinstance(of, Range))
+        return next((of for of in ranges if of.key == key), None)
 
     def index(self, of: Indexed) -> int:
         """The position of the index on these columns, or of the one in this order."""
@@ -71,12 +85,22 @@ class LocalStorage:
     def key(self) -> tuple[int, ...]:
         """The columns of the only index; none if there are others, or if it is a sorted one."""
         (columns,) = self.indexes if len(self.indexes) == 1 else ((),)
-        return () if isinstance(columns, Order) else columns
+        return columns if isinstance(columns, tuple) else ()
 
     def key_of(self, row: str) -> str:
         """The source of the key of a row of a keyed table."""
         parts = [f"{row}[{position}]" for position in self.key]
         return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def columns_of(index: Indexed) -> tuple[int, ...]:
+    """The columns whose values an index has."""
+    match index:
+        case Order(column=column):
+            return (column,)
+        case Range(key=key, column=column):
+            return (*key, column)
+    return index
 
 
 class Module:
@@ -87,6 +111,7 @@ class Module:
         self.program = program
         self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {
             "NAN": scalars.NAN,
+            **{function.__name__: function for function in (log, ceil, floor, isfinite)},
             "NO_BUCKET": NO_BUCKET,
         }
         self.functions: list[str] = []
@@ -113,8 +138,9 @@ class Module:
             held = tuple(Attribute(name, argument.type) for name, argument in columns)
             self.tables[INWINDOW] = LocalStorage(INWINDOW, held)
         for name, known in (before or {}).items():
-            self.tables[name].indexes = known.indexes
-            self.tables[name].keyed = self._is_keyed(name, known)
+            self.tables[name].expected = known.indexes
+            if self._is_keyed(name, known):
+                self.tables[name].keyed, self.tables[name].indexes = True, [*known.indexes]
 
     def _is_keyed(self, name: str, used: LocalStorage) -> bool:
         """True if the rows are only found by one key, which is never NULL and does not change."""
@@ -137,6 +163,15 @@ class Module:
 
     def add(self, lines: Iterable[str]) -> None:
         self.functions.append("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Source of a value. `nullable`: it may be None. `atom`: it may be repeated at no cost."""
+
+    text: str
+    nullable: bool = True
+    atom: bool = False
 
 
 class Frame:
@@ -172,9 +207,9 @@ class Frame:
     def temporary(self) -> str:
         return self.own(self.module.name("v"))
 
-    def index(self, storage: LocalStorage, columns: tuple[int, ...], part: str = "") -> str:
-        """A variable with the index of a table on these columns, or with a part of it."""
-        at = storage.index(columns)
+    def index(self, storage: LocalStorage, of: Indexed, part: str = "") -> str:
+        """A variable with an index of a table, or with a part of it."""
+        at = storage.index(of)
         name = self.own("_".join(("x", storage.attribute, str(at), part)).rstrip("_"))
         index = f"s.{storage.attribute}" if storage.keyed else f"s.{storage.attribute}.indexes[{at}]"
         self._indexes[name] = f"{name} = {index}{f'.{part}' if part else ''}"

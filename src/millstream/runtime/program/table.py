@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from millstream.runtime.program.index import Bucket, Indexed, Row, new_index
+from millstream.runtime.program.index import Bucket, Row
+from millstream.runtime.program.ordered import Indexed, new_index
 
 
 class Table:

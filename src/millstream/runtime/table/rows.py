@@ -11,7 +11,8 @@ from typing import Any
 
 from millstream.algebra.program.program import Program
 from millstream.runtime.program.compile import compiled
-from millstream.runtime.program.index import Index, Indexed, Row, SortedIndex, new_index
+from millstream.runtime.program.index import Row
+from millstream.runtime.program.ordered import AnyIndex, Indexed, new_index
 from millstream.runtime.program.table import Table
 
 Change = tuple[int, int, Row | None]
@@ -27,7 +28,7 @@ class Shared(Table):
         super().__init__()
         self.rows.update(rows)
         self._next = next_number
-        self._indexed: dict[Indexed, Index | SortedIndex] = {}
+        self._indexed: dict[Indexed, AnyIndex] = {}
         self.log: list[Change] = []
         self.time = 0
 
@@ -35,7 +36,7 @@ class Shared(Table):
     def next_number(self) -> int:
         return self._next
 
-    def index(self, of: Indexed) -> Index | SortedIndex:
+    def index(self, of: Indexed) -> AnyIndex:
         """The index on these columns, or in this order."""
         if of not in self._indexed:
             made = self._indexed[of] = new_index(of)

@@ -53,9 +53,9 @@ def test_a_row_is_bad_whatever_columns_are_read(
     asked: list[list[str]] = []
     original = parquet._read
 
-    def noted(part: Any, names: dict[str, str]) -> pl.DataFrame:
+    def noted(part: Any, names: dict[str, str], *more: Any) -> pl.DataFrame:
         asked.append(list(names))
-        return original(part, names)
+        return original(part, names, *more)
 
     source = opened(tmp_path, schema=schema_of(type_))
     [(start, end)] = batches(source)
@@ -77,7 +77,9 @@ def test_a_column_without_statistics_is_read(tmp_path: Path, monkeypatch: pytest
     frame.write_parquet(tmp_path / "a.parquet", statistics=False)
     asked: list[str] = []
     original = parquet._read
-    monkeypatch.setattr(parquet, "_read", lambda part, names: (asked.extend(names), original(part, names))[1])
+    monkeypatch.setattr(
+        parquet, "_read", lambda part, names, *more: (asked.extend(names), original(part, names, *more))[1]
+    )
     source = opened(tmp_path, schema=schema_of(Type.TIMESTAMP))
     [(start, end)] = batches(source)
     source.splits(start, end, 1)[0].read(["k"])

@@ -153,9 +153,10 @@ class ParquetFormat:
         check_whole(file)
         return columns_of(file, self.schema)
 
-    def frame(self, part: Part, columns: Sequence[str]) -> pl.DataFrame:
-        """Return these columns of a part with the types of the file and the names of the schema."""
-        return _read(part, {name: self._columns(part.file).names[name] for name in columns})
+    def frame(self, part: Part, columns: Sequence[str], chosen: pl.Series | None = None) -> pl.DataFrame:
+        """Return these columns of a part with the types of the file and the names of the schema. `chosen`: the mask of
+        the rows to return; None: all."""
+        return _read(part, {name: self._columns(part.file).names[name] for name in columns}, chosen)
 
     def _footer(self, file: File) -> Footer:
         return _footer(file, self.schema.time)
@@ -195,14 +196,15 @@ def _possible(found: pa.DataType, type_: Type) -> bool:
     return fit(given, type_) is not Fit.NEVER
 
 
-def _read(part: Part, names: dict[str, str]) -> pl.DataFrame:
-    """Return the rows of a part, by name the column that the file has under another name."""
+def _read(part: Part, names: dict[str, str], chosen: pl.Series | None = None) -> pl.DataFrame:
+    """Return the rows of a part, or the chosen ones, by name the column that the file has under another name."""
     file, first, last = part
     check_whole(file)
     try:
         scan = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
         picked = [pl.col(found).alias(name) for name, found in names.items()]
-        return scan.select(picked).slice(first, last - first).collect().rechunk()
+        found = scan.select(picked).slice(first, last - first).collect()
+        return (found if chosen is None else found.filter(chosen)).rechunk()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise unreadable(file, str(error).splitlines()[0]) from error
 

@@ -95,9 +95,11 @@ class PartReader:
         frame, schema = rows.frame.filter(chosen), self.format.schema
         rest = {a.name: a.type for a in schema if a.name in self.columns and a.name not in first}
         if rest:  # all values of these columns fit
-            read = self.format.frame(part, tuple(rest))
-            read = read if rows.index is None else read[rows.index]
-            frame = frame.hstack([coerce(read.get_column(name).filter(chosen), rest[name]).values for name in rest])
+            if rows.index is None:
+                read = self.format.frame(part, tuple(rest), chosen)
+            else:
+                read = self.format.frame(part, tuple(rest))[rows.index].filter(chosen)
+            frame = frame.hstack([coerce(read.get_column(name), rest[name]).values for name in rest])
         return frame.select(self.columns)
 
     def _none(self, known: pl.DataFrame, counts: Skipped, bad: pl.DataFrame = NO_BAD) -> Wanted:

@@ -9,7 +9,7 @@ from millstream.algebra.response import Reach, Rule
 from millstream.logical import nodes
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import NODES, Plan
-from millstream.physical.plan import exchange, placeholders  # noqa: F401 - their nodes
+from millstream.physical.plan import consensus, exchange, placeholders  # noqa: F401 - their nodes
 from tests.paths import DOCS
 
 HEAD = "| operator | feedback on | guards | drops of its state | passes on | nothing more, since |"

@@ -72,7 +72,8 @@ EDITS: dict[str, tuple[Edit, ...]] = {
         ('            "skipped": self.intake.skipped,\n', ""),
     ),
     "physical/shard/batch.py": (
-        ("        disclaimed=host.disclaimed(),\n        skipped=dict(host.intake.skipped),\n", ""),
+        ("        disclaimed=host.disclaimed(),\n", ""),
+        ("        skipped=dict(host.intake.skipped),\n", ""),
     ),
     "physical/shard/topology.py": (
         ("            route.unwanted = self.unwanted.get(key, ())\n", ""),

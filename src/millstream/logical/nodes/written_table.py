@@ -27,6 +27,7 @@ class WrittenTable(Plan):
     stateless = False
     positional = True
     holds_time = False
+    holds_punctuation = False
     punctuates = Names()
     equal_columns = ()
 

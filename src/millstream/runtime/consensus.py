@@ -28,6 +28,9 @@ from millstream.algebra.schema import FOREVER, Schema
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 
+MOST_UNFILED = 64
+"""The most steps whose punctuation is not yet in one set."""
+
 
 @carries_out("consensus")
 class Consensus(Operator):
@@ -57,6 +60,8 @@ class Consensus(Operator):
             self._waiting, self._announced = {}, {}
             return Output(port.rows, punctuations)
         self._unfiled.append(punctuations)
+        if len(self._unfiled) == MOST_UNFILED:
+            self._filed()
         return Output(port.rows, self._passed(punctuations))
 
     def _passed(self, punctuations: Punctuations) -> Punctuations:

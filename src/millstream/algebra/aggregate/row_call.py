@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from millstream.algebra.frame import Frame
 from millstream.algebra.schema import Attribute
 
 
-class RowCall:
+class RowCall(ABC):
     """Implementations name the call, the input columns that it reads, and the columns of its result."""
 
     __slots__ = ()
@@ -20,9 +22,9 @@ class RowCall:
         return self.arguments
 
     @property
+    @abstractmethod
     def function(self) -> str:
         """The name of the aggregate."""
-        raise NotImplementedError
 
     @property
     def collects(self) -> bool:
@@ -34,6 +36,6 @@ class RowCall:
         return True
 
     @property
+    @abstractmethod
     def outputs(self) -> tuple[Attribute, ...]:
         """The columns of the result."""
-        raise NotImplementedError

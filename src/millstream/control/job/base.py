@@ -31,12 +31,11 @@ from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.hashing import spread
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import (
-    Agree,
-    Announce,
     Feed,
     Fetch,
     OpenGroup,
     Promise,
+    Received,
     Record,
     Send,
     Skip,
@@ -49,7 +48,7 @@ from millstream.rate import Rate
 if TYPE_CHECKING:
     from millstream.control.mill.deliveries import Deliveries
 
-PASSING = (Feed, Promise, Send, Announce, Agree, Unpark, Fetch, WriteOnce)
+PASSING = (Feed, Promise, Send, Received, Unpark, Fetch, WriteOnce)
 """Records that a log can drop once shards have applied them."""
 REPEATABLE = 4
 """Number of last batches whose records are kept; Spark replays at most one."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.control.mill.placement import Placements
-from millstream.physical.wire.records import Agree, Announce, OpenGroup
+from millstream.physical.wire.records import OpenGroup, Received
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -47,9 +47,9 @@ class Consensus:
             new = tuple(pattern for pattern in rest if (operator, pattern) not in self._announced.get(key, ()))
             announced |= {(operator, pattern) for pattern in rest}
             if by_all:
-                self._written[key] = self._placements.owe(job, Agree(group.group, operator, by_all))
+                self._written[key] = self._placements.owe(job, Received(group.group, operator, by_all, True))
             if new:
-                self._written[key] = self._placements.owe(job, Announce(group.group, operator, new))
+                self._written[key] = self._placements.owe(job, Received(group.group, operator, new, False))
         self._announced[key] = announced
 
 

@@ -27,6 +27,7 @@ from millstream.ingest.losses import Losses
 from millstream.ingest.paged.wanted import Skipped
 from millstream.physical.failure.failing_row import events
 from millstream.physical.failure.isolation import Isolation
+from millstream.physical.shard.consensus import received
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.shard.parking import Parked, park
 from millstream.physical.shard.waiting import demands_of, lags_of
@@ -224,7 +225,7 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         fetched=fetched,
         pending=host.graph.pending(),
         disclaimed=host.disclaimed(),
-        received=host.received(),
+        received=received(host.graph),
         skipped=dict(host.intake.skipped),
         judged={each.owner: pairs for each in _assessing(host) if (pairs := each.take_judged())},
     )

@@ -26,6 +26,7 @@ from millstream.logical.early import emits_early
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
 from millstream.physical.plan.exchange import exchanged
+from millstream.physical.shard.consensus import agree
 from millstream.physical.shard.feeding import Feeding
 from millstream.physical.shard.intake import Intake
 from millstream.physical.shard.parcel import unpark
@@ -33,8 +34,6 @@ from millstream.physical.shard.promises import Promises
 from millstream.physical.shard.setup import Setup
 from millstream.physical.shard.topology import base_of, base_stream, scans
 from millstream.physical.wire.records import (
-    Agree,
-    Announce,
     CloseGroup,
     Configure,
     Feed,
@@ -43,6 +42,7 @@ from millstream.physical.wire.records import (
     Hold,
     OpenGroup,
     Promise,
+    Received,
     Record,
     Reschedule,
     Send,
@@ -54,7 +54,6 @@ from millstream.physical.wire.records import (
     WriteOnce,
 )
 from millstream.physical.wire.shard_split import ShardSplit
-from millstream.runtime.consensus import Consensus
 from millstream.runtime.engine import Graph, NodeStatistics, Sink, Source
 from millstream.runtime.engine.breaks import set_schedule
 from millstream.runtime.engine.disclaimed import disclaimed
@@ -128,8 +127,9 @@ class ShardHost:
                 self.fetched[number] = self.compiler.fetch(tables)
             case WriteOnce(table=table, program=program, rows=rows):
                 self.compiler.write_once(table, program, rows)
-            case Announce() | Agree():
-                self._agree(record)
+            case Received():
+                self.inputs += agree(self.graph, record)
+                self.graph.run()
             case ForgetStream(name=name):
                 self.promises.forget(name)
             case StopQuery(name=name):
@@ -160,18 +160,6 @@ class ShardHost:
                 self.promises.want(streams)
                 self.inputs += self.promises.give(streams)
                 self.graph.run()
-
-    def _agree(self, record: Announce | Agree) -> None:
-        """Announce punctuation to an operator, or emit what has waited there until all shards have received it."""
-        node = self.graph.operators.get(record.operator)
-        if node is None or not isinstance(node.operator, Consensus):
-            return  # its query has stopped
-        self.inputs += 1
-        if isinstance(record, Announce):
-            node.operator.announce(record.patterns)
-        elif agreed := node.operator.agree(record.patterns):
-            node.buffer.append(agreed)
-            self.graph.run()
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number
@@ -343,12 +331,6 @@ class ShardHost:
         """The tuples that all readers of a source of the graph have disclaimed, by the source's stream."""
         found = {stream: disclaimed(source) for stream, source in self.compiler.sources().items()}
         return {stream: patterns for stream, patterns in found.items() if patterns}
-
-    def received(self) -> dict[str, tuple[Pattern, ...]]:
-        """The punctuation that operators hold back until all shards have received it, by operator."""
-        found = ((name, node.operator) for name, node in self.graph.operators.items())
-        held = {name: each.waiting_for() for name, each in found if isinstance(each, Consensus)}
-        return {name: patterns for name, patterns in held.items() if patterns}
 
     def take_reported(self) -> dict[str, tuple[int, dict[str, Any]]]:
         """Return the sources to report since the last call."""

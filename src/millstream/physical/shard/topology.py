@@ -26,8 +26,6 @@ from millstream.physical.plan.placeholders import counted
 from millstream.physical.shard.prodding import by_time
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.records import (
-    Agree,
-    Announce,
     CloseGroup,
     Configure,
     Feed,
@@ -38,6 +36,7 @@ from millstream.physical.wire.records import (
     Park,
     Promise,
     Reading,
+    Received,
     Record,
     Rekey,
     Reschedule,
@@ -178,9 +177,7 @@ class Topology:
                 return [(label, replace(record, number=place)) for place, label in enumerate(record.labels)]
             case StartQuery(group=number) | StopQuery(group=number) | Park(group=number):
                 return self.groups[number].addressed(record)
-            case Fetch(group=number) | WriteOnce(group=number) if number in self.groups:
-                return self.groups[number].addressed(record)
-            case Announce(group=number) | Agree(group=number) if number in self.groups:
+            case Fetch(group=number) | WriteOnce(group=number) | Received(group=number) if number in self.groups:
                 return self.groups[number].addressed(record)
             case Unpark(group=group, number=number):
                 return [(self.groups[group].opened.labels[number], record)]

@@ -253,24 +253,16 @@ class Skip:
     patterns: tuple[Pattern, ...]
 
 
-@value("announce")
+@value("received")
 @dataclass(frozen=True, slots=True)
-class Announce:
-    """Some shards of a group have received punctuation that an operator of their graphs holds back until all have."""
+class Received:
+    """Some shards of a group have received punctuation that an operator of their graphs holds back until all have; with
+    `by_all` all have."""
 
     group: int
     operator: str
     patterns: tuple[Pattern, ...]
-
-
-@value("agree")
-@dataclass(frozen=True, slots=True)
-class Agree:
-    """All shards of a group have received such punctuation."""
-
-    group: int
-    operator: str
-    patterns: tuple[Pattern, ...]
+    by_all: bool
 
 
 @value("hold")
@@ -340,8 +332,7 @@ Record = (
     | Send
     | Skip
     | Reschedule
-    | Announce
-    | Agree
+    | Received
     | Hold
     | Fetch
     | WriteOnce

@@ -44,6 +44,15 @@ class Promises:
         """Lower bound on the time of all later tuples."""
         return NEVER if self._key == NO_KEY else -(-self._key // 2)
 
+    def closed(self) -> Punctuations:
+        """All punctuation so far but bounds on time alone, and what other punctuation covers."""
+        if self._all is None:
+            return Punctuations.of(())
+        groups, numbers, odd = self._all.held()
+        known = [Punctuations.from_group(group) for group in groups if group.attributes != {self._time}]
+        known += [Punctuations.from_column(name, "=", values) for name, values in numbers.items()]
+        return Punctuations.concat([*known, Punctuations.of(p for p in odd if p.attributes != {self._time})])
+
     def broken(self, rows: pl.DataFrame, stamps: Integers, placed: PlacedPunctuations, keys: Integers) -> Mask:
         """Return a mask of the rows that match an earlier promise, or a punctuation before them in the batch."""
         found = np.zeros(rows.height, dtype=np.bool_)

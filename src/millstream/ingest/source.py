@@ -65,6 +65,7 @@ PAGES_IN_A_CHUNK = 16
 """Rows are emitted in chunks of this many pages, which readers take page by page; one by one if a page is one row."""
 EXACT_ROWS = 256
 """A batch of at most this many rows keeps the exact order of its tuples and punctuations."""
+_NOTHING = Punctuations.of(())
 _NO_BAD = NO_BAD.with_columns(pl.lit(0, pl.Int64).alias(TS))
 
 
@@ -330,6 +331,11 @@ class StreamSource:
         """The time that readers know by now, of the order and of punctuation: no later tuple is older."""
         order = self.order()
         return max(self._promises.progress, NEVER if order is None else order.progress)
+
+    @property
+    def closed(self) -> Punctuations:
+        """The punctuation that readers know by now, but for bounds on time and the end of the stream."""
+        return _NOTHING if self._promises.none or self.ended else self._promises.closed()
 
     def ets(self) -> int | None:
         """Promise an enabling timestamp: from now on, older tuples are late. None if the source cannot promise any."""

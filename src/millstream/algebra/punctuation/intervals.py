@@ -63,6 +63,17 @@ class Intervals:
             return self.match(whole) & exact
         return np.zeros(column.len(), dtype=np.bool_)
 
+    def values(self) -> Integers:
+        """All members, ascending.
+
+        >>> Intervals().add(np.array([5, 4, 9])).values().tolist()
+        [4, 5, 9]
+        """
+        counts = self.highs - self.lows + 1
+        starts = np.repeat(self.lows - np.cumsum(counts) + counts, counts)
+        members: Integers = starts + np.arange(len(starts), dtype=np.int64)
+        return members
+
     def keep(self, within: Mask) -> Intervals:
         return Intervals(self.lows[within], self.highs[within])
 

@@ -69,6 +69,10 @@ class Punctuations(Element):
         return cls(values.len(), progress, parts=Parts(groups, ()))
 
     @classmethod
+    def from_group(cls, group: Group) -> Punctuations:
+        return _renumbered([group], (), NEVER)
+
+    @classmethod
     def concat(cls, batches: Sequence[Punctuations]) -> Punctuations:
         """All punctuations in order, with the highest progress."""
         progress = max((batch.progress for batch in batches), default=NEVER)

@@ -125,6 +125,12 @@ class PunctuationSet:
             held += [Pattern.of({name: between(lo, hi)}) for lo, hi in ends]
         return held + self._odd
 
+    def held(self) -> tuple[list[Group], dict[str, pl.Series], list[Pattern]]:
+        """The patterns held: those of simple shapes, single integers by attribute, and the odd ones."""
+        self._merge_all()
+        numbers = {name: pl.Series(intervals.values()) for name, intervals in self._intervals.items()}
+        return list(self._groups()), numbers, list(self._odd)
+
     def to_value(self) -> dict[str, Any]:
         """The content, in types that can be encoded."""
         self._merge_all()

@@ -10,6 +10,7 @@ from millstream.algebra.clock import Clock
 from millstream.algebra.early import Prod, parse_prod, stream_prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.errors import InputError, PatternError
 from millstream.ingest.arrivals import CheckedRows, RejectedLine, check_pattern, check_punctuations, read_element
@@ -123,6 +124,11 @@ class Feeds:
     def reached(self) -> dict[str, int]:
         """The time that each stream has reached by its order and its punctuation; FOREVER if it has ended."""
         return {name: source.reached for name, source in self.sources.items() if source.reached > NEVER}
+
+    def closed(self, streams: Iterable[str]) -> dict[str, Punctuations]:
+        """The punctuation that each of these streams has sent, but for bounds on its time."""
+        sent = {name: self.sources[name].closed for name in streams if name in self.sources}
+        return {name: punctuations for name, punctuations in sent.items() if len(punctuations)}
 
     def given(self, streams: Iterable[str]) -> dict[str, int]:
         """The promises that these streams have given."""

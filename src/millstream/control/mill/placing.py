@@ -54,7 +54,7 @@ def place(
         prepared = prepare(base, again, streams, mill.jobs.shards)
     job.require(references(plan), (declared.reference for declared in mill.catalog.library))
     groups: dict[str, OpenGroup] = {}
-    reached = mill.feeds.reached()
+    reached, closed = mill.feeds.reached(), mill.feeds.closed(scanned(plan))
     begins = {stream: (place, _state(resumption, stream)) for stream, place in (places or {}).items()}
     with mill.readings.opened(job, sorted(streams.keys() - frames.keys()), begins) as readings, mill.deliveries.lock:
         mill.placements.of[name] = placement = Placement(job)
@@ -65,7 +65,14 @@ def place(
         for number, part in enumerate(prepared):
             group = groups[part.part.name]
             record = part.start(
-                name, groups, streams, mill.tables, punctuated=punctuated, readings=readings, reached=reached
+                name,
+                groups,
+                streams,
+                mill.tables,
+                punctuated=punctuated,
+                readings=readings,
+                reached=reached,
+                closed=closed,
             )
             if resumption is not None and parking is not None:
                 for unpark in resumption.records(number, group, record.name, parking):

@@ -20,6 +20,7 @@ from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.identity import digest
 from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.response import Response
 from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.upstream import Upstream
@@ -42,7 +43,8 @@ from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import Hear, OperatorNode, Producer
 from millstream.runtime.engine.port import Port
 from millstream.runtime.join.written_join import WrittenJoin
-from millstream.runtime.operator.contract import Operator
+from millstream.runtime.operator.contract import Input, Operator
+from millstream.runtime.operator.propagation import NO_PUNCTUATIONS
 from millstream.runtime.operator.registry import Site
 from millstream.runtime.table.written_table import WrittenTable as TableOperator
 from millstream.strategies import Owner
@@ -110,15 +112,21 @@ class Compiler:
                 if isinstance(plan, WrittenTable) and isinstance(unread, OperatorNode):
                     self._graph.remove(self._graph.sources[f"{unread.name}~"])
 
-    def reach(self, name: str, reached: Callable[[str], int], known: Set[Port | Sink]) -> None:
-        """Tell a query the time that its streams reached before it was added. `known`: the readers from before, which
-        know it."""
+    def reach(
+        self,
+        name: str,
+        reached: Callable[[str], int],
+        closed: Callable[[str], Punctuations | None],
+        known: Set[Port | Sink],
+    ) -> None:
+        """Tell a query the time that its streams reached, and the punctuation that they sent, before it was added.
+        `known`: the readers from before, which know it."""
         for part in dict.fromkeys(_with_operators(self._queries[name][0])):
             node = self._compiled[part].node
             if isinstance(part[0], WrittenTable) and isinstance(node, OperatorNode):
                 self._graph.reach(node, node.bound(), known)
             elif isinstance(node, Source) or all(port in known for port in node.ports):
-                self._graph.reach(node, self._reached(part, reached), known)
+                self._graph.reach(node, self._reached(part, reached), known, self._closed(part, closed))
 
     def _reached(self, key: _Key, reached: Callable[[str], int]) -> int:
         """The time that the output of a source, or of an operator from before, has reached. An operator that reads only
@@ -131,6 +139,17 @@ class Compiler:
         if node.prone:
             return node.bound()
         return self._reached(_key(chain_of(plan)[-1].inputs[0], since), reached)
+
+    def _closed(self, key: _Key, closed: Callable[[str], Punctuations | None]) -> Punctuations:
+        """The punctuation that a source, or an operator from before without a history, has emitted so far."""
+        plan, since = key
+        if isinstance(plan, Scan):
+            return closed(plan.stream) or NO_PUNCTUATIONS
+        operator, chain = self._compiled[key].operator, chain_of(plan)
+        if operator is None or any(map(_has_history, chain)):
+            return NO_PUNCTUATIONS
+        below = self._closed(_key(chain[-1].inputs[0], since), closed)
+        return (operator.process([Input(None, below)]).punctuations or NO_PUNCTUATIONS) if len(below) else below
 
     # --- tables that streams write --------------------------------------------------------------------------------
 

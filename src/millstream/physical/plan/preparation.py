@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TimeKind
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.nodes.table_join import TableJoin
@@ -59,9 +60,11 @@ class PreparedPart:
         punctuated: bool,
         readings: Mapping[str, Reading] | None = None,
         reached: Mapping[str, int] | None = None,
+        closed: Mapping[str, Punctuations] | None = None,
     ) -> StartQuery:
         """The record that starts this part, given the groups of the query's parts, the readings of streams with a
-        connector, and the time that other streams have reached. The topmost part has the name of the query."""
+        connector, and the time and the punctuation of other streams so far. The topmost part has the name of the
+        query."""
         part, sending = self.part, None
         if part.reader is not None:
             reader = groups[part.reader]
@@ -78,6 +81,7 @@ class PreparedPart:
             sending,
             readings={name: reading for name, reading in (readings or {}).items() if name in self.reads},
             reached={name: time for name, time in (reached or {}).items() if name in self.reads},
+            closed={name: sent for name, sent in (closed or {}).items() if name in self.reads},
         )
 
 

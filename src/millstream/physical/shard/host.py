@@ -111,14 +111,17 @@ class ShardHost:
                 self.closed = True
             case StartQuery():
                 readers = self.graph.readers()
-                self._start(replace(record, since=self._since(record)))
+                self._start(replace(record, since=self._since(record), closed={}))
                 parking, parcel = self.parcels.get(record.name, (-1, b""))
                 if record.parking == parking:
                     unpark(self, record.name, parcel)
                     return
                 self.parcels.pop(record.name, None)
                 reached = {**record.reached, **{name: source.reached for name, source in self.sources.items()}}
-                self.compiler.reach(record.name, lambda stream: reached.get(base_of(stream), NEVER), readers)
+                closed = {**record.closed, **{name: source.closed for name, source in self.sources.items()}}
+                self.compiler.reach(
+                    record.name, lambda stream: reached.get(base_of(stream), NEVER), closed.get, readers
+                )
             case Unpark(name=name, parking=number, parcel=parcel):
                 self.parcels[name] = number, parcel
             case Hold(streams=streams):

@@ -24,6 +24,7 @@ from millstream.algebra.feedback import Feedback
 from millstream.algebra.program import call  # noqa: F401
 from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.python import aggregate_call, definition  # noqa: F401
 from millstream.algebra.schedule import Schedule
 from millstream.algebra.upstream import PunctuationRequest, TimeRequest, Upstream
@@ -135,6 +136,8 @@ class StartQuery:
     """The readings of `streams`, by name."""
     reached: Mapping[str, int] = field(default_factory=dict)
     """The time that streams fed from the driver have reached; FOREVER if they have ended."""
+    closed: Mapping[str, Punctuations] = field(default_factory=dict)
+    """The punctuation that these streams have sent. A shard does not keep it once the query has started."""
     parking: int | None = None
     """The number of the `Unpark` records with what its operators hold at the start; None: nothing."""
 

@@ -40,6 +40,7 @@ from millstream.runtime.engine.table import NONE, Row, fork_rows, operator_row
 from millstream.runtime.engine.taking import UNLIMITED
 from millstream.runtime.engine.timestamps import REQUEST, Arc, EtsMode, build_arcs, hand_over
 from millstream.runtime.operator.contract import Operator
+from millstream.runtime.operator.propagation import NO_PUNCTUATIONS
 from millstream.strategies import DFS, Strategy
 
 ENDED = Punctuations.of([Pattern()]).with_progress(FOREVER)
@@ -347,12 +348,14 @@ class Graph:
         """All readers of all buffers."""
         return {reader for buffer in self.buffers() for reader in buffer.readers()}
 
-    def reach(self, node: Producer, time: int, known: Collection[Port | Sink]) -> None:
-        """Tell the readers of a node, except the `known` ones, the time that its output has reached; FOREVER: that it
-        has ended."""
+    def reach(
+        self, node: Producer, time: int, known: Collection[Port | Sink], closed: Punctuations = NO_PUNCTUATIONS
+    ) -> None:
+        """Tell the readers of a node, except the `known` ones, the time that its output has reached, and what
+        punctuation has `closed`; FOREVER: that it has ended."""
         new = [reader for reader in node.buffer.readers() if reader not in known]
-        if new and time > NEVER:
-            node.buffer.append_for(ENDED if time == FOREVER else Punctuations.of((), progress=time), new)
+        if new and (time > NEVER or len(closed)):
+            node.buffer.append_for(ENDED if time == FOREVER else closed.with_progress(time), new)
 
     def send(self, branch: Port | Sink, message: Upstream) -> None:
         """Send a message to the operator before a port or a sink. Calls that operators defer are made by the next

@@ -27,6 +27,7 @@ from millstream.logical.nodes.revise import Revise
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.table_join import TableJoin
+from millstream.logical.nodes.time_punctuation import TimePunctuation
 from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.written_join import WrittenJoin
 from millstream.logical.plan import Plan
@@ -155,6 +156,10 @@ def unchanged(plan: Plan, rows: Rows) -> Rows:
     return rows
 
 
+def time_punctuation(plan: TimePunctuation, rows: Rows) -> Rows:
+    return [({**row, plan.copy: row[plan.column]}, ts) for row, ts in rows]
+
+
 def by_row(plan: Any) -> bool:
     return any(isinstance(call, RowCall) for call in plan.calls)
 
@@ -176,6 +181,7 @@ def assess(plan: Assess, rows: Rows) -> Rows:
 MEANT: dict[str, Callable[..., Rows]] = {
     "assess": assess,
     "prodder": unchanged,
+    "time_punctuation": time_punctuation,
     "revise": revise,
     "select": select,
     "divert": divert,

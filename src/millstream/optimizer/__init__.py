@@ -18,6 +18,7 @@ from millstream.optimizer.panes import paned_aggregates
 from millstream.optimizer.projection import merge_projections
 from millstream.optimizer.pruning import prune_columns
 from millstream.optimizer.selection import push_selections
+from millstream.optimizer.time_punctuation import groups_by_time
 
 __all__ = ["RULES", "optimize"]
 
@@ -28,6 +29,8 @@ RULES: tuple[Rule, ...] = (
     accorded_joins,
     merge_projections,
     prune_columns,
+    merge_projections,
+    groups_by_time,
     merge_projections,
     answering_aggregates,
     paned_aggregates,

@@ -44,7 +44,7 @@ class TestRun:
     def test_everything_is_shown(self, findings: dict[str, Finding], tmp_path: Path) -> None:
         assert {*findings} == {*EXPERIMENTS}
         assert {*page.WRITERS} == {*EXPERIMENTS, *ON_SPARK}
-        written = page.sections({name: asdict(made) for name, made in findings.items()})
+        written = page.sections({name: asdict(made) | {"sizes": asdict(TINY)} for name, made in findings.items()})
         assert {*written} == {*EXPERIMENTS} and all("|---|" in text for text in written.values())
         assert [path.stem for path in draw_all(findings, tmp_path)] == [f"feedback_{name}" for name in EXPERIMENTS]
         assert all(path.stat().st_size > 1000 for path in tmp_path.glob("*.png"))
@@ -53,6 +53,7 @@ class TestRun:
         union, paced, told = (findings["utility"].numbers[row[0]] for row in findings["utility"].rows)
         assert union["useful"] < paced["useful"] == told["useful"] == 1
         assert told["worked"] < paced["worked"] == union["worked"] and paced["estimated"] < told["estimated"]
+        assert 0.5 < findings["utility"].numbers["avoided"] <= findings["utility"].numbers["avoidable"]
 
     def test_what_is_disclaimed_is_not_read(self, findings: dict[str, Finding]) -> None:
         none, *_, source = findings["levels"].rows

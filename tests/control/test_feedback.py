@@ -60,6 +60,13 @@ def pattern_of(mill: LocalMill, told: Told) -> str:
     return f"~[{', '.join(parts)}]"
 
 
+def feedback_beside(mill: LocalMill, name: str, text: str) -> None:
+    """Send feedback that is applied with the next elements, in one batch, as it happens on Spark."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mill, "take_effect", lambda: None)
+        mill.feedback(name, text)
+
+
 def guards(mill: LocalMill) -> list[str]:
     """The patterns of all guards, on all shards."""
     found: list[str] = []
@@ -86,11 +93,13 @@ def guards(mill: LocalMill) -> list[str]:
     st.integers(1, 1000),
     st.sampled_from(sorted(WAYS)),
     st.lists(st.sampled_from(SWITCHED), min_size=1, max_size=3),
+    st.booleans(),
 )
 @settings(max_examples=tries(120))
 def test_rows_that_are_not_wanted(
-    case: Case, said: list[Told], seed: int, way: str, switched: list[tuple[str, str]]
+    case: Case, said: list[Told], seed: int, way: str, switched: list[tuple[str, str]], beside: bool
 ) -> None:
+    """`beside`: feedback is in one batch with the elements that follow it."""
     options, more = WAYS[way]
     chance = random.Random(seed)
     options = options.model_copy()
@@ -121,7 +130,7 @@ def test_rows_that_are_not_wanted(
                 text = pattern_of(mill, each)
                 for option, value in zip(("exploit", "propagate"), switched[len(told) % len(switched)], strict=True):
                     mill.set_option(option, value)
-                mill.feedback("q", text)
+                (feedback_beside if beside else LocalMill.feedback)(mill, "q", text)
                 told.append(parse_feedback(text, mill.schema("q")).pattern)
 
     for number, (stream, line) in enumerate([*case.elements, *((name, f"[*, *, < {END}]") for name in STREAMS)]):
@@ -250,6 +259,24 @@ def test_a_guard_is_part_of_the_checkpoint() -> None:
     mill.punctuate("s", "[*, *, < 10]")
     mill.batch()
     assert mill.take_rows("q").rows() == [(10, 2, 2)]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_feedback_in_one_batch_with_rows_of_an_earlier_stage(shards: int) -> None:
+    """The stage of the join omits tuples of the group from this batch on, so the aggregate may not emit the group."""
+    mill = LocalMill(Options(shards=shards))
+    joined = "SELECT a.g AS g, a.ts AS ts FROM s [RANGE 1] a JOIN u [RANGE 1] b ON a.k = b.k AND a.ts = b.ts"
+    for name in "su":
+        mill.execute(f"CREATE STREAM {name} (k BIGINT, g BIGINT, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", f"SELECT window_end, g, COUNT(*) AS n FROM ({joined}) [RANGE 10] GROUP BY g")
+    assert len(mill.placement("q").parts) == min(shards, 2)
+    for times in (range(1, 4), range(4, 25)):
+        for name in "su":
+            mill.insert(name, [(k, k % 2, ts) for ts in times for k in range(6)])
+        mill.batch()
+        if times.start == 1:
+            feedback_beside(mill, "q", "~[g = 1]")
+    assert sorted(mill.take_rows("q").rows()) == [(10, 0, 27), (20, 0, 30)]
 
 
 def test_a_later_reader_of_a_shared_operator_gets_all_rows() -> None:

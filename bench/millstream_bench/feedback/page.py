@@ -46,7 +46,13 @@ def _utility(finding: dict[str, Any]) -> str:
     heads = ["plan", "estimates made", "pruned", "dropped by PACE", "rows out", "useful", "CPU s"]
     rows = [[row[0], *(f"{count:,}" for count in row[1:5]), f"{row[6]:.1%}", f"{row[8]:.1f}"]
             for row in finding["rows"]]  # fmt: skip
-    return f"{table(heads, rows)}\n\nOf the estimates, feedback avoids {finding['numbers']['avoided']:.0%}."
+    needed, in_time = finding["rows"][0][1], finding["rows"][2][5]
+    sizes, numbers = finding["sizes"], finding["numbers"]
+    return (
+        f"{table(heads, rows)}\n\n{finding['rows'][0][4]:,} readings, {sizes['minutes']} minutes of them and at most "
+        f"{sizes['budget']} estimates a batch. Feedback avoids {numbers['avoided']:.1%} of the estimates; "
+        f"at most {1 - in_time / needed:.1%} could be avoided: the others are in time."
+    )
 
 
 def _utility_on_spark(finding: dict[str, Any]) -> str:

@@ -71,17 +71,22 @@ class Given:
     sent: list[Sent] = field(default_factory=list)
 
     def records(self) -> list[Record]:
-        """The control records, with the elements that other shards sent as one record, or one between two prods: tuples
-        before punctuations, and these before a prod. Messages to queries come last: the senders have applied them too,
-        and their answers are among those elements."""
+        """The control records, then the elements that other shards sent as one record, or one between two prods: tuples
+        before punctuations, and these before a prod. Feedback comes before them: the senders act on it in this batch
+        too, and an operator that has not dropped a group would emit it without the tuples that they have omitted.
+        Requests to all parts of a query come last: the answers of the senders are among those elements."""
         if not self.sent:
             return self.control.records
         now = max(sent.now for sent in self.sent)
         feeds = []
         for place, found in groupby(sorted(self.sent, key=_order), lambda sent: sent.place):
             feeds.append(Feed("", now, tuple((sent.stream, sent.element) for sent in found), epoch=place[0]))
-        messages = [record for record in self.control.records if isinstance(record, Send) and record.query is not None]
-        return [*(record for record in self.control.records if record not in messages), *feeds, *messages]
+        first: list[Record] = []
+        last: list[Record] = []
+        for record in self.control.records:
+            asks_all = isinstance(record, Send) and record.query is not None and record.message.everywhere
+            (last if asks_all else first).append(record)
+        return [*first, *feeds, *last]
 
 
 def _order(sent: Sent) -> tuple[Place, int, str]:

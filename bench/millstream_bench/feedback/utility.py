@@ -11,9 +11,9 @@ useful if it is at most five minutes behind the newest one before it.
 
 One shard runs all of it: PACE needs the order of all arrivals, and its feedback acts in the same batch there.
 
-The work that feedback can avoid is bounded: estimates in the output have to be made. EXPENSIVE spends its budget as long
-as some estimate can still be in time, so (c) makes `budget` of them per batch, and at the end of the stream those of the
-last five minutes.
+The work that feedback can avoid is bounded: estimates in the output have to be made. EXPENSIVE spends its budget as
+long as some estimate can still be in time, so (c) makes `budget` of them per batch, and at the end of the stream those
+of the last five minutes.
 
 Checked: (b) and (c) emit a part of what (a) emits, and all clean readings; all of it is useful.
 """

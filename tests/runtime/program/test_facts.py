@@ -49,8 +49,8 @@ def test_a_bound_that_grows_is_dropped() -> None:
 
 def test_a_counter_never_reaches_the_bounds_of_its_type() -> None:
     up, down = binary("+", N, number(1)), binary("-", N, number(1))
-    assert facts([number(3)], up).of(N) == Fact(False, 3, 1 << 60)
-    assert facts([number(3)], up, down).of(N) == Fact(False, -(1 << 60), 1 << 60)
+    assert facts([number(3)], up).of(N) == Fact(False, 3, 3 + (1 << 59))
+    assert facts([number(3)], up, down).of(N) == Fact(False, 3 - (1 << 59), 3 + (1 << 59))
     assert facts([number(3)], up).fits(up)
     assert facts([number(1 << 62)], up).of(N) == Fact(False, 1 << 62, HIGH)
     assert facts([number(3)], X, up).of(N) == Fact(False, LOW, HIGH)

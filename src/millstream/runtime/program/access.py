@@ -54,6 +54,11 @@ class Level:
         return 0 if self.storage is None or self.source.outer else self.storage.fixed
 
     @property
+    def is_own(self) -> bool:
+        """True if the program alone fills the table, and it is looped over."""
+        return self.storage is not None and self.storage.own and not (self.storage.fixed or self.source.outer)
+
+    @property
     def columns(self) -> tuple[int, ...]:
         """The columns that are looked up."""
         return tuple(sorted(self.keys)) if self.members is None else (self.members[0],)
@@ -186,7 +191,7 @@ class Access:
 
     def _takes_range(self, level: Level, later: Sequence[Level]) -> None:
         """Take a bound of a column among the rows of a key."""
-        if not level.keys or not self._is_own(level) or any(at in _assigned(level) for at in level.keys):
+        if not level.keys or not level.is_own or any(at in _assigned(level) for at in level.keys):
             return
         unknown = {each.source.alias for each in later}
         for test in level.conditions:
@@ -213,7 +218,7 @@ class Access:
 
     def _takes_probe(self, level: Level) -> None:
         """Take an EXISTS with keys and a bound: the rows of its table find those of this one."""
-        if level.keys or level.members is not None or not self._is_own(level):
+        if level.keys or level.members is not None or not level.is_own:
             return
         for part in level.conditions:
             if (query := self._other(part)) is not None and self._probes(level, query):
@@ -252,7 +257,7 @@ class Access:
     def takes_first(self, column: Expression, *, last: bool) -> None:
         """The rows of the innermost source are used up to the first in the order of a column."""
         level, facts = self.levels[-1], self._frame.module.facts
-        if self.ordered or not self._is_own(level) or not self._is_sortable(level, column):
+        if self.ordered or not level.is_own or not self._is_sortable(level, column):
             return
         if level.members is not None or not all(map(facts.is_safe, level.conditions)):
             return
@@ -265,11 +270,6 @@ class Access:
             level.first = Order(at, descending=False), last
         elif not any(key in _assigned(level) for key in level.keys):
             level.first = Range(level.columns, at), last
-
-    @staticmethod
-    def _is_own(level: Level) -> bool:
-        """True if the program alone fills the table, and it is looped over."""
-        return level.storage is not None and level.storage.own and not (level.storage.fixed or level.source.outer)
 
     @staticmethod
     def _is_sortable(level: Level, column: Expression) -> bool:

@@ -42,6 +42,8 @@ LOW, HIGH = -(1 << 63), (1 << 63) - 1
 _WHOLE = (Type.INT, Type.BIGINT)
 _STEP, _FAR = 64, 1 << 59
 """A column that small steps are added to needs 1 << 53 of them to get this far; so do all its rows together."""
+_FURTHEST = 4 * _FAR
+"""Where a counter may begin, which another counter may have reached."""
 _PATIENCE = 3
 """Rounds after which a bound that still moves is dropped."""
 
@@ -119,9 +121,9 @@ class Facts:
     def _counted(self, place: tuple[str, int], fact: Fact, step: int) -> Fact:
         """A column that begins near zero stays far from the bounds of its type, however many tuples come."""
         begun = self._begun.get(place)
-        if begun is None or begun.low < -_FAR or begun.high > _FAR:
+        if begun is None or begun.low < -_FURTHEST or begun.high > _FURTHEST:
             return fact
-        return Fact(fact.nullable, -2 * _FAR if step < 0 else begun.low, 2 * _FAR if step > 0 else begun.high)
+        return Fact(fact.nullable, begun.low - (_FAR if step < 0 else 0), begun.high + (_FAR if step > 0 else 0))
 
     def _reads_no_rows(self, value: Expression) -> bool:
         """True if the value uses a column of which no values are known yet."""
@@ -203,10 +205,8 @@ class Facts:
             case Case(branches=branches, otherwise=otherwise):
                 values = [value for _, value in branches]
                 return self._any_of([*values, Literal(Type.NULL, None) if otherwise is None else otherwise])
-            case Call(function="COALESCE" | "GREATEST" | "LEAST", arguments=arguments):
-                known = all(self.of(argument).nullable for argument in arguments)
-                made = self._any_of(arguments)
-                return Fact(known, made.low, made.high)
+            case Call(function="COALESCE" | "GREATEST" | "LEAST" as function, arguments=arguments):
+                return self._any_known(function, list(map(self.of, arguments)))
             case Cast(operand=operand) | Fitting(operand=operand) if operand.type is node.type:
                 return self.of(operand)
             case Call(function="SIGN" | "ABS" | "CEIL" | "FLOOR" as function, arguments=(operand,)):
@@ -217,6 +217,15 @@ class Facts:
             case Cast(type=Type.DOUBLE, operand=operand) if operand.type in _WHOLE:
                 return Fact(self.of(operand).nullable)
         return NOTHING
+
+    @staticmethod
+    def _any_known(function: str, arguments: list[Fact]) -> Fact:
+        """What is known of one of several values, which is NULL only if all are: it is not beyond any that is not NULL,
+        if it is the greatest or the least."""
+        made, known = reduce(Fact.joined, arguments), [each for each in arguments if not each.nullable]
+        low = max((each.low for each in known), default=LOW) if function == "GREATEST" else LOW
+        high = min((each.high for each in known), default=HIGH) if function == "LEAST" else HIGH
+        return Fact(not known, max(made.low, low), min(made.high, high))
 
     @staticmethod
     def _of_function(function: str, known: Fact, type_: Type) -> Fact:
@@ -242,7 +251,7 @@ class Facts:
         if call.function == "SUM" and isinstance(argument, Column) and len(query.sources) == 1:
             begun = self._begun.get(self._places.get(argument.name, ("", 0)))
             counts = begun is not None and begun.low >= -_STEP and begun.high <= _STEP
-            if counts and max(-known.low, known.high) <= 2 * _FAR:
+            if counts and max(-known.low, known.high) <= _FURTHEST:
                 return Fact(nullable, -_FAR, _FAR)
         return Fact(nullable)
 

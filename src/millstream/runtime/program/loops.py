@@ -270,6 +270,8 @@ class Loops:
         else:
             rows, position = self._member_rows(query)
             keys = f"{{row[{position}]: None for row in {rows}}}"
+            if whole is not None and whole[0].own:
+                keys += f" if s.{whole[0].attribute}.rows else ()"
         if column is None or self._before or level is not self.levels[0]:
             return [], keys
         name = self._frame.keep_keys(column)

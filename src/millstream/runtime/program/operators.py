@@ -105,8 +105,9 @@ def fitting(made: Expressions, node: Expression, text: str) -> str:
 
 def compared(made: Expressions, op: str, node: Binary) -> tuple[list[str], str]:
     """Tests that the operands are not NULL, and the comparison after them."""
-    tests, ((left, left_again), (right, right_again)) = made.known(node.left, node.right)
-    if ALIKE.get(node.left.type, node.left.type) is not Type.DOUBLE or not needs_nan(op, node):
+    nan = ALIKE.get(node.left.type, node.left.type) is Type.DOUBLE and needs_nan(op, node)
+    tests, ((left, left_again), (right, right_again)) = made.known(node.left, node.right, once=not nan)
+    if not nan:
         return tests, f"{left} {COMPARISONS[op]} {right}"
     return tests, _WITH_NAN[op].format(left, right, left_again, right_again)
 

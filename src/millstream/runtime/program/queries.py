@@ -41,7 +41,8 @@ def call_query(query: Query, frame: Frame, kind: str) -> str:
     lines = made.lines()
     parameters = ", ".join(["s", *inner.free])
     frame.module.add([f"def {name}({parameters}):", *indented([*inner.prelude, *lines])])
-    return f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
+    call = f"{name}({', '.join(['s', *map(frame.use, inner.free)])})"
+    return made.only_value(frame, call) if kind == "value" else call
 
 
 def query_lines(query: Query, frame: Frame) -> list[str]:
@@ -143,10 +144,16 @@ class _Function:
 
     def lookup(self, caller: Frame) -> str | None:
         """Source that tells the caller whether there is a row, if the index of a table knows it."""
-        query = self._query
-        if query.aggregated or query.limit is not None or query.offset is not None or not self._loops.is_lookup:
+        query, levels = self._query, self._loops.levels
+        if query.aggregated or query.limit is not None or query.offset is not None:
             return None
-        (level,) = self._loops.levels
+        if query.condition is None and len(levels) == 1 and levels[0].is_own:
+            assert levels[0].storage is not None
+            table = f"s.{levels[0].storage.attribute}"
+            return f"bool({table}.rows or {table}.several)" if levels[0].storage.keyed else f"bool({table}.rows)"
+        if not self._loops.is_lookup:
+            return None
+        (level,) = levels
         assert level.storage is not None
         self._expressions.repeated = False  # the key is computed by the caller
         columns, key = level.columns, self._loops.key(level)
@@ -155,6 +162,20 @@ class _Function:
             return f"({key} in {rows} or {key} in {several})"
         name = caller.temporary()
         return f"(({name} := {key}) in {rows} or {name} in {several})"
+
+    def only_value(self, caller: Frame, call: str) -> str:
+        """Source of the value of the only row: the caller finds it itself where the index of a table has one row for the
+        key, and calls the function where it may have several."""
+        query = self._query
+        if query != Query(query.sources, query.items, query.condition) or not self._loops.is_lookup:
+            return call
+        (level,) = self._loops.levels
+        if level.storage is None or not level.storage.own or not level.owns(query.items[0]):
+            return call
+        rows, several = (caller.index(level.storage, level.columns, part) for part in ("rows", "several"))
+        self._expressions.repeated = False  # the key is computed by the caller
+        found = f"({caller.own(level.variable)} := {rows}.get({self._loops.key(level)})) is not None"
+        return f"({self._items()[0]} if {found} else {call} if {several} else None)"
 
     def _first(self) -> list[str]:
         """Return at the first row."""

@@ -57,6 +57,11 @@ class Asked:
     time: bool = False
     windowed: bool = False
 
+    def renamed(self, names: Mapping[str, tuple[str, ...]]) -> Asked:
+        """The same behind an operator; `names`: the columns of its output that copy a column of its input."""
+        found = tuple(new for old in self.names for new in names.get(old, ()))
+        return self if found == self.names else Asked(found, self.restriction, self.time, self.windowed)
+
 
 @value("prod")
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,11 +91,11 @@ class Prod(Element):
 
     def renamed(self, names: Mapping[str, tuple[str, ...]]) -> Prod:
         """The prod behind an operator; `names`: the columns of its output that copy a column of its input."""
-        passed = [
-            replace(each, names=tuple(new for old in each.names for new in names.get(old, ()))) for each in self.asked
-        ]
+        passed = tuple(each.renamed(names) for each in self.asked)
+        if passed == self.asked:
+            return self
         lost = any(not each.names and not each.time for each in passed)
-        return replace(self, asked=tuple(passed), lost=self.lost or lost)
+        return replace(self, asked=passed, lost=self.lost or lost)
 
     def with_rows(self, rows: pl.DataFrame | None) -> Prod:
         """The prod with other early rows."""

@@ -122,6 +122,11 @@ class AggregateCall:
         columns = (pl.col(partial.name) for partial in self.partials)
         return self.computed.result(*columns).alias(self.name)
 
+    def quick_result(self, partials: pl.DataFrame) -> pl.Series | None:
+        """The same result of these partial results, if it is quick to compute."""
+        found = self.computed.quick_result(*(partials.get_column(part.name) for part in self.partials))
+        return None if found is None else found.alias(self.name)
+
     def fits(self) -> pl.Expr | None:
         """Whether the result fits its type, computed from the columns of the partial result; None: it always does."""
         fits = self.computed.fits(*(pl.col(partial.name) for partial in self.partials))

@@ -139,6 +139,11 @@ class AggregateFunction(ABC):
         """The result, in its type, from the columns of a partial result."""
         return parts[0]
 
+    def quick_result(self, *parts: pl.Series) -> pl.Series | None:  # noqa: ARG002
+        """The same result from the columns of a few partial results, without Polars' query planner; None if it must
+        compute it."""
+        return None
+
     def retracted(self, *parts: pl.Expr) -> pl.Expr:
         """The result, in its type, from the columns of a retractable partial result."""
         return self.result(*parts)

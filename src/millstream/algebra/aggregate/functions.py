@@ -91,6 +91,10 @@ class Avg(AggregateFunction):
     def result(self, *parts: pl.Expr) -> pl.Expr:
         return pl.when(parts[1] > 0).then(parts[0] / parts[1])
 
+    def quick_result(self, *parts: pl.Series) -> pl.Series | None:
+        sums, counts = (part.to_numpy() for part in parts)
+        return pl.Series(sums / counts) if counts.all() else None
+
 
 def _sum_and_count(type_: Type) -> tuple[Part, ...]:
     return Part(type_, TOTAL, TOTAL, "__sum"), Part(Type.BIGINT, COUNT, TOTAL, "__count")

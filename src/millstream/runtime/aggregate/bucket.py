@@ -80,9 +80,9 @@ def spread(panes: pl.DataFrame, name: str, range_: int, slide: int) -> pl.DataFr
     first = ((ends - pane) // slide + 1) * slide
     if ends[0] == ends[-1] and (ends == ends[0]).all():
         last = (int(ends[0]) - pane + range_) // slide * slide
-        windows = [np.full(len(ends), end) for end in range(int(first[0]), last + 1, slide)]
-        if windows:
-            return stack([put(panes, pl.Series(name, each)) for each in windows])
+        windows = np.arange(int(first[0]), last + 1, slide)
+        if len(windows):
+            return put(stack([panes] * len(windows)), pl.Series(name, np.repeat(windows, len(ends))))
     counts = np.maximum((ends - pane + range_) // slide * slide - first + slide, 0) // slide
     rows = np.repeat(np.arange(len(ends)), counts)
     nth = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]

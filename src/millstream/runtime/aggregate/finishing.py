@@ -13,6 +13,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.aggregate.function import AggregateFunction
+from millstream.runtime.operator.frames import beside
+
 _HEIGHT = "__height"
 
 
@@ -33,14 +37,34 @@ class Moved:
         return moved if self.type is None else moved.cast(self.type)
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The column of an aggregate's results."""
+
+    call: AggregateCall
+
+    def __call__(self, groups: pl.DataFrame) -> pl.Series:
+        quick = self.call.quick_result(groups)
+        return groups.select_seq(self.call.result()).to_series() if quick is None else quick
+
+
+Column = pl.Expr | Moved | Result
+
+
+def result_of(call: AggregateCall) -> Column:
+    """The column of an aggregate's results; an expression if Polars computes it in any case."""
+    quick = type(call.computed).quick_result is not AggregateFunction.quick_result
+    return Result(call) if quick else call.result()
+
+
 class Finishing:
     """`columns` of the output, in order."""
 
-    def __init__(self, columns: Sequence[pl.Expr | Moved]) -> None:
-        self._columns: list[Moved | pl.Series | tuple[str, str] | str] = []
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns: list[Moved | Result | pl.Series | tuple[str, str] | str] = []
         self._computed: list[pl.Expr] = []
         for column in columns:
-            if isinstance(column, Moved):
+            if isinstance(column, Moved | Result):
                 self._columns.append(column)
             elif column.meta.is_literal(allow_aliasing=True):
                 self._columns.append(pl.select(column).to_series())
@@ -56,7 +80,7 @@ class Finishing:
         if self._computed:
             computed = groups.select_seq(*self._computed, pl.first().alias(_HEIGHT))
         for column in self._columns:
-            if isinstance(column, Moved):
+            if isinstance(column, Moved | Result):
                 made.append(column(groups))
             elif isinstance(column, pl.Series):
                 made.append(column.new_from_index(0, groups.height))
@@ -64,4 +88,4 @@ class Finishing:
                 made.append(computed.get_column(column))
             else:
                 made.append(groups.get_column(column[0]).alias(column[1]))
-        return pl.DataFrame(made)
+        return beside(made)

@@ -32,7 +32,7 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.aggregate.asked import AskedGroups
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.aggregate.doomed import Doomed
-from millstream.runtime.aggregate.finishing import Finishing, Moved
+from millstream.runtime.aggregate.finishing import Column, Finishing, Moved
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.aggregate.stretches import Stretches
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -49,7 +49,7 @@ class GroupedAggregate(Operator):
     timestamp of their tuples."""
 
     def __init__(
-        self, schema: Schema, state: GroupState, columns: list[pl.Expr | Moved], calls: Sequence[AggregateCall] = ()
+        self, schema: Schema, state: GroupState, columns: Sequence[Column], calls: Sequence[AggregateCall] = ()
     ) -> None:
         self._doomed = Doomed({name: state.table.schema[name] for name in state.keys}, calls)
         self.schema, self._following = schema, state.closing

@@ -33,7 +33,7 @@ class ResultCheck:
     def __call__(self, groups: pl.DataFrame) -> pl.DataFrame | None:
         """Return the reasons why results do not fit, by result column; None if all of them fit."""
         reasons: dict[str, pl.Series] = {}
-        if self._end is not None and groups.schema[self._end] == Type.TIMESTAMP.polars:
+        if self._end is not None and groups.get_column(self._end).dtype == Type.TIMESTAMP.polars:
             reasons = self._of_windows(groups.get_column(self._end).cast(pl.Int64), self._end)
         for call, fits, surely_fits, parts in self._checks:
             if surely_fits(*map(groups.get_column, parts)):

@@ -26,7 +26,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER
 from millstream.runtime.aggregate.bucket import check_ends, pane_end
 from millstream.runtime.aggregate.dense import SPAN, Places, dense, reduce
-from millstream.runtime.operator.frames import put, stack, take
+from millstream.runtime.operator.frames import beside, put, stack, take
 
 SLICE_ROWS = 2_048
 """Mean number of tuples per pane from which grouping panes one by one is faster."""
@@ -129,7 +129,7 @@ class PaneFold:
             np.minimum.at(labels, numbers, times)
         else:
             labels = np.arange(panes, dtype=np.int64) * self._pane + first
-        return pl.DataFrame([keys.keys(used % keys.span), *columns, pl.Series(self._label, labels[used // keys.span])])
+        return beside([*keys.keys(used % keys.span), *columns, pl.Series(self._label, labels[used // keys.span])])
 
     def _by_pane_and_group(self, page: pl.DataFrame, in_order: bool) -> pl.DataFrame:
         end = pane_end(self._time, self._pane)

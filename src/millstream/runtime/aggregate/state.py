@@ -259,7 +259,7 @@ class GroupState:
 
     def _with_end(self, partials: pl.DataFrame) -> pl.DataFrame:
         """Return partial results with window ends in the table's type."""
-        if self.end is None or self.table.schema[self.end] == partials.schema[self.end]:
+        if self.end is None or self.table.schema[self.end] == partials.get_column(self.end).dtype:
             return partials
         return partials.with_columns(pl.col(self.end).cast(self.table.schema[self.end]))
 

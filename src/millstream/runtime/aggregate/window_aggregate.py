@@ -45,7 +45,7 @@ from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.shed import BETWEEN, Shed
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
 from millstream.algebra.window_patterns import earlier
-from millstream.runtime.aggregate.finishing import Finishing, Moved
+from millstream.runtime.aggregate.finishing import Column, Finishing, Moved, result_of
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.aggregate.shed_results import ShedResults, WindowEnds
@@ -71,11 +71,11 @@ class WindowAggregate(GroupedAggregate):
         early: str = "",
         increments: bool = False,
     ) -> None:
-        columns: list[pl.Expr | Moved] = []
+        columns: list[Column] = []
         if range is not None:
             start = Moved(WINDOW_START, WINDOW_END, -range, schema.type_of(WINDOW_START).polars)
             columns += [start, pl.col(WINDOW_END)]
-        columns += [pl.col(name) for name in group] + [aggregate.result() for aggregate in aggregates]
+        columns += [pl.col(name) for name in group] + [result_of(aggregate) for aggregate in aggregates]
         labels = [[pl.lit(label).alias(FINALITY)] if finality else [] for label in (FINAL, EARLY)]
         early_columns = [*columns, *labels[1]]
         columns += labels[0]

@@ -2,6 +2,7 @@
 
 Polars sends most calls on a frame through its query planner, which takes a tenth of a millisecond or more however few
 the rows are. A call on a column takes a few microseconds. For a page or less this dominates the cost of an operator.
+`beside` makes a frame of columns several times as fast as the constructor, which looks at all types of arguments.
 
 >>> frame = pl.DataFrame({"k": [1, 2, 3], "v": ["a", "b", "c"]})
 >>> where(frame, np.array([True, False, True])).rows(), take(frame, np.array([2, 0])).rows()
@@ -24,28 +25,33 @@ ONE_CHUNK_ROWS = 1 << 16
 """Up to this many rows, one chunk saves more in joins than rechunking costs."""
 
 
+def beside(columns: Sequence[pl.Series]) -> pl.DataFrame:
+    """Return a frame of these columns, at least one, of the same length."""
+    return columns[0].to_frame().hstack(columns[1:])
+
+
 def where(frame: pl.DataFrame, mask: pl.Series | npt.NDArray[np.bool_]) -> pl.DataFrame:
     """Return the rows for which the mask, which has no nulls, is true. The frame has at least one column."""
     chosen = mask if isinstance(mask, pl.Series) else pl.Series(mask)
-    return pl.DataFrame([column.filter(chosen) for column in frame.get_columns()])
+    return beside([column.filter(chosen) for column in frame.get_columns()])
 
 
 def take(frame: pl.DataFrame, places: npt.NDArray[np.integer]) -> pl.DataFrame:
     """Return the rows at these places, in this order. The frame has at least one column."""
     chosen = pl.Series(places.astype(np.uint32, copy=False))
-    return pl.DataFrame([column[chosen] for column in frame.get_columns()])
+    return beside([column[chosen] for column in frame.get_columns()])
 
 
 def pick(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Return these columns, at least one, in this order."""
-    return pl.DataFrame([frame.get_column(name) for name in names])
+    return beside([frame.get_column(name) for name in names])
 
 
 def put(frame: pl.DataFrame, column: pl.Series) -> pl.DataFrame:
     """Return the frame with a column in the place of one of that name, or behind the others."""
     if column.name not in frame.columns:
-        return pl.DataFrame([*frame.get_columns(), column])
-    return pl.DataFrame([column if held.name == column.name else held for held in frame.get_columns()])
+        return frame.hstack([column]) if frame.width else column.to_frame()
+    return beside([column if held.name == column.name else held for held in frame.get_columns()])
 
 
 def in_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -50,6 +50,7 @@ fuzz: setup  # every property on twenty times as many examples, never the same o
 soak: setup
 	@$(BIN)/python -m tests.scripts.on_spark 200
 	@$(BIN)/python -m tests.scripts.on_spark 40 1 prods
+	@$(BIN)/python -m tests.scripts.on_spark 60 1 feedback
 	@$(BIN)/millstream test tests/transcripts --on spark --shards 2 --restart
 	@$(BIN)/millstream test tests/transcripts --on spark --shards 2 --cut random:4
 	@$(BIN)/millstream soak --kills 20

@@ -1,8 +1,8 @@
-"""Random scripts on Spark: `python -m tests.scripts.on_spark [COUNT] [SEED] [prods]`.
+"""Random scripts on Spark: `python -m tests.scripts.on_spark [COUNT] [SEED] [prods | feedback]`.
 
 Each script is recorded in process, compared with the reference, written as a transcript and run on Spark, where one job
 serves many of them. Two shards, random cuts. With `prods`, scripts of early answers, which restart the job; there is no
-reference to compare with. Transcripts that fail are kept.
+reference to compare with. With `feedback`, scripts that send much of it. Transcripts that fail are kept.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from random import Random
 from millstream.control.spark.session import start_session
 from millstream.testing.runner import Outcome, Variant
 from millstream.testing.spark import run_paths_on_spark
+from tests.scripts.feedback import random_feedback
 from tests.scripts.prods import random_prods, with_answers
 from tests.scripts.record import recorded
 from tests.scripts.script import random_script
 
 
-def main(count: int = 200, seed: int = 1, *, prods: bool = False) -> int:
+def main(count: int = 200, seed: int = 1, *, what: str = "") -> int:
     folder = Path(tempfile.mkdtemp(prefix="millstream-scripts-"))
     for number in range(seed, seed + count):
-        if prods:
+        if what == "prods":
             text = with_answers(random_prods(Random(number)))
         else:
-            text, answers = recorded(random_script(Random(number)))
+            text, answers = recorded((random_feedback if what == "feedback" else random_script)(Random(number)))
             answers.check()
         (folder / f"{number}.transcript").write_text(text)
     done: list[Outcome] = []
@@ -52,5 +53,5 @@ def main(count: int = 200, seed: int = 1, *, prods: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    numbers = [int(each) for each in sys.argv[1:] if each != "prods"]
-    sys.exit(main(*numbers, prods="prods" in sys.argv))
+    numbers = [int(each) for each in sys.argv[1:] if each.isdecimal()]
+    sys.exit(main(*numbers, what=next((each for each in sys.argv[1:] if not each.isdecimal()), "")))

@@ -76,7 +76,7 @@ def _utility(found: Finding, path: Path) -> None:
     output.set_title("rows of the output", fontsize=10)
     for axes in (work, output):
         axes.set_xticks(places, plans)
-        axes.set_ylim(0, 1.2 * max(bar.get_y() + bar.get_height() for bar in axes.patches))
+        axes.set_ylim(0, 1.2 * axes.dataLim.y1)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     done(figure, path)
 

@@ -68,6 +68,20 @@ def test_parquet_two_stages_restart(spark: SparkSession, tmp_path: Path) -> None
     assert stream.unwanted == ("[k <= 3]",) and stream.skipped.rows >= 1600 and stream.skipped.groups >= 10
 
 
+def test_feedback_in_one_batch_with_rows_of_the_first_stage(spark: SparkSession, tmp_path: Path) -> None:
+    (data := tmp_path / "data").mkdir()
+    for number in (0, 1):
+        write(data, number)
+    with ms.connect(spark, shards=2, contracts="off", exploit="off", propagate="off") as mill:
+        mill.sql(STREAM.format(data))
+        with mill.together():  # the first batch has the query, the feedback and a file
+            told, plain = (mill.sql(f"CREATE QUERY {name} AS {QUERIES['stages']}") for name in ("told", "plain"))
+            told.feedback(FEEDBACK["stages"])
+        mill.mill.drain()
+        rows, everything = told.take().rows(), plain.take().rows()
+    assert sorted(rows) == sorted(row for row in everything if row[1] != 2) and len(rows) < len(everything)
+
+
 def test_rows_of_a_dataframe_are_dropped_when_they_are_packed(spark: SparkSession, tmp_path: Path) -> None:
     (data := tmp_path / "data").mkdir()
     write(data, 0)

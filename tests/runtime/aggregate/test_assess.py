@@ -58,11 +58,10 @@ class Reference:
         self, v: float, n: int, s: float | None, c: float, pairs: list[tuple[float, float, float]]
     ) -> tuple[float | None, float | None, float | None]:
         moved = sorted(f - e for _, e, f in pairs)
-        place = math.ceil(0.9 * (len(pairs) + 1)) - 1
         if self.kind == "max":
-            return v, v, v + moved[place] if place < len(pairs) else None
+            return v, v, v + ninth_tenth(moved) if len(pairs) >= 9 else None
         if self.kind == "min":
-            return v, v + moved[::-1][place] if place < len(pairs) else None, v
+            return v, v + ninth_tenth(moved[::-1]) if len(pairs) >= 9 else None, v
         wide = math.sqrt(1 + 1 / len(pairs)) if pairs else 0.0
         if self.kind == "avg":
             own = None if s is None or n < 2 else t(n - 1) * s / math.sqrt(n) * math.sqrt(1 - c)
@@ -85,6 +84,13 @@ class Reference:
         if self.kind == "count" or (rises and len(pairs) >= LEAST):
             found = [max(x, v) for x in found]
         return found[0], found[1], found[2]
+
+
+def ninth_tenth(values: list[float]) -> float:
+    """The value at place 0.9 (k + 1), counted from 1, of k values."""
+    whole, tenths = divmod(9 * (len(values) + 1), 10)
+    below, above = values[whole - 1], values[min(whole, len(values) - 1)]
+    return below + tenths / 10 * (above - below)
 
 
 def close(found: Any, expected: Any) -> bool:

@@ -3,7 +3,8 @@
 | | |
 |---|---|
 | computes | the result of grouping by one integer key, or None if a key or a column does not fit |
-| a key fits | none at all, up to `FEW` rows, or one integer column without NULL whose span is at most `SPAN` times the row count, as of serial numbers |
+| a key fits | one integer column without NULL whose span is at most `SPAN` times the row count, as of serial numbers |
+| no key fits | up to `FEW` rows without fractions |
 | a column fits | it has no NULL, and its operation has a dense form for its type (`algebra/aggregate/reduction.py`) |
 | cost | a few nanoseconds a row and column, a fifth of the cost of hashing |
 

@@ -8,7 +8,7 @@ pairs (c', E', F') of earlier windows of the group (`history`). t: Student's qua
 | COUNT, SUM | E/c * exp(mean r) | E/c * exp(mean r ± t * sd r * sqrt(1 + 1/k)), where r = log(c' F'/E') |
 | SUM that may fall | E + mean d | E + mean d ± t * sd d * sqrt(1 + 1/k), where d = F' - E' |
 | AVG | E | E ± t * sqrt(mean d²) * sqrt(1 + 1/k) |
-| MAX | E | from E to E + the quantile of d that holds 90 % of k + 1 values, if k is at least 9 |
+| MAX | E | from E to E + the value at place 0.9 (k + 1) among the sorted d, between two of them if need be; k >= 9 |
 | MIN | E | the mirror image |
 
 | with fewer pairs | | |
@@ -21,6 +21,9 @@ Q is the sum of the squares of the values so far: for COUNT their number. With a
 gives the variance of the rest of the window, and of the rate by which it is predicted. A sum may fall if that of an
 earlier window of the group did, or was negative; else no bound is below E. Of a sum that is still 0, and may not fall,
 the differences tell more than ratios.
+
+An interval of MAX or MIN holds the early value, so it holds at least the final values that equal it. Where these are
+more than 90 %, as shortly before the end of a sliding window, it is the early value alone and still holds more.
 """
 
 from __future__ import annotations
@@ -56,7 +59,6 @@ def _statistics(pairs: pl.DataFrame) -> pl.DataFrame:
     ratio = pl.when(pl.col(EARLY) > 0).then((pl.col(FINAL) * pl.col(SHARE) / pl.col(EARLY)).log())
     rises = (pl.col(EARLY) >= 0) & (pl.col(FINAL) >= pl.col(EARLY))
     made = pairs.select(ROW, r=ratio, d=pl.col(FINAL) - pl.col(EARLY), rises=rises)
-    place = (LEVEL * (pl.len() + 1)).ceil().cast(pl.Int64) - 1
     return made.group_by(ROW, maintain_order=True).agg(
         k=pl.len().cast(pl.Int64),
         rises=pl.col("rises").all(),
@@ -66,9 +68,20 @@ def _statistics(pairs: pl.DataFrame) -> pl.DataFrame:
         mean_d=pl.col("d").mean(),
         sd_d=pl.col("d").std(),
         size_d=(pl.col("d") ** 2).mean().sqrt(),
-        above=pl.col("d").sort().get(place, null_on_oob=True),
-        below=pl.col("d").sort(descending=True).get(place, null_on_oob=True),
+        above=_quantile(pl.col("d").sort()),
+        below=_quantile(pl.col("d").sort(descending=True)),
     )
+
+
+def _quantile(differences: pl.Expr) -> pl.Expr:
+    """The value at place `LEVEL * (k + 1)` of k sorted differences, by the line between its neighbours: another
+    difference exceeds it in one of ten cases. Taking the later neighbour instead would hold up to 95 % for small k. NULL
+    if the place is behind the last one."""
+    place = LEVEL * (pl.len() + 1) - 1
+    before = (place + 1e-9).floor().cast(pl.Int64)
+    low, high = (differences.get(before + step, null_on_oob=True) for step in (0, 1))
+    rest = place - before
+    return pl.when(rest < 1e-9).then(low).otherwise(low + rest * (high - low))
 
 
 def _total(early: pl.DataFrame, kind: str) -> pl.DataFrame:

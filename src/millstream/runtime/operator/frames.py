@@ -25,7 +25,7 @@ ONE_CHUNK_ROWS = 1 << 16
 """Up to this many rows, one chunk saves more in joins than rechunking costs."""
 
 
-def beside(columns: Sequence[pl.Series]) -> pl.DataFrame:
+def beside(columns: list[pl.Series]) -> pl.DataFrame:
     """Return a frame of these columns, at least one, of the same length."""
     return columns[0].to_frame().hstack(columns[1:])
 

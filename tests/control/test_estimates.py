@@ -35,7 +35,9 @@ def opened(select: str, shards: int = 1, *, slide: int = LENGTH, mark: int = 80)
     mill = LocalMill(jobs=LocalJobs(shards=shards))
     mill.execute("CREATE STREAM s (ts BIGINT, k BIGINT, v DOUBLE) ORDER BY ts")
     columns = f"window_end, k, {select} AS f, estimate, low, high, complete, finality"
-    mill.execute(f"CREATE QUERY q AS SELECT {columns} FROM s [RANGE {LENGTH} SLIDE {slide}] GROUP BY k EMIT EARLY AT {mark} %")
+    mill.execute(
+        f"CREATE QUERY q AS SELECT {columns} FROM s [RANGE {LENGTH} SLIDE {slide}] GROUP BY k EMIT EARLY AT {mark} %"
+    )
     return mill
 
 

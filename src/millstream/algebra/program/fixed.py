@@ -1,8 +1,8 @@
 """Tables whose number of rows is fixed once INITIALIZE has run: their values can be plain attributes.
 
 Such a table has one INSERT, in INITIALIZE alone, of rows without a condition, which use no tables but those of one
-row; no DELETE; and no statement before the INSERT that uses it. One of several rows has few of them, and no UPDATE of it
-reads its other rows.
+row; no DELETE; and no statement before the INSERT that uses it. One of several rows has few of them, and no UPDATE of
+it reads its other rows.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def _statistics(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _quantile(differences: pl.Expr) -> pl.Expr:
     """The value at place `LEVEL * (k + 1)` of k sorted differences, by the line between its neighbours: another
-    difference exceeds it in one of ten cases. Taking the later neighbour instead would hold up to 95 % for small k. NULL
-    if the place is behind the last one."""
+    difference exceeds it in one of ten cases. Taking the later neighbour instead would hold up to 95 % for small k.
+    NULL if the place is behind the last one."""
     place = LEVEL * (pl.len() + 1) - 1
     before = (place + 1e-9).floor().cast(pl.Int64)
     low, high = (differences.get(before + step, null_on_oob=True) for step in (0, 1))

@@ -164,8 +164,8 @@ class _Function:
         return f"(({name} := {key}) in {rows} or {name} in {several})"
 
     def only_value(self, caller: Frame, call: str) -> str:
-        """Source of the value of the only row: the caller finds it itself where the index of a table has one row for the
-        key, and calls the function where it may have several."""
+        """Source of the value of the only row: the caller finds it itself where the index of a table has one row for
+        the key, and calls the function where it may have several."""
         query = self._query
         if query != Query(query.sources, query.items, query.condition) or not self._loops.is_lookup:
             return call

@@ -42,6 +42,18 @@ def test_time_becomes_a_bound_once() -> None:
     assert told == Punctuations.of([Pattern.of(ts=below(9)), Pattern.of({"ts~": below(9)})], progress=9)
 
 
+def test_every_value_that_time_has_passed_gets_a_punctuation() -> None:
+    one, other = made(), made()
+    bounds = Punctuations.from_column("ts~", "<", pl.Series([3, 7, 9]))
+    assert one.process([Input(page(3, 7, 7, 9), bound=9)]).punctuations == bounds
+    assert one.process([Input(page(12, 15), bound=9)]).punctuations is None
+    other.restore_scalars(decode(encode(one.scalars())))
+    for each in one, other:
+        later = each.process([Input(None, bound=13)]).punctuations
+        assert later == Punctuations.from_column("ts~", "<", pl.Series([12, 13]))
+        assert each.scalars()["values"] == Punctuations.from_column("ts~", "<", pl.Series([15]))
+
+
 def test_a_restored_operator_does_not_repeat_itself() -> None:
     one, other = made(), made()
     one.process([Input(page(3), bound=3)])

@@ -9,7 +9,7 @@ EXTERNAL_SHAPES = (
     "select", "union", "window", "nested", "rolled up", "by time", "groups", "join", "over join", "by another key",
     "outer", "distinct", "merged window", "by rising time", "having", "groups and tuples", "padded and tuples",
     "by rising key", "running", "running", "sequence", "three", "joined windows", "windows and tuples", "three deep",
-    "key join", "groups over join", "distinct over join",
+    "key join", "groups over join", "distinct over join", "by time of a side",
 )  # fmt: skip
 CLOCKED_SHAPES = (
     "select", "union", "window", "rolled up", "join", "by another key", "merged window", "having", "running",
@@ -68,6 +68,9 @@ def query(chance: Random, sources: tuple[str, ...], kinds: Mapping[str, str]) ->
             return f"SELECT v, COUNT(*) AS n FROM (SELECT x.k AS k, y.v AS v {join}) AS j {window} GROUP BY v"
         case "groups over join":
             return f"SELECT x.k, y.v, COUNT(*) AS n {join} GROUP BY x.k, y.v"
+        case "by time of a side":
+            sides = chance.choice(("{0} AS x JOIN {1} AS y", "{1} AS y LEFT JOIN {0} AS x"))
+            return f"SELECT y.ts, COUNT(*) AS n FROM {sides.format(a, b)} ON x.k = y.k AND x.ts <= y.ts GROUP BY y.ts"
         case "distinct over join":
             return f"SELECT DISTINCT x.k, y.v AS v {join}"
         case "groups and tuples":

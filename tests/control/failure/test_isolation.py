@@ -17,9 +17,10 @@ from millstream.errors import MillstreamError, OperatorError
 from tests.tries import tries
 
 MOST = (1 << 63) - 1
-STREAMS = """
+STREAMS = f"""
     CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts;
-    CREATE STREAM r (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts
+    CREATE STREAM r (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts;
+    CREATE STREAM d WITH (on_overflow = 'bad') AS SELECT k, v * {MOST} AS p, ts FROM s
 """
 HEALTHY = {
     "plain": "SELECT k, v FROM s WHERE v > 2",
@@ -28,11 +29,13 @@ HEALTHY = {
     "joined": "SELECT s.k, s.ts, r.ts AS rts FROM s [RANGE 5], r [RANGE 5] WHERE s.k = r.k",
     "total": "SELECT SUM(n) AS n, window_end FROM (SELECT k, COUNT(*) AS n, window_end FROM s [RANGE 10] GROUP BY k) t "
     "[RANGE 10] ",
+    "diverted": "SELECT k, p FROM d",
     "others": "SELECT k, MAX(v) AS v, window_end FROM r [RANGE 10] GROUP BY k",
 }
 FAILING = {
     "product": f"SELECT k * {MOST} AS p FROM s",
     "filter": f"SELECT k FROM s WHERE v * {MOST} > 1",
+    "diverted sum": "SELECT SUM(p) AS p, window_end FROM d [RANGE 10]",
     "group": f"SELECT k, COUNT(*) * {MOST} AS n, window_end FROM s [RANGE 10] GROUP BY k",
     "pairs": f"SELECT s.k FROM s [RANGE 5], r [RANGE 5] WHERE s.k = r.k AND s.v * {MOST} > r.v",
     "chain": f"SELECT SUM(n * {MOST}) AS n, window_end FROM "

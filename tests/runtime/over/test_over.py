@@ -68,7 +68,7 @@ def rows_of(seed: int, kind: str) -> list[tuple[Any, ...]]:
     for _ in range(draw.choice([3, 15, 40])):
         now += draw.choice([0, 0, 0, 1, 1, 2, 9])
         ts = now - draw.choice([0, 1, 2]) if kind == "watermarked" else now
-        k, name = draw.choice([1, 1, 2, None]), draw.choice(["x", "y", None])
+        k, name = draw.choice([1, 1, 2, 3, None]), draw.choice(["x", "y", None])
         v, w, x = (
             draw.choice([None, -3, 1, 40]),
             draw.choice([None, 0.5, -0.0, 1e17, 3.0]),
@@ -88,8 +88,11 @@ def results_of(
     mill.execute(before)
     mill.add_query("q", query)
     found: Counter = Counter()
-    for row in rows:
+    last = {row[1]: place for place, row in enumerate(rows)}
+    for place, row in enumerate(rows):
         mill.insert("s", [row])
+        if row[1] is not None and place == last[row[1]]:
+            mill.feed_line("s", f"[*, {row[1]}, *, *, *, *]")
         if chance.random() < 0.3:
             mill.batch()
             found.update(map(canonical, mill.take_rows("q").rows()))

@@ -59,6 +59,7 @@ class Failure:
 class Failures:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
+        self._settling = False
 
     def of(self) -> dict[str, Failure]:
         """The failed queries."""
@@ -178,15 +179,21 @@ class Failures:
 
     def settle(self) -> None:
         """Forget the placements of failed queries, whose parts are stopped, and close their sinks."""
-        for name in self.of() if not self._mill.journal.recovering else ():
-            if name in self._mill.placements.of:
-                self._mill.unplace(name)
-                self._mill.deliveries.close_sink(name, failed=True)
+        if self._mill.journal.recovering or self._settling:
+            return
+        self._settling = True  # to forget a placement, the mill waits for reports, and so comes here again
+        try:
+            for name in self.of():
+                if name in self._mill.placements.of:
+                    self._mill.unplace(name)
+                    self._mill.deliveries.close_sink(name, failed=True)
+        finally:
+            self._settling = False
 
     def check(self, *, told: bool = False) -> None:
         """Raise the error of a failed query if no query runs any more; `told`: also if it was raised before."""
         failures = self.of()
-        if failures and self.leaves_none(()):
+        if failures and not self._settling and self.leaves_none(()):
             for failure in failures.values():
                 if told or not failure.told:
                     failure.told = True

@@ -9,6 +9,11 @@ NULL is a partition of its own, and so is NaN.
 >>> known = Partitions(["k"], {"k": pl.Int64()})
 >>> known.codes(pl.DataFrame({"k": [7, 9]})).tolist(), known.codes(pl.DataFrame({"k": [8, 7]})).tolist()
 ([0, 1], [2, 0])
+>>> known = Partitions(["k"], {"k": pl.Int64()})
+>>> known.codes(pl.DataFrame({"k": [None, 7, 9]})).tolist(), known.keep(np.array([True, False, True]))
+([0, 1, 2], None)
+>>> known.codes(pl.DataFrame({"k": [9, None]})).tolist()
+[1, 0]
 """
 
 from __future__ import annotations
@@ -49,6 +54,12 @@ def numbered(frame: pl.DataFrame, names: Sequence[str]) -> Places:
     if not names:
         return np.zeros(frame.height, dtype=np.int64)
     return Partitions(names, {name: frame.schema[name] for name in names}).codes(frame)
+
+
+def places_of_firsts(values: Places, among: Mask) -> Places:
+    """Return where each of the values among these occurs first, in order."""
+    chosen = np.flatnonzero(among)
+    return chosen[np.sort(np.unique(values[chosen], return_index=True)[1])]
 
 
 class Partitions:
@@ -93,21 +104,28 @@ class Partitions:
         if len(values) and not self._cover(int(values.min()), int(values.max())):
             return None
         found = self._table[values - self._low]
-        if len(values) and found.min() < 0:
-            fresh = values[found < 0]
-            firsts = np.sort(np.unique(fresh, return_index=True)[1])
-            places = np.flatnonzero(found < 0)[firsts]
-            self._table[values[places] - self._low] = self.count + np.arange(len(places))
-            self._add(frame, places if absent is None else np.flatnonzero(~absent)[places])
+        firsts = places_of_firsts(values, found < 0)
+        if absent is not None:
+            firsts = np.flatnonzero(~absent)[firsts]
+            if self._null < 0:
+                firsts = np.sort(np.append(firsts, np.argmax(absent)))
+        if len(firsts):
+            self._number(column, firsts)
+            self._add(frame, firsts)
             found = self._table[values - self._low]
         if absent is None:
             return np.asarray(found)
-        if self._null < 0:
-            self._null = self.count
-            self._add(frame, np.flatnonzero(absent)[:1])
         codes = np.full(frame.height, self._null, dtype=np.int64)
         codes[~absent] = found
         return codes
+
+    def _number(self, column: pl.Series, places: Places) -> None:
+        """Give the keys at these places the next numbers, in their order; NULL too."""
+        for at in np.flatnonzero(column.gather(places).is_null().to_numpy()):
+            self._null = self.count + int(at)
+        numbers = self.count + np.arange(len(places))
+        known = numbers != self._null
+        self._table[column.gather(places[known]).to_numpy() - self._low] = numbers[known]
 
     def _cover(self, low: int, high: int) -> bool:
         """Extend the look-up array to these values; return whether it is worth it."""

@@ -76,7 +76,9 @@ def _group_counted(group: Group, rows: pl.DataFrame) -> Integers:
     bounds = [(name, op) for name, op in group.shape if op != "="]
     if not group.shape:
         return np.full(group.height, rows.height, dtype=np.int64)
-    if len(bounds) > 1 or (bounds and not names):
+    if bounds and not names and len(bounds) == 1:
+        return _inside(group.columns[bounds[0][0]], bounds[0][1], rows.get_column(bounds[0][0]))
+    if len(bounds) > 1:
         return np.array([pattern.match(rows).sum() for pattern in group.patterns()], dtype=np.int64)
     patterns = pl.DataFrame({**group.columns, _ROW: np.arange(group.height)})
     types = {name: column.dtype for name, column in group.columns.items()}
@@ -89,3 +91,10 @@ def _group_counted(group: Group, rows: pl.DataFrame) -> Integers:
     pairs = patterns.rename({name: _BOUND}).join(stored, on=names)
     inside = pairs.filter(INSIDE[op](pl.col(_BOUND), pl.col(name))).get_column(_ROW).to_numpy()
     return np.bincount(inside, minlength=group.height).astype(np.int64)
+
+
+def _inside(bounds: pl.Series, op: str, column: pl.Series) -> Integers:
+    """Return the number of values inside each bound."""
+    values = comparable(column, bounds.dtype).drop_nulls().sort()
+    below = values.search_sorted(bounds, side="left" if op in ("<", ">=") else "right").cast(pl.Int64).to_numpy()
+    return below if op in ("<", "<=") else values.len() - below

@@ -12,7 +12,7 @@ EXTERNAL_SHAPES = (
     "key join", "groups over join", "distinct over join", "by time of a side",
 )  # fmt: skip
 CLOCKED_SHAPES = (
-    "select", "union", "window", "rolled up", "join", "by another key", "merged window", "having", "running",
+    "select", "union", "window", "nested", "rolled up", "join", "by another key", "merged window", "having", "running",
 )  # fmt: skip
 FRAMES = ("ROWS 2 PRECEDING", "UNBOUNDED PRECEDING", "RANGE 4{} PRECEDING", "RANGE 5{} PRECEDING SLIDE 3{}")
 RISING = ("ts + 5", "ts * 2 - 1", "3 - (1 - ts)")
@@ -41,7 +41,8 @@ def query(chance: Random, sources: tuple[str, ...], kinds: Mapping[str, str]) ->
             return f"SELECT {group and 'k, '}COUNT(*) AS n, SUM(v) AS s FROM {a} AS x {window}{group and ' GROUP BY k'}"
         case "nested":
             inner = f"(SELECT window_end, k, SUM(v) AS v FROM {a} AS x {window} GROUP BY k) AS i"
-            return f"SELECT window_end, SUM(v) AS s, COUNT(*) AS n FROM {inner} GROUP BY window_end"
+            shown = "" if clocked else "window_end, "  # the reference has numbers where the clock has times
+            return f"SELECT {shown}SUM(v) AS s, COUNT(*) AS n FROM {inner} GROUP BY window_end"
         case "rolled up":
             inner = f"(SELECT k, SUM(v) AS v FROM {a} AS x {window} GROUP BY k) AS i"
             return f"SELECT k, SUM(v) AS s, COUNT(*) AS n FROM {inner} {more} GROUP BY k"

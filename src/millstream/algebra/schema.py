@@ -79,7 +79,7 @@ class Schema:
     @property
     def trails(self) -> dict[str, Expression]:
         """The attributes that time closes: each is at least the expression over the hidden timestamp."""
-        if self.kind is TimeKind.LATENT:
+        if self.kind is TimeKind.LATENT and not self.offsets:
             return {}
         return dict(self.follows) | {name: self._after(name, offset) for name, offset in self.times.items()}
 

@@ -96,6 +96,11 @@ class Prodders:
 
     # --- system time ------------------------------------------------------------------------------------------------
 
+    def begin(self) -> None:
+        """Take the marks up to now for passed: they were asked for before a restart, or lie in the time that the mill
+        was down."""
+        self._ticked = self._mill.clock.now()
+
     def tick(self) -> None:
         """Prod the queries that prod themselves by system time, if a mark has passed since the last call."""
         before, now = self._ticked, self._mill.clock.now()

@@ -189,6 +189,7 @@ def _replay(mill: Mill, note: Remember) -> None:
             mill.journal.file_progress = done, noted
         case "sources", (int(now), int(beat), dict(promised), dict(held)):
             mill.time.reach(now)
+            mill.prodders.begin()
             mill.time.next_beat = beat
             mill.feeds.restore(promised, held)
 

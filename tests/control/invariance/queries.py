@@ -42,6 +42,7 @@ SHAPES = (
     "running",
     "diverted",
     "written table",
+    "by time of a side",
     *(HELD := ("groups over join", "distinct over join", "window over join", "join over join")),
 )
 """Those of `HELD` read punctuation that a join holds back."""
@@ -120,6 +121,9 @@ def queries(draw: st.DrawFn, kinds: tuple[str, str, str], shape: str) -> str:
             return f"SELECT window_end, v, COUNT(*) AS n, MAX(k) AS top FROM {inner} {window} GROUP BY v"
         case "groups over join":
             return f"SELECT x.k, y.ts, COUNT(*) AS n {join} GROUP BY x.k, y.ts"
+        case "by time of a side":
+            closed = "x.k = y.k AND x.ts <= y.ts"
+            return f"SELECT y.ts, COUNT(*) AS n FROM {a} AS x JOIN {b} AS y ON {closed} GROUP BY y.ts"
         case "distinct over join":
             return f"SELECT DISTINCT x.k, y.ts {join}"
         case "window over join":

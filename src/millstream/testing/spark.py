@@ -19,6 +19,7 @@ from millstream.config import Options
 from millstream.control.mill.base import Mill
 from millstream.control.mill.recovery import recovered
 from millstream.control.spark.jobs import SparkJobs
+from millstream.physical.wire.control_log import ControlLog
 from millstream.testing.runner import Outcome, Variant, run_path, transcripts
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class SparkHost:
     def _restart_if_all_requested(self) -> None:
         if self._requests and self._requests == self._open:
             try:
+                for job in self.jobs.all():
+                    if isinstance(job.log, ControlLog):
+                        job.log.keep_decoded()
                 self.jobs.restart()
             finally:
                 self._requests, self._restarts = 0, self._restarts + 1

@@ -28,7 +28,7 @@ _INSTEAD = {
     "!=": _TWO_PATTERNS,
     "<>": _TWO_PATTERNS,
     "between": "Write {0} in [1, 5] for the values from 1 to 5.",
-    "in": "Write {0} in {{1, 2}} for one of the values, {0} in [1, 2] for all from 1 to 2.",
+    "in": "Write {0} in {{1, 2}} for one of the values, {0} in [1, 2] for all from 1 to 2, {0} (1, 2) for those between.",
 }
 _ALTERNATIVES = re.compile(r"\s(and|or)\s.*[<>=]", re.I)
 _COMPARISON = re.compile(r"(<=|>=|<|>|=|≤|≥)")
@@ -247,4 +247,4 @@ def _unknown(name: str, schema: Schema) -> PatternError:
 
 
 def _place(text: str, at: int) -> str:
-    return f"At character {at + 1} of {text[:200]}"
+    return f"At character {at + 1} of {text[:200]}" if text.strip() else "The pattern is empty."

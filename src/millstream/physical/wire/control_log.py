@@ -52,6 +52,7 @@ class ControlLog:
         self._file: int | None = None
         self._compacted = 0
         """The size of the file after it was last compacted."""
+        self._decoded: dict[int, Record] | None = None
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists() or not path.stat().st_size:
@@ -110,7 +111,18 @@ class ControlLog:
 
     def numbered(self) -> Iterator[tuple[int, Record]]:
         """All records that have not been dropped, with their positions."""
-        return ((position, self._record(data)) for position, data in self._frames(0))
+        return ((position, self._kept(position, data)) for position, data in self._frames(0))
+
+    def keep_decoded(self) -> None:
+        """Keep the records that `numbered` yields in memory: for a program that recovers many mills from one log."""
+        self._decoded = {}
+
+    def _kept(self, position: int, data: bytes) -> Record:
+        if self._decoded is None:
+            return self._record(data)
+        if position not in self._decoded:
+            self._decoded[position] = self._record(data)
+        return self._decoded[position]
 
     def compact(self, needed: Callable[[int, Record], bool]) -> None:
         """Drop the records that are not needed. The last record stays: it has the end position."""
@@ -124,6 +136,8 @@ class ControlLog:
         self._file = self._open()
         with self._placing:
             self._generation, self._places = self._generation + 1, {}
+        if self._decoded is not None:
+            self._decoded = {}
         self._compacted = self.path.stat().st_size
 
     def _frames(self, start: int) -> Iterator[tuple[int, bytes]]:

@@ -54,6 +54,28 @@ def test_frequencies_are_never_too_low() -> None:
     assert exact > 0.95 * len(items)
 
 
+@pytest.mark.parametrize("apart", [1009, 1013, 1019, 1021, 1000003, 1009 * 1013 * 1019, (1 << 61) - 1])
+def test_items_that_share_a_counter_are_told_apart(apart: int) -> None:
+    often = evaluated("approx_frequency", Frame("ROWS", 99))
+    items = [5, 5, 5, 5 + apart, 5 + 2 * apart, -5, 5 - apart, -5 - apart, -5, 0, apart, 5]
+    seen = Counter[int]()
+    for number, item in enumerate(items):
+        seen[item] += 1
+        assert often.take(number, number, number, (item,)) == [(seen[item],)], (number, item)
+
+
+def test_negative_frequencies_are_never_too_low() -> None:
+    draw, often = random.Random(4), evaluated("approx_frequency", Frame("ROWS", 49))
+    items = [draw.choice([-1, 1]) * int(draw.expovariate(0.001)) for _ in range(800)]
+    exact = 0
+    for number, item in enumerate(items):
+        ((estimate,),) = often.take(number, number, number, (item,))
+        true = items[max(0, number - 49) : number + 1].count(item)
+        assert estimate >= true
+        exact += estimate == true
+    assert exact > 0.95 * len(items)
+
+
 def test_the_number_of_ones_is_off_by_half_at_most() -> None:
     draw, ones = random.Random(5), evaluated("approx_ones", Frame("BASE"))
     bits = [int(draw.random() < 0.4) for _ in range(1500)]

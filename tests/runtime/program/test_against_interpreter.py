@@ -152,7 +152,7 @@ CREATE AGGREGATE ranges(x BIGINT, y BIGINT) : (a BIGINT, b BIGINT, c BIGINT)
     DELETE FROM t WHERE k = x % 3 AND v < y AND n > 2; DELETE FROM p WHERE m > 4;
     INSERT INTO t SELECT k, (SELECT MAX(o.v) FROM t o WHERE o.k = p.k), m % 2 FROM p
       WHERE (SELECT COUNT(*) FROM t) < 20; } }""",
-    # TERMINATE with the arguments of the last tuple, in queries inside of queries
+    # TERMINATE with the arguments of the last tuple, in queries inside of queries; divisors that are never zero
     "ending": """
 CREATE AGGREGATE ending(x BIGINT, y BIGINT) : (a BIGINT, b BIGINT)
 { TABLE t(k BIGINT, n BIGINT); TABLE one(m BIGINT);
@@ -164,6 +164,7 @@ CREATE AGGREGATE ending(x BIGINT, y BIGINT) : (a BIGINT, b BIGINT)
     INSERT INTO RETURN SELECT k, n + y % 9 FROM t
       WHERE n % 5 IN (SELECT m + x % 2 FROM one) AND EXISTS (SELECT 1 FROM t o WHERE o.k = y % 2);
     INSERT INTO RETURN VALUES (y, (SELECT MIN(n) FROM t WHERE n > x)) WHERE y > 3;
+    INSERT INTO RETURN SELECT x % (m + 1), y % m FROM one;
     DELETE FROM t WHERE n > 20 AND k < x; } }""",
 }
 VALUES = st.none() | st.integers(-5, 9) | st.sampled_from([1 << 62, -(1 << 63), 123456789])

@@ -8,10 +8,12 @@ from math import ceil
 
 import pytest
 
+import millstream as ms
 from millstream.algebra.frame import Frame
 from millstream.algebra.program.call import ProgramCall
+from millstream.algebra.python.library import LIBRARY
 from millstream.logical import library
-from millstream.logical.bind.aggregate.library import find
+from millstream.logical.bind.aggregate.library import _bound, find
 from millstream.logical.catalog import Catalog
 from millstream.runtime.over.evaluation import Evaluation, evaluation
 from millstream.runtime.over.versions import versions_of
@@ -29,6 +31,23 @@ def test_every_name_is_declared_and_documented(name: str) -> None:
     found = find(name, Catalog())
     assert found is not None and {program.name for program in found.versions} == {name}
     assert f"`{name}(" in (DOCS / "aggregates.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(library.names()))
+def test_what_a_program_registers_does_not_change_the_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find(name, Catalog())
+    monkeypatch.setattr(LIBRARY, "_own", {})
+    for hidden in ("abs", "ln", "power", "sign", "ceil", "floor", "round", "greatest", "least", "coalesce"):
+        ms.function(lambda x: x, name=hidden, arguments=["VARCHAR"], returns="VARCHAR")
+    for hidden in ("min", "max", "sum", "count"):
+        ms.aggregate(Texts, name=hidden)
+    _bound.cache_clear()
+    assert find(name, Catalog()) == before
+
+
+class Texts:
+    def iterate(self, x: str) -> str:
+        return x
 
 
 def test_a_sample_has_each_tuple_of_the_window_alike_often() -> None:

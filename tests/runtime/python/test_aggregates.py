@@ -209,6 +209,8 @@ def test_mistakes_of_vectorized_aggregates(mill: LocalMill) -> None:
     with pytest.raises(BindError, match="aggregate 'both' is vectorized and has more than iterate"):
         mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
     del Both.terminate
+    with pytest.raises(BindError, match="aggregate 'both' is vectorized and cannot ignore NULLs"):
+        mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT", ignore_nulls=True)
     mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
     with pytest.raises(OperatorError, match="aggregate both returned 1 value for 2 rows"):
         result(mill, "both(v)", (1, 1), (1, 2))

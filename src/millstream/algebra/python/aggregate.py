@@ -56,9 +56,12 @@ def define_aggregate(
     if not parameters:
         raise BindError("M2110", f"{what} has no argument", hint="iterate(self, x)")
     style = style_of(code.iterate, vectorized, what)  # type: ignore[attr-defined]
-    if style != VALUE and (methods != ("iterate",) or ignore_nulls):
-        hint = "iterate returns a column with the result of each tuple; it is handed NULLs"
+    if style != VALUE and methods != ("iterate",):
+        hint = "iterate returns a column with the result of each tuple"
         raise BindError("M2110", f"{what} is vectorized and has more than iterate", hint=hint)
+    if style != VALUE and ignore_nulls:
+        hint = "iterate takes the NULLs of its columns, and returns a result for each tuple"
+        raise BindError("M2110", f"{what} is vectorized and cannot ignore NULLs", hint=hint)
     for method in ("initialize", "expire"):
         if method in methods:
             others, _ = parameters_of(

@@ -198,6 +198,18 @@ def test_a_vectorized_aggregate_without_over_takes_whole_pages(mill: LocalMill) 
     assert taken == [100, 100]
 
 
+def test_terminate_takes_no_arguments(mill: LocalMill) -> None:
+    class Ending:
+        def iterate(self, x: int) -> None:
+            pass
+
+        def terminate(self, x: int) -> int:
+            return x
+
+    with pytest.raises(BindError, match="M2110: aggregate 'ending', terminate, has parameters"):
+        mill.aggregate(Ending)
+
+
 def test_mistakes_of_vectorized_aggregates(mill: LocalMill) -> None:
     class Both:
         def iterate(self, x: pl.Series) -> pl.Series:

@@ -16,6 +16,7 @@ column with a result for each of them.
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -68,6 +69,9 @@ def define_aggregate(
                 getattr(code, method), [t for _, t in parameters], f"{what}, {method},", method=True
             )
             assert len(others) == len(parameters)
+    if "terminate" in methods and not _takes_nothing(inspect.getattr_static(code, "terminate")):
+        hint = "terminate(self); iterate may keep the values of the last tuple"
+        raise BindError("M2110", f"{what}, terminate, has parameters", hint=hint)
     if required < len(parameters):
         raise BindError("M2110", f"{what} has a parameter with a default", hint="give it another aggregate")
     results = _results(code, methods, returns, what)
@@ -76,6 +80,17 @@ def define_aggregate(
     reference = Reference(name, code.__module__, code.__qualname__, identity)
     declaration = Declaration(reference, parameters, required, results, style, methods, ignore_nulls)
     return Definition(declaration, code)
+
+
+def _takes_nothing(method: Any) -> bool:
+    """True if a method can be called without arguments, as far as it is known."""
+    if not inspect.isfunction(method):
+        return True
+    try:
+        inspect.signature(method).bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _results(code: type, methods: Iterable[str], returns: Returns | None, what: str) -> tuple[tuple[str, Type], ...]:

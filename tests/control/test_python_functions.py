@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any
@@ -152,8 +153,16 @@ def test_an_exception_of_a_vectorized_function_names_the_row(mill: LocalMill) ->
         return x
 
     rows = [(k, 0.0, f"n{k}", None, k) for k in range(1, 9)]
-    with pytest.raises(OperatorError, match=r"function picky\(4, 'n4'\) raised ValueError: too much"):
+    place = r"\(test_python_functions.py, line \d+\)"
+    with pytest.raises(OperatorError, match=rf"function picky\(4, 'n4'\) raised ValueError: too much {place}"):
         result(mill, "picky(k, name)", *rows)
+
+
+def test_an_exception_outside_of_python_code_names_no_line(mill: LocalMill) -> None:
+    mill.function(math.sqrt, arguments=["DOUBLE"], returns="DOUBLE")
+    with pytest.raises(OperatorError) as caught:
+        result(mill, "sqrt(v)", (1, -1.0, "", None, 2))
+    assert "raised ValueError" in caught.value.message and ", line" not in caught.value.message
 
 
 @pytest.mark.parametrize(

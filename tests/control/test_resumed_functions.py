@@ -29,6 +29,13 @@ def made(body: str) -> Callable[..., Any]:
 @pytest.fixture
 def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkpoint with a query that calls a function, as another process finds it."""
+    folder = kept(tmp_path)
+    monkeypatch.setattr(codes, "_CODE", {})
+    return folder
+
+
+def kept(tmp_path: Path) -> Path:
+    """A checkpoint with a query that calls a function."""
     folder = tmp_path / "checkpoint"
     with ms.connect(local=True, checkpoint=folder) as mill:
         mill.function(made("1 / x"))
@@ -36,8 +43,29 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         mill.sql("CREATE QUERY q AS SELECT inverse(v) AS x FROM s")
         mill.insert("s", [ROW])
         assert mill.query("q").take().rows() == [(0.5,)]
-    monkeypatch.setattr(codes, "_CODE", {})
     return folder
+
+
+def test_a_later_connection_of_the_process_registers_again(tmp_path: Path) -> None:
+    checkpoint = kept(tmp_path)
+    with pytest.raises(PlanError, match="M3070"):
+        ms.connect(local=True, checkpoint=checkpoint)
+    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+        with pytest.raises(PlanError, match="M3070"):
+            mill.resume()
+        mill.function(made("2 / x"))
+        with pytest.raises(PlanError, match="M3071"):
+            mill.resume()
+        mill.function(made("1 / x"))
+        mill.resume()
+        mill.function(made("3 / x"))  # for later statements
+        mill.insert("s", [(1, 4.0, "", None, 2)])
+        assert mill.query("q").take().rows() == [(0.25,)]
+    with ms.connect(local=True, checkpoint=checkpoint, resume=False) as mill:
+        mill.function(made("2 / x"))
+        mill.resume(changed=True)
+        mill.insert("s", [(1, 4.0, "", None, 3)])
+        assert mill.query("q").take().rows() == [(0.5,)]
 
 
 def test_a_checkpoint_holds_no_code(checkpoint: Path) -> None:

@@ -8,10 +8,12 @@ from math import ceil
 
 import pytest
 
+import millstream as ms
 from millstream.algebra.frame import Frame
 from millstream.algebra.program.call import ProgramCall
+from millstream.algebra.python.library import LIBRARY
 from millstream.logical import library
-from millstream.logical.bind.aggregate.library import find
+from millstream.logical.bind.aggregate.library import _bound, find
 from millstream.logical.catalog import Catalog
 from millstream.runtime.over.evaluation import Evaluation, evaluation
 from millstream.runtime.over.versions import versions_of
@@ -29,6 +31,23 @@ def test_every_name_is_declared_and_documented(name: str) -> None:
     found = find(name, Catalog())
     assert found is not None and {program.name for program in found.versions} == {name}
     assert f"`{name}(" in (DOCS / "aggregates.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(library.names()))
+def test_what_a_program_registers_does_not_change_the_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = find(name, Catalog())
+    monkeypatch.setattr(LIBRARY, "_own", {})
+    for hidden in ("abs", "ln", "power", "sign", "ceil", "floor", "round", "greatest", "least", "coalesce"):
+        ms.function(lambda x: x, name=hidden, arguments=["VARCHAR"], returns="VARCHAR")
+    for hidden in ("min", "max", "sum", "count"):
+        ms.aggregate(Texts, name=hidden)
+    _bound.cache_clear()
+    assert find(name, Catalog()) == before
+
+
+class Texts:
+    def iterate(self, x: str) -> str:
+        return x
 
 
 def test_a_sample_has_each_tuple_of_the_window_alike_often() -> None:
@@ -49,6 +68,28 @@ def test_frequencies_are_never_too_low() -> None:
     for number, item in enumerate(items):
         ((estimate,),) = often.take(number, number, number, (item,))
         true = items[max(0, number - 99) : number + 1].count(item)
+        assert estimate >= true
+        exact += estimate == true
+    assert exact > 0.95 * len(items)
+
+
+@pytest.mark.parametrize("apart", [1009, 1013, 1019, 1021, 1000003, 1009 * 1013 * 1019, (1 << 61) - 1])
+def test_items_that_share_a_counter_are_told_apart(apart: int) -> None:
+    often = evaluated("approx_frequency", Frame("ROWS", 99))
+    items = [5, 5, 5, 5 + apart, 5 + 2 * apart, -5, 5 - apart, -5 - apart, -5, 0, apart, 5]
+    seen = Counter[int]()
+    for number, item in enumerate(items):
+        seen[item] += 1
+        assert often.take(number, number, number, (item,)) == [(seen[item],)], (number, item)
+
+
+def test_negative_frequencies_are_never_too_low() -> None:
+    draw, often = random.Random(4), evaluated("approx_frequency", Frame("ROWS", 49))
+    items = [draw.choice([-1, 1]) * int(draw.expovariate(0.001)) for _ in range(800)]
+    exact = 0
+    for number, item in enumerate(items):
+        ((estimate,),) = often.take(number, number, number, (item,))
+        true = items[max(0, number - 49) : number + 1].count(item)
         assert estimate >= true
         exact += estimate == true
     assert exact > 0.95 * len(items)

@@ -37,14 +37,15 @@ class Interpreter:
         self.columns = {table.name: [column.name for column in table.columns] for table in program.tables}
         self.columns[INWINDOW] = list(program.inwindow)
         self.started = False
+        self.last: Row = ()
 
     def take(self, arguments: Row) -> list[Row]:
         block = self.program.iterate if self.started else self.program.initialize
-        self.started = True
+        self.started, self.last = True, arguments
         return self._run(block, arguments)
 
     def terminate(self) -> list[Row]:
-        return self._run(self.program.terminate, ())
+        return self._run(self.program.terminate, self.last)
 
     def expire(self, arguments: Row) -> list[Row]:
         return self._run(self.program.expire, arguments)

@@ -62,11 +62,8 @@ CREATE WINDOW AGGREGATE sql_max(next DOUBLE) : DOUBLE
   ITERATE:    { DELETE FROM inwindow WHERE w < next; INSERT INTO RETURN VALUES (oldest()); }
   EXPIRE:     { } }
 """
-_HASHED = "(w % 1000003 * {} + {}) % 1021 = (item % 1000003 * {} + {}) % 1021"
-_HASHES = ((31, 7), (1009, 13), (7919, 101), (40503, 977))
-_COUNTS = (
-    f"(SELECT COUNT(*) FROM inwindow WHERE {_HASHED.format(factor, shift, factor, shift)})" for factor, shift in _HASHES
-)
+_PRIMES = (1009, 1013, 1019, 1021)
+_COUNTS = (f"(SELECT COUNT(*) FROM inwindow WHERE w % {prime} = item % {prime})" for prime in _PRIMES)
 NAIVE_FREQUENCY = f"""
 CREATE WINDOW AGGREGATE naive_frequency(item BIGINT) : BIGINT
 {{ TABLE inwindow(w BIGINT);
@@ -134,7 +131,7 @@ class Frequency:
         self.counters: dict[int, int] = {}
 
     def places(self, item: int) -> list[int]:
-        return [h * 1021 + (item % 1000003 * factor + shift) % 1021 for h, (factor, shift) in enumerate(_HASHES)]
+        return [h * 2048 + item % prime for h, prime in enumerate(_PRIMES)]
 
     def iterate(self, item: int) -> int:
         counters, places = self.counters, self.places(item)

@@ -260,6 +260,30 @@ class Silent(Body):
         return [*((v + 1,) for v in held if v >= 2), *([(sum(held),)] if len(held) > 2 else [])]
 
 
+class Ending(Body):
+    """TERMINATE uses the argument of the last tuple, and changes the state by it."""
+
+    SQL = """CREATE AGGREGATE agg(x BIGINT) : BIGINT { TABLE st(v BIGINT);
+      INITIALIZE: ITERATE: { INSERT INTO st VALUES (x); }
+      TERMINATE: { INSERT INTO RETURN SELECT COUNT(*) * 10 + COALESCE(x, 7) FROM st WHERE v = x OR x IS NULL;
+                   DELETE FROM st WHERE v < x; } }"""
+    BASE = True
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+
+    def iterate(self, x: Any) -> list[Row]:
+        self.rows.append(x)
+        self.last = x
+        return []
+
+    def terminate(self) -> list[Row]:
+        x = self.last
+        count = len(self.rows) if x is None else self.rows.count(x)
+        self.rows = [v for v in self.rows if not (v is not None and x is not None and v < x)]
+        return [(count * 10 + (7 if x is None else x),)]
+
+
 class Called(Body):
     """Calls the base version of another aggregate over a subquery of its window, grouped."""
 
@@ -303,5 +327,6 @@ class Delayed(Body):
 
 
 BODIES: list[type[Body]] = [
-    Keeper, Echo, Once, Nested, Ordered, Joined, Emptied, Swapped, Blocking, Silent, Called, Delayed,
+    Keeper, Echo, Once, Nested, Ordered, Joined, Emptied, Swapped, Blocking, Silent, Ending, Called,
+    Delayed,
 ]  # fmt: skip

@@ -61,6 +61,11 @@ def test_tables_that_others_fill_are_unknown() -> None:
     assert facts([number(3)], initialize=False).of(N) == NOTHING
 
 
+def test_a_remainder_by_a_column_that_is_never_zero_is_known() -> None:
+    assert facts([number(1009), number(1021)]).of(binary("%", X, N)) == Fact(False, -1020, 1020)
+    assert facts([number(0), number(1021)]).of(binary("%", X, N)) == NOTHING
+
+
 def test_what_fits() -> None:
     known = facts([number(3), number(1 << 40)])
     assert known.fits(binary("*", N, number(1 << 22)))

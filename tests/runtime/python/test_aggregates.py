@@ -198,6 +198,18 @@ def test_a_vectorized_aggregate_without_over_takes_whole_pages(mill: LocalMill) 
     assert taken == [100, 100]
 
 
+def test_terminate_takes_no_arguments(mill: LocalMill) -> None:
+    class Ending:
+        def iterate(self, x: int) -> None:
+            pass
+
+        def terminate(self, x: int) -> int:
+            return x
+
+    with pytest.raises(BindError, match="M2110: aggregate 'ending', terminate, has parameters"):
+        mill.aggregate(Ending)
+
+
 def test_mistakes_of_vectorized_aggregates(mill: LocalMill) -> None:
     class Both:
         def iterate(self, x: pl.Series) -> pl.Series:
@@ -209,6 +221,8 @@ def test_mistakes_of_vectorized_aggregates(mill: LocalMill) -> None:
     with pytest.raises(BindError, match="aggregate 'both' is vectorized and has more than iterate"):
         mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
     del Both.terminate
+    with pytest.raises(BindError, match="aggregate 'both' is vectorized and cannot ignore NULLs"):
+        mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT", ignore_nulls=True)
     mill.aggregate(Both, arguments=["BIGINT"], returns="BIGINT")
     with pytest.raises(OperatorError, match="aggregate both returned 1 value for 2 rows"):
         result(mill, "both(v)", (1, 1), (1, 2))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @record("argument")
 class Argument(Expression):
-    """An argument of the aggregate, of the tuple that is taken or expires."""
+    """An argument of the aggregate, of the tuple that is taken or expires; in TERMINATE, of the last one taken."""
 
     name: str
 

@@ -4,7 +4,7 @@
 |---|---|
 | initialize | for the first tuple of a partition |
 | iterate | for each later tuple |
-| terminate | at the end of the tuples; a base version that has it is blocking |
+| terminate | at the end of the tuples, with the arguments of the last one; a base version that has it is blocking |
 | expire | for a tuple that leaves the window; window versions only |
 """
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millstream.algebra.identity import digest
-from millstream.algebra.program.expression import Oldest, walk
-from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, expressions, queries
+from millstream.algebra.program.expression import Argument, Oldest, walk
+from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, all_expressions, queries
 from millstream.algebra.schema import Attribute
 from millstream.algebra.values import record
 
@@ -57,6 +57,13 @@ class Program:
         yield from (*self.initialize, *self.iterate, *self.terminate, *self.expire)
 
     @property
+    def last_arguments(self) -> tuple[int, ...]:
+        """The positions of the arguments that TERMINATE uses: they are those of the last tuple that was taken."""
+        found = (node for each in self.terminate for part in all_expressions(each) for node in walk(part))
+        names = {node.name for node in found if isinstance(node, Argument)}
+        return tuple(at for at, argument in enumerate(self.arguments) if argument.name in names)
+
+    @property
     def reads_window(self) -> bool:
         """True if a statement uses inwindow; if not, only the arguments of expiring tuples are of interest."""
         return any(_reads_window(statement) for statement in self.statements)
@@ -77,9 +84,6 @@ class Program:
 def _reads_window(statement: Statement) -> bool:
     if statement.table == INWINDOW:
         return True
-    found = [*expressions(statement)]
-    for query in queries(statement):
-        if any(source.relation == INWINDOW for source in query.sources):
-            return True
-        found += query.expressions()
-    return any(isinstance(node, Oldest) for expression in found for node in walk(expression))
+    if any(source.relation == INWINDOW for query in queries(statement) for source in query.sources):
+        return True
+    return any(isinstance(node, Oldest) for part in all_expressions(statement) for node in walk(part))

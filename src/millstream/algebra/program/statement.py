@@ -63,11 +63,17 @@ def expressions(statement: Statement) -> Iterator[Expression]:
             yield condition
 
 
+def all_expressions(statement: Statement) -> Iterator[Expression]:
+    """The expressions of a statement and of all its queries."""
+    yield from expressions(statement)
+    for query in queries(statement):
+        yield from query.expressions()
+
+
 def runs_code(statement: Statement) -> bool:
     """True if the statement calls functions written in Python, or other aggregates."""
-    inside = [*queries(statement)]
-    parts = [*expressions(statement), *(part for query in inside for part in query.expressions())]
-    return any(map(calls_code, parts)) or any(call.by is not None for query in inside for call in query.calls)
+    called = any(call.by is not None for query in queries(statement) for call in query.calls)
+    return called or any(map(calls_code, all_expressions(statement)))
 
 
 def queries(statement: Statement) -> Iterator[Query]:

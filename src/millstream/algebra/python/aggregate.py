@@ -16,6 +16,7 @@ column with a result for each of them.
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -56,15 +57,21 @@ def define_aggregate(
     if not parameters:
         raise BindError("M2110", f"{what} has no argument", hint="iterate(self, x)")
     style = style_of(code.iterate, vectorized, what)  # type: ignore[attr-defined]
-    if style != VALUE and (methods != ("iterate",) or ignore_nulls):
-        hint = "iterate returns a column with the result of each tuple; it is handed NULLs"
+    if style != VALUE and methods != ("iterate",):
+        hint = "iterate returns a column with the result of each tuple"
         raise BindError("M2110", f"{what} is vectorized and has more than iterate", hint=hint)
+    if style != VALUE and ignore_nulls:
+        hint = "iterate takes the NULLs of its columns, and returns a result for each tuple"
+        raise BindError("M2110", f"{what} is vectorized and cannot ignore NULLs", hint=hint)
     for method in ("initialize", "expire"):
         if method in methods:
             others, _ = parameters_of(
                 getattr(code, method), [t for _, t in parameters], f"{what}, {method},", method=True
             )
             assert len(others) == len(parameters)
+    if "terminate" in methods and not _takes_nothing(inspect.getattr_static(code, "terminate")):
+        hint = "terminate(self); iterate may keep the values of the last tuple"
+        raise BindError("M2110", f"{what}, terminate, has parameters", hint=hint)
     if required < len(parameters):
         raise BindError("M2110", f"{what} has a parameter with a default", hint="give it another aggregate")
     results = _results(code, methods, returns, what)
@@ -73,6 +80,17 @@ def define_aggregate(
     reference = Reference(name, code.__module__, code.__qualname__, identity)
     declaration = Declaration(reference, parameters, required, results, style, methods, ignore_nulls)
     return Definition(declaration, code)
+
+
+def _takes_nothing(method: Any) -> bool:
+    """True if a method can be called without arguments, as far as it is known."""
+    if not inspect.isfunction(method):
+        return True
+    try:
+        inspect.signature(method).bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _results(code: type, methods: Iterable[str], returns: Returns | None, what: str) -> tuple[tuple[str, Type], ...]:

@@ -18,18 +18,24 @@ from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
+from millstream.control.mill.python_code import PythonCode
 from millstream.control.mill.recovery import recover
 from millstream.physical.shard.host import ShardHost
 from millstream.runtime.engine import NodeStatistics
 
 
 class LocalMill(Mill):
-    """`checkpoint`: the folder that keeps the mill; a mill kept there earlier resumes. None: in memory."""
+    """`checkpoint`: the folder that keeps the mill; a mill kept there earlier resumes. None: in memory. `code`: the
+    Python code of an earlier mill."""
 
     jobs: LocalJobs
 
     def __init__(
-        self, options: Options | None = None, checkpoint: Path | None = None, jobs: LocalJobs | None = None
+        self,
+        options: Options | None = None,
+        checkpoint: Path | None = None,
+        jobs: LocalJobs | None = None,
+        code: PythonCode | None = None,
     ) -> None:
         options = options or Options.read()
         self._first = options.model_copy()
@@ -41,6 +47,8 @@ class LocalMill(Mill):
                     jobs.check_shards(options.shards)
             super().__init__(jobs, options=options)
             self.jobs.clock = self.clock.now
+            if code is not None:
+                self.python_code.share(code)
             recover(self)
             self.python_code.check()
             opening.pop_all()
@@ -51,9 +59,7 @@ class LocalMill(Mill):
         self.batch()
         self.note_sources(in_memory=True)
         self.jobs.stop()
-        made = LocalMill(self._first, jobs=self.jobs)
-        made.catalog.library = self.catalog.library
-        return made
+        return LocalMill(self._first, jobs=self.jobs, code=self.python_code)
 
     def close(self) -> None:
         """Stop. A mill opened later with the same folder resumes."""

@@ -1,7 +1,7 @@
 """The Python code that a mill's queries refer to, across restarts.
 
 A checkpoint holds declarations only. Statements of the checkpoint are bound again by them, whatever is registered now;
-before the queries resume, the program has to have registered the same code again.
+before the queries resume, the program has to have registered the same code again, also if it is the same process.
 """
 
 from __future__ import annotations
@@ -38,12 +38,18 @@ class PythonCode:
         """The last declaration of each name in the journal."""
         self._accepted: dict[Reference, str] = {}
         """Digests of code that was accepted in place of the code of a reference."""
+        self._held: dict[Reference, Definition] = {}
+        """The code that statements of this mill refer to, since it was opened. It stays theirs, whatever is registered
+        later."""
+        self._replaying = False
 
     # --- the journal ------------------------------------------------------------------------------------------------
 
     def note(self, plan: Plan) -> None:
         """Note the declarations that a statement refers to, before the statement itself."""
         for reference in dict.fromkeys(references(plan)):
+            if not self._replaying and (code := find_code(reference)) is not None:
+                self._held[reference] = code
             declared = self._mill.catalog.library.find(reference.name)
             if declared is not None and declared.reference == reference and self._noted.get(declared.name) != declared:
                 self._noted[declared.name] = declared
@@ -90,8 +96,8 @@ class PythonCode:
         return self._accepted.get(reference, reference.digest)
 
     def _is_held(self, reference: Reference) -> bool:
-        """Return whether this process has the code that is to run, whatever is registered now."""
-        held = find_code(reference)
+        """Return whether this mill has the code that is to run, whatever is registered now."""
+        held = self._held.get(reference)
         return held is not None and held.reference.digest == self._wanted(reference)
 
     def _needed(self) -> Iterator[tuple[str, Reference]]:
@@ -105,6 +111,7 @@ class PythonCode:
 
     def _use(self, reference: Reference, registered: Definition) -> None:
         provide({reference: registered})
+        self._held[reference] = registered
         if registered.reference.digest != self._wanted(reference):
             self._accepted[reference] = registered.reference.digest
             self._mill.journal.note("python", (reference, registered.reference.digest))
@@ -118,10 +125,15 @@ class PythonCode:
         """While the journal is replayed, names refer to what it declares, and to nothing else."""
         catalog = self._mill.catalog
         own, catalog.library = catalog.library, Library()
+        self._replaying = True
         try:
             yield
         finally:
-            catalog.library = own
+            catalog.library, self._replaying = own, False
+
+    def share(self, other: PythonCode) -> None:
+        """Take the code of another mill: what is registered there, and what its queries refer to."""
+        self._mill.catalog.library, self._held = other._mill.catalog.library, {**other._held}
 
 
 def _others(found: Iterable[str]) -> str:

@@ -4,6 +4,8 @@ The class has the methods of `RowAggregate`. Local tables are `Table`s, or `Keye
 alone, or plain attributes where the number of rows is fixed. The source is in `SOURCE` of the class, the indexes of its
 tables by attribute in `INDEXES`, the names of the keyed ones in `KEYED`, the columns of the indexes of inwindow in
 `WINDOW_INDEXES`, and `EXPIRES` is False if nothing happens when a tuple leaves.
+
+The arguments that TERMINATE uses are attributes, which INITIALIZE and ITERATE assign.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ _METHODS = {
 }
 """The statements of each method. `leave` does what `expire` does, where its rows are not used."""
 
+_LAST = ""
+"""The name of the last arguments among what is saved; no table has it."""
+
 
 @lru_cache(maxsize=256)
 def compiled(program: Program) -> type[Any]:
@@ -56,9 +61,12 @@ def compiled(program: Program) -> type[Any]:
 def _class(module: _Compiler, text: str) -> type[Any]:
     program, tables = module.program, module.tables
     held = {name: storage for name, storage in tables.items() if name != INWINDOW}
-    indexes = {storage.attribute: tuple(storage.indexes) for storage in held.values() if not storage.fixed}
+    tabled = {name: storage for name, storage in held.items() if not storage.fixed}
+    indexes = {storage.attribute: tuple(storage.indexes) for storage in tabled.values()}
     keyed = {storage.attribute: storage.key for storage in held.values() if storage.keyed}
     fixed = {name: _cells(storage) for name, storage in held.items() if storage.fixed}
+    if module.last:
+        fixed[_LAST] = [list(module.last.values())]
     cells = [cell for rows in fixed.values() for row in rows for cell in row if isinstance(cell, str)]
 
     def __init__(self: Any) -> None:
@@ -69,23 +77,20 @@ def _class(module: _Compiler, text: str) -> type[Any]:
 
     def save(self: Any) -> dict[str, list[tuple[Any, ...]]]:
         return {
-            name: [tuple(getattr(self, cell) if isinstance(cell, str) else cell for cell in row) for row in fixed[name]]
-            if storage.fixed
-            else list(map(tuple, getattr(self, storage.attribute)))
-            for name, storage in held.items()
-        }
+            name: [tuple(getattr(self, cell) if isinstance(cell, str) else cell for cell in row) for row in rows]
+            for name, rows in fixed.items()
+        } | {name: list(map(tuple, getattr(self, storage.attribute))) for name, storage in tabled.items()}
 
     def load(self: Any, saved: dict[str, list[tuple[Any, ...]]]) -> None:
-        for name, storage in held.items():
-            if storage.fixed:
-                for places, values in zip(fixed[name], saved[name], strict=False):
-                    for place, value in zip(places, values, strict=True):
-                        if isinstance(place, str):
-                            setattr(self, place, value)
-            else:
-                table = getattr(self, storage.attribute)
-                for row in saved[name]:
-                    table.insert(list(row) if storage.own else tuple(row))
+        for name, rows in fixed.items():
+            for places, values in zip(rows, saved[name], strict=False):
+                for place, value in zip(places, values, strict=True):
+                    if isinstance(place, str):
+                        setattr(self, place, value)
+        for name, storage in tabled.items():
+            table = getattr(self, storage.attribute)
+            for row in saved[name]:
+                table.insert(list(row) if storage.own else tuple(row))
 
     slots = [INWINDOW, *indexes, *cells]
     window_indexes = tuple(tables[INWINDOW].indexes) if INWINDOW in tables else ()
@@ -137,6 +142,11 @@ class _Compiler(Module):
         made = compiled(aggregate) if isinstance(aggregate, Program) else python_aggregate(aggregate)
         return self.constant(made, "f")
 
+    @property
+    def last(self) -> dict[str, str]:
+        """The arguments that TERMINATE uses, and the attributes that hold them."""
+        return {f"a{at}": f"last_{at}" for at in self.program.last_arguments}
+
     def methods(self) -> list[str]:
         """The source of all methods."""
         return [self._method(name, getattr(self.program, of)) for name, of in _METHODS.items()]
@@ -145,8 +155,13 @@ class _Compiler(Module):
         if name == "leave":
             statements = [each for each in statements if not _returns(each) or runs_code(each)]
         frame = Frame(self)
-        taken = name != "terminate"
-        parameters = [frame.own(f"a{n}") for n in range(len(self.program.arguments))] if taken else []
+        arguments = [f"a{n}" for n in range(len(self.program.arguments))]
+        parameters = [frame.own(each) for each in (self.last if name == "terminate" else arguments)]
+        head = [f"def {name}({', '.join(['s', *parameters])}):"]
+        if name == "terminate":
+            head = [f"def {name}(s):", *indented([f"{each} = s.{of}" for each, of in self.last.items()])]
+        elif name in ("initialize", "iterate"):
+            head += indented([f"s.{of} = {each}" for each, of in self.last.items()])
         returns = [each for each in statements if _returns(each)]
         lines: list[str] = []
         for statement in statements:
@@ -157,7 +172,7 @@ class _Compiler(Module):
             self._forget_keys(statement, frame)
         else:
             lines = ["out = []", *lines, "return out"] if returns else [*lines, "return ()"]
-        return "\n".join([f"def {name}({', '.join(['s', *parameters])}):", *indented([*frame.prelude, *lines])])
+        return "\n".join([*head, *indented([*frame.prelude, *lines])])
 
     def _forget_keys(self, statement: Statement, frame: Frame) -> None:
         if statement.table != RETURN:

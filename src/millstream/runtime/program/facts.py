@@ -276,11 +276,10 @@ class Facts:
         if node.type not in _WHOLE or node.left.type not in _WHOLE or node.right.type not in _WHOLE:
             return NOTHING
         if node.op == "%":
-            divisor = node.right.value if isinstance(node.right, Literal) else None
-            if not isinstance(divisor, int) or divisor <= 0:
+            if right.nullable or right.low <= 0:
                 return NOTHING
-            low = 0 if left.low >= 0 else max(left.low, 1 - divisor)
-            return Fact(left.nullable, low, 0 if left.high <= 0 else min(left.high, divisor - 1))
+            low = 0 if left.low >= 0 else max(left.low, 1 - right.high)
+            return Fact(left.nullable, low, 0 if left.high <= 0 else min(left.high, right.high - 1))
         if node.op not in ("+", "-", "*"):
             return NOTHING
         low, high = _bounds(node.op, left, right)

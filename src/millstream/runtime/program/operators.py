@@ -75,11 +75,11 @@ def _arithmetic(made: Expressions, node: Binary) -> Code:
 
 
 def _remainder(made: Expressions, node: Binary) -> Code:
-    divisor = node.right.value if isinstance(node.right, Literal) else None
-    if isinstance(divisor, int) and divisor > 0 and node.left.type is Type.BIGINT:
+    divides = made.facts.of(node.right)
+    if divides.low > 0 and not divides.nullable and node.left.type is node.right.type is Type.BIGINT:
         if made.facts.of(node.left).low >= 0:
-            return made.strict([node.left], f"{{0}} % {divisor}".format)
-        tests, ((first, again),) = made.known(node.left)
+            return made.strict([node.left, node.right], "{0} % {1}".format)
+        tests, ((first, again), (divisor, _)) = made.known(node.left, node.right)
         text = f"{again} % {divisor} if {first} >= 0 else -(-{again} % {divisor})"
         return Code(f"(({text}) if {' and '.join(tests)} else None)") if tests else Code(f"({text})", False)
     return Code(made.strict([node.left, node.right], "remainder({0}, {1})".format).text)

@@ -6,6 +6,7 @@ import traceback
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ from millstream.errors import CodeError, reason_of
 from millstream.runtime.python.results import column, whole_column
 
 _LONGEST_VALUE = 60
+_RUNTIME = Path(__file__).parents[1]
 
 
 def apply(reference: Reference, arguments: Sequence[pl.Series], height: int, type_: Type) -> pl.Series:
@@ -86,7 +88,9 @@ def _text(value: Any) -> str:
 
 
 def failed(what: str, error: Exception) -> CodeError:
-    """The error of code that has raised another one; it names the line of the code."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]
-    where = f" ({frames[0].filename.rpartition('/')[2]}, line {frames[0].lineno})" if frames else ""
+    """The error of code that has raised another one; it names the line of the code: the first that is not of the
+    runtime itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = next((frame for frame in frames if not Path(frame.filename).is_relative_to(_RUNTIME)), None)
+    where = "" if own is None else f" ({Path(own.filename).name}, line {own.lineno})"
     return CodeError("M6054", f"{what} raised {reason_of(error)}{where}")

@@ -1,10 +1,14 @@
-"""The aggregates of the library, bound when they are first called."""
+"""The aggregates of the library, bound when they are first called.
+
+Their bodies call built-in functions alone: what a program registers under the same names does not change them.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
 from millstream.algebra.aggregate import functions as aggregates
+from millstream.algebra.python.library import Library
 from millstream.lang import parse
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.logical import library
@@ -22,6 +26,7 @@ def find(name: str, catalog: Catalog) -> UserAggregate | None:
 @cache
 def _bound(name: str) -> UserAggregate:
     catalog = Catalog()
+    catalog.library = Library()
     for statement in parse(library.text(name)):
         assert isinstance(statement, CreateAggregate)
         catalog.add_aggregate(bind_aggregate(statement, catalog))

@@ -28,7 +28,7 @@ _INSTEAD = {
     "!=": _TWO_PATTERNS,
     "<>": _TWO_PATTERNS,
     "between": "Write {0} in [1, 5] for the values from 1 to 5.",
-    "in": "Write {0} in {{1, 2}} for one of the values, {0} in [1, 2] for all from 1 to 2, {0} (1, 2) for those between.",
+    "in": "Write {0} in {{1, 2}} for one of them, {0} in [1, 2] for all from 1 to 2, {0} (1, 2) for those between.",
 }
 _ALTERNATIVES = re.compile(r"\s(and|or)\s.*[<>=]", re.I)
 _COMPARISON = re.compile(r"(<=|>=|<|>|=|≤|≥)")

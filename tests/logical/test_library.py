@@ -21,28 +21,28 @@ from tests.paths import DOCS
 
 
 def evaluated(name: str, frame: Frame) -> Evaluation:
-    found = find(name, Catalog())
+    found = find(name, Catalog(), over=True)
     assert found is not None
     return evaluation(versions_of(ProgramCall(name, (), found.base, found.window)), frame)
 
 
 @pytest.mark.parametrize("name", sorted(library.names()))
 def test_every_name_is_declared_and_documented(name: str) -> None:
-    found = find(name, Catalog())
+    found = find(name, Catalog(), over=True)
     assert found is not None and {program.name for program in found.versions} == {name}
     assert f"`{name}(" in (DOCS / "aggregates.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", sorted(library.names()))
 def test_what_a_program_registers_does_not_change_the_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = find(name, Catalog())
+    before = find(name, Catalog(), over=True)
     monkeypatch.setattr(LIBRARY, "_own", {})
     for hidden in ("abs", "ln", "power", "sign", "ceil", "floor", "round", "greatest", "least", "coalesce"):
         ms.function(lambda x: x, name=hidden, arguments=["VARCHAR"], returns="VARCHAR")
     for hidden in ("min", "max", "sum", "count"):
         ms.aggregate(Texts, name=hidden)
     _bound.cache_clear()
-    assert find(name, Catalog()) == before
+    assert find(name, Catalog(), over=True) == before
 
 
 class Texts:

@@ -34,6 +34,8 @@ class Type(Enum):
     DATE = "DATE"
     INTERVAL = "INTERVAL"
     NULL = "NULL"
+    BLOB = "BLOB"
+    """Only in partial results."""
     BOOLEAN_ARRAY = "BOOLEAN[]"
     INT_ARRAY = "INT[]"
     BIGINT_ARRAY = "BIGINT[]"
@@ -84,6 +86,7 @@ _POLARS: dict[Type, pl.DataType] = {
     Type.DATE: pl.Date(),
     Type.INTERVAL: pl.Duration("us"),
     Type.NULL: pl.Null(),
+    Type.BLOB: pl.Binary(),
 }
 _POLARS |= {type_: pl.List(_POLARS[type_.element]) for type_ in Type if type_.is_array}
 ELEMENTS = tuple(type_.element for type_ in Type if type_.is_array)

@@ -222,7 +222,11 @@ class Run:
     def _restart(self) -> None:
         for name in self.mill.queries:
             self._keep(name)
-        self.mill = self.host.restart(self.mill)
+        before, self.mill = self.mill, self.host.restart(self.mill)
+        for name, query in before.queries.items():  # a batch may have come after they were asked
+            self.untaken[name][0].extend(query.output.take_rows().rows())
+            schema = query.plan.schema
+            self.untaken[name][1].extend(pattern.format(schema) for pattern in query.output.take_punctuations())
 
     def _statement(self, step: Statement) -> None:
         try:

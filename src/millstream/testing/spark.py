@@ -1,7 +1,8 @@
 """Transcripts on Spark: one running job hosts all of them, each with a mill of its own.
 
 Transcripts run side by side, so one Spark batch serves a step of many. A restart stops the job for all of them, so it
-waits until every transcript has requested it or has ended. Each that requested it then recovers its mill from the logs.
+waits until every transcript has requested it or has ended. Each that requested it then recovers its mill from the logs,
+and the job starts again when all have: it hands no result to a mill that is being replaced.
 """
 
 from __future__ import annotations
@@ -37,38 +38,54 @@ class SparkHost:
         self.jobs = SparkJobs(spark, folder, shards=shards, cached=cached)
         self._names = count(1)
         self._changed = threading.Condition()
-        self._open = self._requests = self._restarts = 0
+        self._open = self._waiting = self._meetings = 0
 
     def open(self, options: Options) -> Mill:
         with self._changed:
+            self._changed.wait_for(lambda: not self._stopped)
             self._open += 1
             return Mill(self.jobs, f"t{next(self._names)}", options)
 
     def restart(self, mill: Mill) -> Mill:
         mill.sync()
-        with self._changed:
-            self._requests, before = self._requests + 1, self._restarts
-            self._restart_if_all_requested()
-            while self._restarts == before:
-                self._changed.wait()
-        return recovered(self.jobs, mill.name, mill.options)
+        self._meet()
+        try:
+            return recovered(self.jobs, mill.name, mill.options)
+        finally:
+            self._meet()
 
     def close(self, mill: Mill) -> None:
         with self._changed:
             self._open -= 1
             mill.close()
-            self._restart_if_all_requested()
+            self._go_on_if_all_wait()
 
-    def _restart_if_all_requested(self) -> None:
-        if self._requests and self._requests == self._open:
-            try:
-                for job in self.jobs.all():
+    @property
+    def _stopped(self) -> bool:
+        """True while the jobs are stopped: every second meeting starts them again."""
+        return self._meetings % 2 == 1
+
+    def _meet(self) -> None:
+        """Wait until all transcripts wait; then the jobs are stopped, or started."""
+        with self._changed:
+            self._waiting, before = self._waiting + 1, self._meetings
+            self._go_on_if_all_wait()
+            self._changed.wait_for(lambda: self._meetings > before)
+
+    def _go_on_if_all_wait(self) -> None:
+        if not self._waiting or self._waiting < self._open:
+            return
+        try:
+            for job in self.jobs.all():
+                if self._stopped:
+                    job.start()
+                else:
                     if isinstance(job.log, ControlLog):
                         job.log.keep_decoded()
-                self.jobs.restart()
-            finally:
-                self._requests, self._restarts = 0, self._restarts + 1
-                self._changed.notify_all()
+                    job.stop()
+        finally:
+            self._waiting, self._meetings = 0, self._meetings + 1
+            self._changed.notify_all()
 
     def stop(self) -> None:
         self.jobs.close()

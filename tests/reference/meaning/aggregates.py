@@ -51,6 +51,7 @@ def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
             if call.function == "AVG":
                 values = non_null(members, call.argument)
                 made |= {f"{call.name}__sum": sum(values) if values else None, f"{call.name}__count": len(values)}
+                made |= {f"{call.name}__high": sum(value >> 32 for value in values)} if call.of else {}
             else:
                 made[call.name] = apply(call, members)
         found.append((made, end - 1))

@@ -36,6 +36,8 @@ class AggregateCall:
     """With DISTINCT, the type of the argument; None: duplicates are taken too."""
     filter: str | None = None
     """A BOOLEAN input column: only tuples in which it is true are taken."""
+    of: Type | None = None
+    """The type of the argument, if the function computes differently by it."""
 
     def __str__(self) -> str:
         return f"{self.text} AS {self.name}"
@@ -90,6 +92,7 @@ class AggregateCall:
     def computed(self) -> AggregateFunction:
         """The function with its parameters, of distinct values if DISTINCT is given."""
         found = lookup(self.function)
+        found = found if self.of is None else found.of(self.of)
         found = found.with_parameters(*self.parameters) if self.parameters else found
         if self.distinct is None:
             return found

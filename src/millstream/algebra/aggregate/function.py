@@ -95,6 +95,8 @@ class AggregateFunction(ABC):
     A function that is neither mergeable nor sequential cannot run over windows and groups."""
     needs_over: bool = False
     """True if the function has a result per tuple only: it needs OVER."""
+    over: bool = True
+    """False if the aggregate of its name in the library takes its place with OVER."""
     takes: Type | None = None
     """The type that the argument is converted to; None: it is not converted."""
     within_group: bool = False
@@ -116,6 +118,10 @@ class AggregateFunction(ABC):
 
     def with_parameters(self, *_: Any) -> AggregateFunction:
         """The function with values of all its parameters."""
+        return self
+
+    def of(self, argument: Type) -> AggregateFunction:  # noqa: ARG002
+        """The function for arguments of this type; itself unless its partial result depends on it."""
         return self
 
     def of_distinct(self) -> AggregateFunction | None:

@@ -10,17 +10,19 @@ are NULL.
 | SUM(x) | s | sum, NULL if there are no values | the same | s | with COUNT(x): the sum of no values is NULL |
 | SUM(x) of integers | s, h | the same modulo 2^64, sum of high halves | sums | s, an error if it wrapped | the same |
 | AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 | yes |
+| AVG(x) of integers | s, n, h | the same, and the sum of high halves | sums | the same, of the true sum | yes |
 | MIN(x), MAX(x) | m | least, greatest | the same | m | no |
 | BOOL_AND(x), BOOL_OR(x) | m | least, greatest: false is less than true | the same | m | no |
 
 The others have a file a family: `moments.py` (variance), `collected.py` (quantiles, DISTINCT), `sequenced.py` (FIRST,
-LAST, ARRAY_AGG, STRING_AGG) and `per_tuple.py` (those that need OVER).
+LAST, ARRAY_AGG, STRING_AGG), `sketches.py` (approximations) and `per_tuple.py` (those that need OVER).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.collected import QUANTILES
@@ -31,16 +33,19 @@ from millstream.algebra.aggregate.per_tuple import PER_TUPLE
 from millstream.algebra.aggregate.reduction import (
     COUNT,
     GREATEST,
+    HALF,
     HIGH,
     LEAST,
     SUM,
     TOTAL,
+    WRAP,
     Operation,
     sum_fits,
     sums_fit,
     true_sum,
 )
 from millstream.algebra.aggregate.sequenced import SEQUENCES
+from millstream.algebra.aggregate.sketches import SKETCHES
 from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError, did_you_mean
 
@@ -94,6 +99,30 @@ class Avg(AggregateFunction):
     def quick_result(self, *parts: pl.Series) -> pl.Series | None:
         sums, counts = (part.to_numpy() for part in parts)
         return pl.Series(sums / counts) if counts.all() else None
+
+    def of(self, argument: Type) -> AggregateFunction:
+        return _INTEGER_AVG if argument.is_integer else self
+
+
+class IntegerAvg(Avg):
+    """AVG of integers, whose sum is exact: the result does not depend on the order of tuples."""
+
+    def parts(self, type_: Type) -> tuple[Part, ...]:  # noqa: ARG002
+        return (*_sum_and_count(Type.BIGINT), *_high(Type.BIGINT))
+
+    def result(self, *parts: pl.Expr) -> pl.Expr:
+        total, count, high = parts
+        wraps = (total // HALF - high) // HALF
+        sums = total.cast(pl.Float64) - wraps.cast(pl.Float64) * WRAP
+        return pl.when(count > 0).then(sums / count)
+
+    def quick_result(self, *parts: pl.Series) -> pl.Series | None:
+        total, count, high = (part.to_numpy() for part in parts)
+        wraps = ((total >> 32) - high) >> 32
+        return pl.Series((total.astype(np.float64) - wraps * WRAP) / count) if count.all() else None
+
+
+_INTEGER_AVG = IntegerAvg()
 
 
 def _sum_and_count(type_: Type) -> tuple[Part, ...]:
@@ -175,6 +204,6 @@ def functions() -> tuple[AggregateFunction, ...]:
 for built_in in (
     *(Count(), Sum(), Avg(), Extreme("MIN", LEAST), Extreme("MAX", GREATEST)),
     *(Condition("BOOL_AND", "EVERY", operation=LEAST), Condition("BOOL_OR", operation=GREATEST)),
-    *(*MOMENTS, *QUANTILES, *SEQUENCES, *PER_TUPLE, DecaySum()),
+    *(*MOMENTS, *QUANTILES, *SEQUENCES, *PER_TUPLE, *SKETCHES, DecaySum()),
 ):
     register(built_in)

@@ -29,6 +29,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER, NEVER
 
 HALF = 1 << 32
+WRAP = 2.0**64
 Values = npt.NDArray[np.generic]
 Dense = Callable[[pl.Series, Integers, Integers, pl.DataType], Values]
 

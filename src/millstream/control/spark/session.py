@@ -74,6 +74,7 @@ JAVA = (
     "-XX:NewRatio=1",  # pages are large and short-lived
     "-XX:InitialRAMPercentage=6",
     "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",  # of the 48m that belong to one tier, many starts of jobs leave nothing
     "-Duser.timezone=UTC",
 )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.algebra.aggregate import functions as aggregates
+from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.function import AggregateFunction, Parameter
 from millstream.algebra.expression import Expression, Literal
 from millstream.algebra.types import Type, format_value
@@ -29,6 +30,13 @@ class BoundCall:
     @property
     def type(self) -> Type:
         return Type.BIGINT if self.argument is None else self.function.result_type(self.argument.type)
+
+    def named(self, name: str, argument: str | None, filter: str | None) -> AggregateCall:
+        """The call under a name; `argument` and `filter` are the input columns that hold the values of its own."""
+        taken = None if self.argument is None else self.argument.type
+        distinct = taken if self.distinct else None
+        of = None if taken is None or self.function.of(taken) is self.function else taken
+        return AggregateCall(name, self.function.name, argument, self.type, self.parameters, distinct, filter, of)
 
 
 def bind_call(node: ast.Function, function: AggregateFunction, scope: Scope) -> BoundCall:

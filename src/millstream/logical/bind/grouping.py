@@ -195,15 +195,8 @@ class AggregateBinder:
     def _added(self, bound: BoundCall) -> AggregateCall:
         if bound not in self.calls:
             argument = None if bound.argument is None else self._column(bound.argument, "argument")
-            self.calls[bound] = AggregateCall(
-                self._call_name(bound, argument),
-                bound.function.name,
-                argument,
-                bound.type,
-                bound.parameters,
-                bound.argument.type if bound.argument is not None and bound.distinct else None,
-                None if bound.filter is None else self._column(bound.filter, "filter"),
-            )
+            filter_ = None if bound.filter is None else self._column(bound.filter, "filter")
+            self.calls[bound] = bound.named(self._call_name(bound, argument), argument, filter_)
         return self.calls[bound]
 
     def _call_name(self, bound: BoundCall, argument: str | None) -> str:

@@ -94,15 +94,8 @@ class OverBinder:
             argument = None if bound.argument is None else self.computed.column(bound.argument, "argument")
             function = bound.function.name.lower() + ("_distinct" if bound.distinct else "")
             stem = function if argument is None else f"{function}_{argument.replace('.', '_')}"
-            calls[bound] = AggregateCall(
-                unused(stem, self._taken()),
-                bound.function.name,
-                argument,
-                bound.type,
-                bound.parameters,
-                bound.argument.type if bound.argument is not None and bound.distinct else None,
-                None if bound.filter is None else self.computed.column(bound.filter, "filter"),
-            )
+            filter_ = None if bound.filter is None else self.computed.column(bound.filter, "filter")
+            calls[bound] = bound.named(unused(stem, self._taken()), argument, filter_)
         return calls[bound]
 
     def _check_windows(self) -> None:

@@ -16,11 +16,15 @@ from millstream.logical.bind.aggregate.definition import bind_aggregate
 from millstream.logical.catalog import Catalog, UserAggregate
 
 
-def find(name: str, catalog: Catalog) -> UserAggregate | None:
-    """The aggregate that a name means: one of the user's, or of the library; None: it is built in, or no aggregate."""
+def find(name: str, catalog: Catalog, *, over: bool = False) -> UserAggregate | None:
+    """The aggregate that a name means, with OVER or without: one of the user's, or of the library; None: it is built
+    in, or no aggregate."""
     if name in catalog.aggregates:
         return catalog.aggregates[name]
-    return _bound(name) if name in library.names() and aggregates.find(name) is None else None
+    built_in = aggregates.find(name)
+    if built_in is not None and over and not built_in.over:
+        return _bound(built_in.name.lower())
+    return _bound(name) if name in library.names() and built_in is None else None
 
 
 @cache

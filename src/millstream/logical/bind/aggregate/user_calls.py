@@ -90,10 +90,7 @@ def _marked(node: Item, catalog: Catalog) -> Item:
         changed = {name: _marked(value, catalog) for name, value in values.items()}
         if any(changed[name] is not values[name] for name in values):
             made = replace(node, **changed)
-        if (
-            isinstance(made, ast.Function)
-            and (found := catalog.user_defined(made.name) or find(made.name, catalog)) is not None
-        ):
+        if isinstance(made, ast.Function) and (found := _found(made, catalog)) is not None:
             return _meant(made, found, catalog)  # type: ignore[return-value]
         if isinstance(made, ast.Function) and aggregates.find(made.name) is None:
             own = [*catalog.aggregates, *(declared.name for declared in catalog.library)]
@@ -102,6 +99,10 @@ def _marked(node: Item, catalog: Catalog) -> Item:
                     check_known(made.name, own)
         return made  # type: ignore[no-any-return]
     return made if made != node else node
+
+
+def _found(node: ast.Function, catalog: Catalog) -> UserAggregate | Declaration | None:
+    return catalog.user_defined(node.name) or find(node.name, catalog, over=node.over is not None)
 
 
 def _meant(node: ast.Function, found: UserAggregate | Declaration, catalog: Catalog) -> ast.Function:

@@ -39,7 +39,7 @@ from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
-from millstream.physical.plan.explain_feedback import explain_feedback
+from millstream.physical.plan.explain_feedback import explain_feedback, switched
 from millstream.sinks import SINKS, SinkOptions, delivery_options, make_sink
 
 if TYPE_CHECKING:
@@ -253,7 +253,8 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     else:
         text = explain(plan)
     start = ast.NOW if isinstance(statement.statement, ast.CreateDerivedStream) else statement.statement.start
-    return text + explain_start(mill, plan, start) + _why_pairwise(mill, statement)
+    switches = switched(mill.prepare(name, plan), switches_of(mill))
+    return text + switches + explain_start(mill, plan, start) + _why_pairwise(mill, statement)
 
 
 def _bound(mill: Mill, statement: ast.Explain) -> Plan:
@@ -282,7 +283,8 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
         if query.failure is not None:
             shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
         elif stage not in ("CONTRACT", "FEEDBACK"):
-            shared = explain_running(mill, name)
+            switches = switched(mill.prepare(name, plan), switches_of(mill))
+            shared = switches + explain_running(mill, name)
     if stage == "CONTRACT":
         return str(contract(mill, plan)) + shared
     if stage == "FEEDBACK":

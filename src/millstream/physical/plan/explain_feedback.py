@@ -42,6 +42,19 @@ def explain_feedback(prepared: Sequence[PreparedPart], switches: Switches) -> st
     return "\n\n".join(texts)
 
 
+def switched(prepared: Sequence[PreparedPart], switches: Switches) -> str:
+    """Lines on the operators whose switches are not all on; empty if there are none."""
+    query = prepared[0].part.name
+    found = {
+        label: switch
+        for made in sorted(prepared, key=lambda made: (made.part.stage, made.part.name))
+        for label in labels(made.plan).values()
+        if str(switch := switches.of([(query, label)]))
+    }
+    lines = "\n".join(f"  {label}: {switch}" for label, switch in found.items())
+    return f"\n\nresponses to feedback that are switched off\n{lines}" if found else ""
+
+
 def _lines(plan: Plan, switches: dict[Plan, Switch], numbers: Iterator[int]) -> list[str]:
     inputs = [_lines(input_, switches, numbers) for input_ in plan.inputs]
     margin = "│    " if inputs else "     "

@@ -191,7 +191,7 @@ def test_switches_hold_for_later_feedback_and_survive_a_restart() -> None:
     mill.batch()
     assert len(guards(mill)) == 2
     assert "exploit off, propagate off" in mill.execute("EXPLAIN FEEDBACK q")
-    assert "Pipeline: exploit off, propagate off" in mill.execute("EXPLAIN q")
+    assert "Project: exploit off, propagate off" in mill.execute("EXPLAIN q")
     mill.execute("SET exploit = 'on'; SET propagate = 'on'")
     assert "exploit" not in mill.execute("EXPLAIN q")
     mill.feedback("q", "~[k = 2]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any
@@ -143,6 +144,15 @@ def test_an_exception_names_function_arguments_and_line(mill: LocalMill) -> None
         "function inverse(0.0) raised ZeroDivisionError: float division by zero (test_python_functions.py, line "
         in (caught.value.message)
     )
+
+
+def test_code_that_ends_the_program_fails_its_query_alone(mill: LocalMill) -> None:
+    @mill.function(name="leaves")
+    def leaves(x: int | None) -> int:
+        sys.exit(3)
+
+    with pytest.raises(OperatorError, match=r"function leaves\(2\) raised SystemExit: 3"):
+        result(mill, "leaves(2)", ROW)
 
 
 def test_an_exception_of_a_vectorized_function_names_the_row(mill: LocalMill) -> None:

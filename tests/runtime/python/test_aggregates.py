@@ -125,7 +125,6 @@ def test_an_attribute_that_cannot_be_stored(mill: LocalMill) -> None:
 
     with pytest.raises(MillstreamError, match=r"attribute 'action' of aggregate holding cannot be stored: .*function"):
         result(mill, "holding(v)", (1, 2))
-        mill.restarted()
 
 
 def test_mistakes_in_a_registration(mill: LocalMill) -> None:

@@ -8,6 +8,17 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
+EVERY = float("-inf"), float("inf")
+LIMITS: dict[tuple[str, str], tuple[float, float]] = {
+    ("approx_distinct", "item"): EVERY,
+    ("approx_frequency", "item"): EVERY,
+    ("approx_ones", "n"): (1, float("inf")),
+    ("approx_quantile", "p"): (0, 1),
+    ("exponential_avg", "alpha"): (0, 1),
+    ("priority_sample", "k"): (1, 1000),
+}
+"""The least and the greatest constant that an argument can be, by aggregate and argument, where it matters."""
+
 
 @cache
 def names() -> frozenset[str]:

@@ -59,6 +59,8 @@ class RowOver(Over):
         self._latent = input_schema.kind is TimeKind.LATENT
         self._names = list(schema.polars)
         self._now = NEVER
+        self._checked = False
+        """True once the state of a partition was found to be one that a checkpoint can hold."""
         self._pending = Pending()
         self._progress = NEVER, NEVER
 
@@ -72,6 +74,9 @@ class RowOver(Over):
         if port.rows is not None and port.rows.height:
             rows = self._in_order(port.rows) if self._latent else port.rows
             parts.append(self._rows.made(rows))
+            if not self._checked:
+                self._checked = True
+                self._rows.store.check()
             self._now = max(self._now, int(rows.item(-1, TS)))
         self._now = max(self._now, port.bound, punctuations.progress)
         if isinstance(self._rows, RowActive | RowSlots):

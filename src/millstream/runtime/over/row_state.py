@@ -103,6 +103,11 @@ class PartitionStore:
         codes, held = self.codes(rows), self.held
         return [held[code] for code in codes.tolist()] if self._names else held * rows.height
 
+    def check(self) -> None:
+        """Raise CodeError if a checkpoint cannot hold the state of a partition."""
+        if self.held:
+            _state(self.held[0])
+
     def keep(self, mask: Mask) -> None:
         """Keep only the partitions where the mask is true."""
         self._dropped += [partition.identity for partition, kept in zip(self.held, mask, strict=True) if not kept]

@@ -15,7 +15,7 @@ from millstream.algebra.expression import Expression, PythonCall
 from millstream.algebra.python.code import code_of
 from millstream.algebra.python.definition import VALUE, Declaration
 from millstream.algebra.schema import TS
-from millstream.runtime.python.function import apply, called, failed
+from millstream.runtime.python.function import RAISED, apply, called, failed
 from millstream.runtime.python.results import fitting
 
 
@@ -31,7 +31,7 @@ def python_function(node: PythonCall) -> Callable[..., Any]:
             return apply(reference, columns, 1, type_)[0]
         try:
             returned = definition.code(*values)
-        except Exception as error:
+        except RAISED as error:
             raise failed(f"function {called(reference.name, values)}", error) from error
         return fitting(returned, type_, f"function {called(reference.name, values)}")
 

@@ -23,7 +23,7 @@ from millstream.errors import CodeError
 from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Versions
 from millstream.runtime.over.versions import versions_of
-from millstream.runtime.python.function import called, failed
+from millstream.runtime.python.function import RAISED, called, failed
 from millstream.runtime.python.results import fitting
 
 
@@ -87,7 +87,7 @@ class BaseVersion:
     def _rows(self, method: str, code: Callable[..., Any], arguments: Row) -> Sequence[Row]:
         try:
             returned = code(*arguments)
-        except Exception as error:
+        except RAISED as error:
             raise failed(self._described(method, arguments), error) from error
         if returned is None:
             return NO_ROWS
@@ -116,7 +116,7 @@ class BaseVersion:
             return [self._row(each) for each in returned]
         except CodeError:
             raise
-        except Exception as error:  # a generator runs here
+        except RAISED as error:  # a generator runs here
             raise failed(self._described(method, arguments), error) from error
 
     def _row(self, returned: Any) -> Row:
@@ -134,7 +134,7 @@ class BaseVersion:
     def _guarded(self, method: str, code: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return code(*arguments)
-        except Exception as error:
+        except RAISED as error:
             raise failed(self._described(method, arguments), error) from error
 
     def _described(self, method: str, arguments: Row) -> str:

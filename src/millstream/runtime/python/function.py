@@ -18,6 +18,8 @@ from millstream.algebra.types import Type, format_value
 from millstream.errors import CodeError, reason_of
 from millstream.runtime.python.results import column, whole_column
 
+RAISED = (Exception, SystemExit)
+"""What a user's code may raise that ends its query, and not the program."""
 _LONGEST_VALUE = 60
 _RUNTIME = Path(__file__).parents[1]
 
@@ -31,19 +33,19 @@ def apply(reference: Reference, arguments: Sequence[pl.Series], height: int, typ
     convert: Callable[[pl.Series], Any] = pl.Series.to_arrow if style == ARROW else pl.Series.clone
     try:
         returned = code(*map(convert, arguments))
-    except Exception as error:
+    except RAISED as error:
         raise _on_row(reference.name, lambda *columns: code(*map(convert, columns)), arguments, error) from error
     return whole_column(returned, height, type_, f"function {reference.name}")
 
 
-def _on_row(name: str, code: Callable[..., Any], arguments: Sequence[pl.Series], error: Exception) -> CodeError:
+def _on_row(name: str, code: Callable[..., Any], arguments: Sequence[pl.Series], error: BaseException) -> CodeError:
     """The error of a vectorized function, with the values of the first row on which it fails, if that row fails by
     itself."""
 
-    def fails(end: int, first: int = 0) -> Exception | None:
+    def fails(end: int, first: int = 0) -> BaseException | None:
         try:
             code(*(each.slice(first, end - first) for each in arguments))
-        except Exception as found:
+        except RAISED as found:
             return found
         return None
 
@@ -61,7 +63,7 @@ def _by_value(
     lists = [each.to_list() for each in arguments]
     try:
         results.extend(map(code, *lists) if lists else (code() for _ in range(height)))
-    except Exception as error:
+    except RAISED as error:
         # `extend` has kept the results before the one that failed.
         values = next(islice(zip(*lists, strict=True), len(results), None), ())
         raise failed(f"function {called(name, values)}", error) from error
@@ -87,7 +89,7 @@ def _text(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
-def failed(what: str, error: Exception) -> CodeError:
+def failed(what: str, error: BaseException) -> CodeError:
     """The error of code that has raised another one; it names the line of the code: the first that is not of the
     runtime itself."""
     frames = traceback.extract_tb(error.__traceback__)

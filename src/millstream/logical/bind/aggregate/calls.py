@@ -153,11 +153,14 @@ def _filtered(node: ast.Function) -> ast.Function:
 
 def matched(program: Program, arguments: list[Expression]) -> tuple[Expression, ...]:
     """The arguments of a call, in the types that the program declares."""
+    from millstream.logical.bind.aggregate.library import check_arguments  # binds bodies, which call aggregates
+
     wanted = program.arguments
     if len(arguments) != len(wanted):
         plural = "" if len(wanted) == 1 else "s"
         hint = f"{program.name}({', '.join(map(str, wanted))})"
         message = f"{program.name} takes {len(wanted)} argument{plural}, found {len(arguments)}"
         raise BindError("M2009", message, hint=hint)
+    check_arguments(program, arguments)
     pairs = zip(arguments, wanted, strict=True)
     return tuple(assigned(given, each.type, f"argument '{each.name}'") for given, each in pairs)

@@ -5,10 +5,15 @@ Their bodies call built-in functions alone: what a program registers under the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from millstream.algebra.aggregate import functions as aggregates
+from millstream.algebra.expression import Expression, Literal
+from millstream.algebra.program.program import Program
 from millstream.algebra.python.library import Library
+from millstream.algebra.types import Type, format_value
+from millstream.errors import BindError
 from millstream.lang import parse
 from millstream.lang.aggregate.ast import CreateAggregate
 from millstream.logical import library
@@ -25,6 +30,24 @@ def find(name: str, catalog: Catalog, *, over: bool = False) -> UserAggregate | 
     if built_in is not None and over and not built_in.over:
         return _bound(built_in.name.lower())
     return _bound(name) if name in library.names() and built_in is None else None
+
+
+def check_arguments(program: Program, arguments: Iterable[Expression]) -> None:
+    """Raise BindError if an aggregate of the library cannot take an argument."""
+    for given, declared in zip(arguments, program.arguments, strict=True):
+        limits = library.LIMITS.get((program.name, declared.name))
+        if limits is None or not any(program is own for own in _bound(program.name).versions):
+            continue
+        if declared.type is Type.BIGINT and given.type is Type.VARCHAR:
+            message = f"{program.name} takes numbers, and with OVER no texts"
+            hint = "make a number of the text by a function in Python, such as zlib.crc32(text.encode())"
+            raise BindError("M2006", message, hint=hint)
+        if isinstance(given, Literal) and given.value is not None:
+            least, most = limits
+            if not least <= given.value <= most:
+                within = f"at least {least}" if most == float("inf") else f"between {least} and {most}"
+                message = f"{declared.name} of {program.name} must be {within}, not {format_value(given.value)}"
+                raise BindError("M2009", message)
 
 
 @cache

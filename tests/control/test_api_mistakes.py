@@ -25,6 +25,13 @@ def refused(call: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
+def test_a_misspelt_option_of_a_registration(mill: ms.Connection) -> None:
+    wanted = "M6001: unknown option 'nme'\n  hint: did you mean 'name'?"
+    for register in (mill.function, mill.aggregate, ms.function, ms.aggregate):
+        assert refused(lambda register=register: register(len, nme="x")) == wanted  # type: ignore[misc]
+        assert refused(lambda register=register: register(nme="x")) == wanted  # type: ignore[misc]
+
+
 CONNECT = [
     ({"stratgy": "dfs"}, "M6001: unknown option 'stratgy'\n  hint: did you mean 'strategy'?"),
     ({"chekpoint": "x"}, "M6001: unknown option 'chekpoint'\n  hint: did you mean 'checkpoint'?"),
@@ -106,6 +113,8 @@ def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_statements_and_data(mill: ms.Connection) -> None:
+    for text in ("", " ; ;", "-- a remark"):
+        assert refused(lambda text=text: mill.sql(text)).startswith("M1010: the text has no statement")  # type: ignore[misc]
     assert refused(lambda: mill.sql(None)) == "M1010: expected statements as text, found NoneType"  # type: ignore[arg-type]
     wrong: Any = ["[*, < 5]"]
     assert refused(lambda: mill.punctuate("s", wrong)).startswith("M4009: expected a pattern as text, found list\n")

@@ -17,7 +17,7 @@ import pytest
 import millstream as ms
 from millstream.algebra.python import library
 from millstream.control.mill import LocalMill
-from millstream.errors import BindError, MillstreamError, OperatorError, OptionError
+from millstream.errors import BindError, MillstreamError, OperatorError, OptionError, PlanError
 
 STREAM = "CREATE STREAM s (k BIGINT, v DOUBLE, name VARCHAR, at TIMESTAMP, ts BIGINT) ORDER BY ts"
 ROW = (3, 2.0, "x", datetime(2024, 5, 6, 7), 1)
@@ -206,19 +206,40 @@ def test_mistakes_in_a_registration(mill: LocalMill) -> None:
     def silent(x: int):  # type: ignore[no-untyped-def]
         return x
 
+    async def later(x: int) -> int:
+        return x
+
+    def several(x: int) -> int:  # type: ignore[misc]
+        yield x
+
+    async def stream(x: int) -> int:  # type: ignore[misc]
+        yield x
+
     for function, options, message in (
         (unknown, {}, "the type of parameter 'x' of function 'unknown' is not known"),
-        (unknown, {"arguments": ["INT"]}, "has 2 parameters, and 1 argument types are given"),
+        (unknown, {"arguments": ["INT"]}, "has 2 parameters, and 1 argument type is given"),
         (many, {}, r"has the parameter '\*x'"),
         (silent, {}, "the type that function 'silent' returns is not known"),
         (lambda: 1, {"returns": "INT"}, "'<lambda>' cannot be the name of a function"),
         (int, {}, "is not a function"),
+        (later, {}, "function 'later' is a coroutine"),
+        (several, {}, "function 'several' is a generator"),
+        (stream, {}, "function 'stream' is a coroutine"),
         (silent, {"returns": "INTT"}, "unknown type INTT"),
     ):
         with pytest.raises(BindError, match=message):
             mill.function(function, **options)
     with pytest.raises(OptionError, match="cannot be 'numpy'"):
         mill.function(silent, vectorized="numpy", returns="INT")
+
+
+def test_a_function_is_no_aggregate(mill: LocalMill) -> None:
+    @mill.function
+    def plain(x: int) -> int:
+        return x
+
+    with pytest.raises(PlanError, match="M3054: PLAIN is not an aggregate: OVER has no meaning"):
+        mill.execute("SELECT plain(v) OVER (ROWS 1 PRECEDING) AS x FROM s")
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

@@ -134,6 +134,9 @@ class Connection:
         result: Query | Text | pl.DataFrame | None = None
         self._check_open()
         statements = parse(text)
+        if not statements:
+            hint = "a text such as SELECT … or CREATE STREAM …; SHOW STREAMS lists the streams"
+            raise SqlSyntaxError("M1010", "the text has no statement", hint=hint, line=1, column=1)
         for statement in statements:
             result = self.run(statement)
             if statement is not statements[-1] and isinstance(result, Query) and result.name is None:

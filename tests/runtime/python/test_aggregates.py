@@ -147,11 +147,26 @@ def test_mistakes_in_a_registration(mill: LocalMill) -> None:
         def iterate(self) -> int:
             return 1
 
+    class Narrow:
+        def iterate(self, x: int, y: int) -> int:
+            return 1
+
+        def expire(self) -> None: ...
+
+    class Later:
+        async def iterate(self, x: int) -> int:
+            return 1
+
     for code, message in (
+        (
+            Narrow,
+            "aggregate 'narrow', expire, has 0 parameters, and 2 argument types are .*\n.*: expire\\(self, x, y\\)",
+        ),
+        (Later, "aggregate 'later', iterate, is a coroutine"),
         (Silent, "the type that aggregate 'silent' returns is not known"),
         (Untyped, "the type of parameter 'x' of aggregate 'untyped', iterate, is not known"),
         (Empty, "aggregate 'empty' has no method iterate"),
-        (Other, "aggregate 'other', initialize, has 2 parameters, and 1 argument types are given"),
+        (Other, "aggregate 'other', initialize, has 2 parameters, and 1 argument type is given"),
         (Bare, "aggregate 'bare' has no argument"),
         (lambda x: x, "cannot be the name of a function"),
     ):

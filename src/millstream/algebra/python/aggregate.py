@@ -53,6 +53,10 @@ def define_aggregate(
     if not isinstance(code, type) or "iterate" not in methods:
         hint = "a class with iterate, and, as needed, initialize, terminate and expire"
         raise BindError("M2110", f"{what} has no method iterate", hint=hint)
+    for method in methods:
+        if inspect.iscoroutinefunction(getattr(code, method)) or inspect.isasyncgenfunction(getattr(code, method)):
+            hint = f"def {method}(…), without async"
+            raise BindError("M2110", f"{what}, {method}, is a coroutine", hint=hint)
     parameters, required = parameters_of(code.iterate, arguments, f"{what}, iterate,", method=True)  # type: ignore[attr-defined]
     if not parameters:
         raise BindError("M2110", f"{what} has no argument", hint="iterate(self, x)")
@@ -65,9 +69,9 @@ def define_aggregate(
         raise BindError("M2110", f"{what} is vectorized and cannot ignore NULLs", hint=hint)
     for method in ("initialize", "expire"):
         if method in methods:
-            others, _ = parameters_of(
-                getattr(code, method), [t for _, t in parameters], f"{what}, {method},", method=True
-            )
+            types = [type_ for _, type_ in parameters]
+            hint = f"{method} takes what iterate takes: {method}({', '.join(('self', *(n for n, _ in parameters)))})"
+            others, _ = parameters_of(getattr(code, method), types, f"{what}, {method},", method=True, hint=hint)
             assert len(others) == len(parameters)
     if "terminate" in methods and not _takes_nothing(inspect.getattr_static(code, "terminate")):
         hint = "terminate(self); iterate may keep the values of the last tuple"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from millstream.algebra.python.signature import Named, Signature, annotated_type
 from millstream.algebra.python.source import source_digest
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
+from millstream.arguments import is_deferred
 from millstream.errors import BindError, OptionError
 
 VALUE, POLARS, ARROW = "value", "polars", "arrow"
@@ -80,6 +82,10 @@ def define_function(
     what = f"function '{name}'"
     if not callable(code) or isinstance(code, type):
         raise BindError("M2110", f"{what} is not a function", hint="a class is registered with aggregate")
+    if is_deferred(code):
+        kind = "generator" if inspect.isgeneratorfunction(code) else "coroutine"
+        hint = "a plain function, with def and return: it is called for one value, or one column, of each argument"
+        raise BindError("M2110", f"{what} is a {kind}", hint=hint)
     style = style_of(code, vectorized, what)
     parameters, required = parameters_of(code, arguments, what)
     if style != VALUE and not parameters:

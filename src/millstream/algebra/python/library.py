@@ -7,6 +7,7 @@ up when a name is not known otherwise.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
@@ -116,6 +117,11 @@ def aggregate(code: Code | None = None, /, **options: Any) -> Any:
 
 def registering(library: Library, define: Callable[..., Definition], code: Any, options: dict[str, Any]) -> Any:
     """Add code to a library and return it unchanged; without code, return a decorator that does so."""
+
+    known = [name for name, each in inspect.signature(define).parameters.items() if each.kind is each.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            raise OptionError("M6001", f"unknown option '{name}'", hint=did_you_mean(name, known))
 
     def register(decorated: Any) -> Any:
         library.add(define(decorated, **options))

@@ -21,6 +21,7 @@ from typing import Any
 
 from millstream.algebra.type_names import type_named
 from millstream.algebra.types import Type
+from millstream.amounts import amount
 from millstream.errors import BindError
 
 _TYPES = {
@@ -74,9 +75,10 @@ def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameters_of(
-    code: Callable[..., Any], given: Sequence[Named] | None, what: str, *, method: bool = False
+    code: Callable[..., Any], given: Sequence[Named] | None, what: str, *, method: bool = False, hint: str = ""
 ) -> tuple[tuple[tuple[str, Type], ...], int]:
-    """Return the parameters with their types, and the number of those without a default. `method`: without `self`."""
+    """Return the parameters with their types, and the number of those without a default. `method`: without `self`.
+    `hint`: what to write if the number of parameters is not that of the given types."""
     found = list(inspect.signature(code).parameters.values())[1 if method else 0 :]
     for parameter in found:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -84,7 +86,9 @@ def parameters_of(
             stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "*, ")
             raise BindError("M2110", f"{what} has the parameter '{stars}{parameter.name}'", hint=hint)
     if given is not None and len(given) != len(found):
-        raise BindError("M2110", f"{what} has {len(found)} parameters, and {len(given)} argument types are given")
+        are = "is" if len(given) == 1 else "are"
+        message = f"{what} has {amount(len(found), 'parameter')}, and {amount(len(given), 'argument type')} {are} given"
+        raise BindError("M2110", message, hint=hint or "a type for each parameter")
     hints = hints_of(code)
     made: list[tuple[str, Type]] = []
     for number, parameter in enumerate(found):
